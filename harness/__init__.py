@@ -1,0 +1,1 @@
+"""Drives the emulators and the cluster, and judges what happens. May import everything; nothing imports it."""

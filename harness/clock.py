@@ -1,0 +1,144 @@
+"""Virtual and wall-clock event loops, and the pace of emulated time.
+
+A ``VirtualLoop`` is asyncio whose clock jumps to the next timer when nothing is ready (the idea of PyPI's looptime).
+It starts at ``EPOCH_S``, runs in one thread and owns no file descriptor, so it refuses everything that would wait for
+the outside world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVar
+
+from mews.kube.clock import Clock
+
+EPOCH_S = 1_767_225_600.0
+"""2026-01-01T00:00:00Z, where every virtual run begins."""
+
+T = TypeVar("T")
+
+
+class OutsideWorld(RuntimeError):
+    """Something under virtual time asked for a socket, a thread, a process or a signal."""
+
+
+class Stalled(RuntimeError):
+    """Nothing is ready and no timer is set: this loop would wait for ever."""
+
+
+class _Jump:
+    """The loop's selector: instead of waiting for descriptors it moves the clock."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise Stalled("nothing is ready and no timer is set")
+        if timeout > 0:
+            self._loop.jump(timeout)
+        return []
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop whose time jumps. ``time()`` starts at 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_s = 0.0
+        self._selector = _Jump(self)
+        self._clock_resolution = 1e-9
+        self._background: set[asyncio.TimerHandle] = set()
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._now_s
+
+    def jump(self, delay_s: float) -> None:
+        """Let time pass, exactly up to the next timer where one is due then."""
+        scheduled = self._scheduled  # type: ignore[attr-defined]
+        target = self._now_s + delay_s
+        if scheduled and abs(scheduled[0].when() - target) < 1e-6:
+            target = scheduled[0].when()
+        self._now_s = max(self._now_s, target)
+
+    def background(self, delay_s: float, waiter: asyncio.Future[None]) -> asyncio.TimerHandle:
+        """A timer that does not count as something that may still happen (see ``mews.kube.clock.rest``)."""
+
+        def fire() -> None:
+            self._background.discard(handle)
+            if not waiter.done():
+                waiter.set_result(None)
+
+        handle = self.call_later(delay_s, fire)
+        self._background.add(handle)
+        return handle
+
+    def idle_until(self) -> float | None:
+        """None while anything but rests is pending; else the time of the last pending rest.
+
+        Once that time has passed with nothing changed and this still not None, nothing can happen any more.
+        """
+        last = self._now_s
+        self._background = {handle for handle in self._background if not handle.cancelled()}
+        for handle in self._scheduled:  # type: ignore[attr-defined]
+            if handle.cancelled():
+                continue
+            if handle not in self._background:
+                return None
+            last = max(last, handle.when())
+        return last
+
+    # What BaseEventLoop asks of its platform half.
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """No descriptors, no events."""
+
+    def _write_to_self(self) -> None:
+        """No other thread to be woken by."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise OutsideWorld("virtual time has no sockets, threads, processes or signals; use an in-process adapter")
+
+    add_reader = add_writer = add_signal_handler = _refuse  # type: ignore[assignment]
+    run_in_executor = call_soon_threadsafe = _refuse  # type: ignore[assignment]
+    _add_reader = _add_writer = _make_subprocess_transport = _make_socket_transport = _refuse
+    sock_recv = sock_sendall = sock_connect = sock_accept = _refuse
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """There is none."""
+
+
+def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end in virtual time and return its result."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def virtual_clock() -> Clock:
+    """The clock of components under a ``VirtualLoop``."""
+    return Clock(EPOCH_S)
+
+
+class Pace:
+    """How fast emulated hardware, kubelet ticks and simulated durations pass: ``speed`` emulated seconds per loop second.
+
+    API times are never paced. Virtual runs keep speed 1.
+    """
+
+    def __init__(self, speed: float = 1.0) -> None:
+        if speed <= 0:
+            raise ValueError(f"speed {speed}: must be above 0")
+        self.speed = speed
+
+    def now(self) -> float:
+        """Emulated seconds; only differences mean something."""
+        return asyncio.get_running_loop().time() * self.speed
+
+    def loop_s(self, emulated_s: float) -> float:
+        """How long an emulated span takes on the loop."""
+        return emulated_s / self.speed

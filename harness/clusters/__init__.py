@@ -1,0 +1,1 @@
+"""Clusters behind one narrow Cluster protocol."""

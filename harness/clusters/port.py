@@ -1,0 +1,83 @@
+"""The narrow view that the scenario runner has of a running cluster with its hardware.
+
+One implementation per way to run: ``embedded`` (virtual and wall clock) first; ``control_plane``, ``kind`` and
+``kubeconfig`` later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mews.harness.journal import Journal
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import Clock
+from mews.kube.deviceplugin.port import PodDevices
+
+
+class HardwareControl(Protocol):
+    """The back door to the emulated chassis (dialect ``control``): what an engineer in front of the box could do."""
+
+    async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Chassis name -> device ID -> ``{"uuid", "port", "host", "kind", "pool", "gpuid", …}``; port None while free."""
+        ...
+
+    async def edit(self, chassis: str, device: str, port: str | None) -> None:
+        """Change the table at once, behind every client's back (another editor)."""
+        ...
+
+    async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault, for example ``{"kind": "lying-result", "count": 1}``.
+
+        Raises ValueError naming what is allowed.
+        """
+        ...
+
+    async def clear(self, chassis: str | None = None) -> None:
+        """Undo all faults."""
+        ...
+
+    async def reset(self) -> None:
+        """The table, the faults and the operations as they were at the start."""
+        ...
+
+
+class Cluster(Protocol):
+    """A running cluster, its components and its hardware."""
+
+    name: str
+    time: str
+    kube: KubeApi
+    journal: Journal
+    clock: Clock
+    hardware: HardwareControl
+
+    def node_of(self, host: str) -> str:
+        """The node of a host that the scenario names."""
+        ...
+
+    def components(self) -> Sequence[str]:
+        """What can be killed and restarted: ``scheduler``, ``reconfig-manager``, ``device-manager/host-1``,
+        ``kubelet/host-1``, ``chassis/A``, ``default-scheduler``."""
+        ...
+
+    async def kill(self, component: str) -> None:
+        """Kill -9: nothing of that incarnation gets out any more."""
+        ...
+
+    async def start(self, component: str) -> None:
+        """Start a killed component anew."""
+        ...
+
+    async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
+        """podresources v1 List of that host's kubelet."""
+        ...
+
+    def stalled(self, since_line: int) -> bool:
+        """Whether nothing can happen any more: only periodic loops are left and, since that journal line, a whole
+        round of them changed nothing. Always False in wall-clock time."""
+        ...
+
+    async def close(self) -> None:
+        """Stop everything and give everything back."""
+        ...

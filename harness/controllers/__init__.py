@@ -1,0 +1,1 @@
+"""The few controllers that an embedded cluster needs, over KubeApi only."""

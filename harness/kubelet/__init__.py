@@ -1,0 +1,1 @@
+"""The emulated kubelet, over KubeApi only."""

@@ -1,0 +1,72 @@
+"""A crash that is one: the ports of a killed incarnation fail from then on, so that no ``finally`` tidies up."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, TypeVar, cast
+
+P = TypeVar("P")
+
+
+class Fenced(BaseException):
+    """The incarnation that made this call was killed. Not an ``Exception``: nothing may handle it and go on."""
+
+
+class Fence:
+    """Wraps an incarnation's ports; after ``cut()`` every call, and every step of an open stream, raises ``Fenced``."""
+
+    def __init__(self) -> None:
+        self._cut = False
+
+    def cut(self) -> None:
+        """Kill: nothing gets out any more."""
+        self._cut = True
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the incarnation is dead."""
+        return self._cut
+
+    def around(self, port: P) -> P:
+        """The same port, seen through the fence."""
+        return cast(P, _Fenced(port, self))
+
+    def check(self) -> None:
+        """Raise ``Fenced`` once cut."""
+        if self._cut:
+            raise Fenced
+
+
+class _Fenced:
+    def __init__(self, port: Any, fence: Fence) -> None:
+        self._port = port
+        self._fence = fence
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._port, name)
+        if not callable(value):
+            return value
+        fence = self._fence
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            fence.check()
+            result = value(*args, **kwargs)
+            if inspect.isawaitable(result):
+                return _awaited(result, fence)
+            if hasattr(result, "__anext__"):
+                return _stream(result, fence)
+            return result
+
+        return call
+
+
+async def _awaited(result: Any, fence: Fence) -> Any:
+    answer = await result
+    fence.check()
+    return answer
+
+
+async def _stream(result: Any, fence: Fence) -> Any:
+    async for item in result:
+        fence.check()
+        yield item

@@ -1,0 +1,1 @@
+"""The Kubernetes side: the components under test. Never imports mews.emulator or mews.harness."""

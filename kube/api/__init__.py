@@ -1,0 +1,1 @@
+"""Pure helpers over dict-shaped Kubernetes objects."""

@@ -1,0 +1,124 @@
+"""Reading dict-shaped Kubernetes objects. Nothing here changes its argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from mews.kube.api.quantities import whole
+
+Object = dict[str, Any]
+
+
+def name_of(obj: Mapping[str, Any]) -> str:
+    """``metadata.name``, "" when absent."""
+    return str(obj.get("metadata", {}).get("name", ""))
+
+
+def namespace_of(obj: Mapping[str, Any]) -> str:
+    """``metadata.namespace``, "" for cluster-scoped objects."""
+    return str(obj.get("metadata", {}).get("namespace", ""))
+
+
+def uid_of(obj: Mapping[str, Any]) -> str:
+    """``metadata.uid``, "" when absent."""
+    return str(obj.get("metadata", {}).get("uid", ""))
+
+
+def key_of(obj: Mapping[str, Any]) -> str:
+    """``namespace/name``, or ``name`` for cluster-scoped objects: unique within a resource."""
+    namespace = namespace_of(obj)
+    return f"{namespace}/{name_of(obj)}" if namespace else name_of(obj)
+
+
+def version_of(obj: Mapping[str, Any]) -> int:
+    """``metadata.resourceVersion`` as a number (comparable since Kubernetes 1.35, in fact always); 0 when absent."""
+    return int(obj.get("metadata", {}).get("resourceVersion") or 0)
+
+
+def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    """``metadata.annotations``, empty when absent."""
+    return obj.get("metadata", {}).get("annotations") or {}
+
+
+def labels_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    """``metadata.labels``, empty when absent."""
+    return obj.get("metadata", {}).get("labels") or {}
+
+
+def phase_of(pod: Mapping[str, Any]) -> str:
+    """``status.phase``, "Pending" when absent."""
+    return str((pod.get("status") or {}).get("phase") or "Pending")
+
+
+def node_name_of(pod: Mapping[str, Any]) -> str:
+    """``spec.nodeName``, "" while unbound."""
+    return str(pod.get("spec", {}).get("nodeName") or "")
+
+
+def is_terminal(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod's phase is Succeeded or Failed: it holds no resources any more."""
+    return phase_of(pod) in ("Succeeded", "Failed")
+
+
+def is_deleting(obj: Mapping[str, Any]) -> bool:
+    """Whether deletion has begun."""
+    return bool(obj.get("metadata", {}).get("deletionTimestamp"))
+
+
+def containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The pod's main containers, in order."""
+    yield from pod.get("spec", {}).get("containers") or ()
+
+
+def init_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The pod's init containers and sidecars (restartPolicy Always), in order."""
+    yield from pod.get("spec", {}).get("initContainers") or ()
+
+
+def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The container's requests; a limit without a request counts as one (API server default)."""
+    resources = container.get("resources") or {}
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+
+
+def request_of(pod: Mapping[str, Any], resource: str) -> int:
+    """A pod's whole-number request of an extended resource, as the scheduler counts it: the larger of the sum over
+    main containers and sidecars, and of each init container beside the sidecars started before it."""
+    mains = sum(whole(requests_of(c).get(resource, 0)) for c in containers_of(pod))
+    sidecars = peak = 0
+    for container in init_containers_of(pod):
+        amount = whole(requests_of(container).get(resource, 0))
+        if container.get("restartPolicy") == "Always":
+            sidecars += amount
+            peak = max(peak, sidecars)
+        else:
+            peak = max(peak, sidecars + amount)
+    return max(mains + sidecars, peak)
+
+
+def condition_of(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    """The status condition of that type, or None."""
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == kind:
+            return condition  # type: ignore[no-any-return]
+    return None
+
+
+def timestamp(unix_s: float) -> str:
+    """RFC 3339 in whole seconds, as metav1.Time: ``2026-01-01T00:00:00Z``."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(unix_s: float) -> str:
+    """RFC 3339 with six decimals, as metav1.MicroTime."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds(stamp: str) -> float:
+    """Unix seconds of a Time or MicroTime.
+
+    Raises ValueError for anything else.
+    """
+    return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()

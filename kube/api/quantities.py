@@ -1,0 +1,48 @@
+"""Kubernetes quantities (k8s.io/apimachinery/pkg/api/resource)."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
+
+_PATTERN = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([KMGTPE]i)|([numkMGTPE]))?$")
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Decimal:
+    match = _PATTERN.match(text)
+    if match is None:
+        raise ValueError(
+            f"quantity {text!r}: quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    number, exponent, binary, decimal = match.groups()
+    value = Decimal(number)
+    if exponent:
+        return value.scaleb(int(exponent[1:]))
+    if binary:
+        return value * _BINARY[binary]
+    if decimal:
+        return value.scaleb(_DECIMAL[decimal])
+    return value
+
+
+def parse(quantity: str | int | float) -> Decimal:
+    """The exact value of a quantity.
+
+    Raises ValueError when the text is not one.
+    """
+    return _parse(str(quantity).strip())
+
+
+def whole(quantity: str | int | float) -> int:
+    """The value rounded up to a whole number, as ``Quantity.Value()``: bytes, devices, pods."""
+    return int(parse(quantity).to_integral_value(ROUND_CEILING))
+
+
+def milli(quantity: str | int | float) -> int:
+    """Thousandths, rounded up, as ``Quantity.MilliValue()``: CPU."""
+    return int((parse(quantity) * 1000).to_integral_value(ROUND_CEILING))

@@ -1,0 +1,1 @@
+"""The ChassisApi port and its wire adapters."""

@@ -1,0 +1,104 @@
+"""The ChassisApi port: what the components ask of one composable chassis.
+
+A wire adapter (``h3api``, ``resource_pool``) renders calls into ``WireRequest`` and reads ``WireResponse``; the
+``Transport`` below it is HTTP, or in process under virtual time. So the adapter that runs in production is the one
+that every scenario exercises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class ChassisError(Exception):
+    """A read that gave no listing: refused, dropped, timed out, or not in the dialect's form."""
+
+
+class TransportError(Exception):
+    """No answer came: the connection was refused or dropped, or time ran out. A write may have happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRecord:
+    """One row of the device lookup table. ``device`` is the chassis' own ID (Dev_GID); ``port`` is None while free."""
+
+    device: str
+    uuid: str
+    port: str | None
+    kind: str = "GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One read of a chassis. It may be partial: the reader judges it against what it knew (contract chassis.md 2)."""
+
+    devices: tuple[DeviceRecord, ...]
+    ports: tuple[str, ...] = ()
+
+
+class Outcome(StrEnum):
+    """What a reply to attach or detach says, which need not be what happened."""
+
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The reply to attach or detach; ``remark`` is the chassis' text."""
+
+    outcome: Outcome
+    remark: str = ""
+
+
+class ChassisApi(Protocol):
+    """One chassis. Never raises on attach and detach: no answer is ``Outcome.UNKNOWN``."""
+
+    async def resources(self) -> Listing:
+        """The device lookup table.
+
+        Raises ChassisError.
+        """
+        ...
+
+    async def attach(self, device: str, port: str) -> Reply:
+        """Put a free device on a host port."""
+        ...
+
+    async def detach(self, device: str) -> Reply:
+        """Take a device off its host port."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """An HTTP request, transport-neutral."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WireResponse:
+    """An HTTP response, transport-neutral."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Transport(Protocol):
+    """Carries one request to the chassis' management server and its answer back."""
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        """The answer.
+
+        Raises TransportError.
+        """
+        ...

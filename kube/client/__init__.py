@@ -1,0 +1,1 @@
+"""The KubeApi port, its HTTP adapter, informers and the work queue."""

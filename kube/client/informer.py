@@ -1,0 +1,140 @@
+"""A local, current copy of one resource: list, then watch, and start over when the server says so (as client-go does)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from mews.kube.api.errors import ApiError, Gone, Unavailable
+from mews.kube.api.objects import Object, key_of, uid_of, version_of
+from mews.kube.api.resources import Resource
+from mews.kube.client.port import EventType, KubeApi
+from mews.kube.clock import rest
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Object | None, Object | None], None]
+"""Called with (old, new): (None, new) added, (old, new) changed, (old, None) gone. Must not wait."""
+
+_FIRST_BACKOFF_S = 0.1
+_LAST_BACKOFF_S = 10.0
+
+
+class Informer:
+    """Keeps ``cache`` current. Run ``run()`` as a task; ``await synced()`` before the first read.
+
+    A restarted list that finds an object replaced (other uid) or gone tells the handlers so: no change is lost, though
+    states in between may be.
+    """
+
+    def __init__(
+        self,
+        kube: KubeApi,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> None:
+        self._kube = kube
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._cache: dict[str, Object] = {}
+        self._handlers: list[Handler] = []
+        self._synced = asyncio.Event()
+
+    def on_change(self, handler: Handler) -> None:
+        """Add a handler; it is told at once of all that is already there."""
+        self._handlers.append(handler)
+        for obj in self._cache.values():
+            handler(None, obj)
+
+    def get(self, name: str, namespace: str | None = None) -> Object | None:
+        """The cached object, or None."""
+        return self._cache.get(f"{namespace}/{name}" if namespace else name)
+
+    def items(self) -> Iterator[Object]:
+        """All cached objects, in order of key."""
+        for key in sorted(self._cache):
+            yield self._cache[key]
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    async def synced(self) -> None:
+        """Wait for the first list."""
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """List and watch until cancelled; connection and server errors are retried with backoff."""
+        backoff_s = _FIRST_BACKOFF_S
+        version = ""
+        while True:
+            try:
+                if not version:
+                    version = await self._list()
+                    backoff_s = _FIRST_BACKOFF_S
+                version = await self._watch(version)
+                continue
+            except Gone:
+                version = ""
+                continue
+            except ApiError as error:
+                log.warning("watch of %s refused: %s", self._resource.plural, error)
+                version = ""
+            except Unavailable as error:
+                log.info("watch of %s broken: %s", self._resource.plural, error)
+            await rest(backoff_s)
+            backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
+
+    async def _list(self) -> str:
+        # A whole list, never pages: half a list believed would look like deletions.
+        answer = await self._kube.list(
+            self._resource,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        fresh = {key_of(obj): obj for obj in answer.items}
+        for key in [key for key in self._cache if key not in fresh]:
+            self._set(key, None)
+        for key, obj in fresh.items():
+            known = self._cache.get(key)
+            if known is not None and uid_of(known) != uid_of(obj):
+                self._set(key, None)
+                known = None
+            if known is None or version_of(known) != version_of(obj):
+                self._set(key, obj)
+        self._synced.set()
+        return answer.resource_version
+
+    async def _watch(self, version: str) -> str:
+        stream = self._kube.watch(
+            self._resource,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            resource_version=version,
+            bookmarks=True,
+        )
+        async for event in stream:
+            if event.type is EventType.DELETED:
+                self._set(key_of(event.object), None)
+            elif event.type is not EventType.BOOKMARK:
+                self._set(key_of(event.object), event.object)
+            version = event.object["metadata"]["resourceVersion"]
+        return version
+
+    def _set(self, key: str, new: Object | None) -> None:
+        old = self._cache.get(key)
+        if new is None:
+            self._cache.pop(key, None)
+            if old is None:
+                return
+        else:
+            self._cache[key] = new
+        for handler in self._handlers:
+            handler(old, new)

@@ -1,0 +1,214 @@
+"""The KubeApi port: everything that the components, the kubelet and the harness ask of Kubernetes.
+
+Two adapters: ``mews.kube.client.http`` (any API server) and the in-process one of the embedded cluster. Objects are
+plain dicts as on the wire. **What a KubeApi hands out is read-only and may be shared**: copy before changing.
+What it is given it copies.
+
+Every method raises ``mews.kube.api.errors.ApiError`` (the server's answer) or ``Unavailable`` (no answer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+
+
+class Patch(StrEnum):
+    """The kinds of patch, by their media types."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class EventType(StrEnum):
+    """Types of watch events."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch. An ERROR event is raised as ``ApiError`` instead (``Gone`` when the version is too old)."""
+
+    type: EventType
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """The answer to a list: read-only items, the version to watch from, the token of the next page ("" at the end)."""
+
+    items: list[Object]
+    resource_version: str
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """What a command in a container wrote, and its exit code."""
+
+    exit_code: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What must still be true of an object when it is deleted."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """Options of a deletion; ``propagation`` is Background, Foreground or Orphan."""
+
+    grace_period_s: int | None = None
+    preconditions: Preconditions = field(default_factory=Preconditions)
+    propagation: str | None = None
+
+
+class KubeApi(Protocol):
+    """Kubernetes, as a client sees it."""
+
+    async def get(
+        self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
+    ) -> Object:
+        """One object; ``NotFound`` when there is none."""
+        ...
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int | None = None,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """All objects, of all namespaces when ``namespace`` is None, ordered by namespace and name."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        timeout_s: int | None = None,
+        bookmarks: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """All later events; from "" or "0" first ADDED for all that is there. Ends cleanly on the server's timeout.
+
+        Raises ``Gone`` when the version is too old, ``Unavailable`` when the connection breaks.
+        """
+        ...
+
+    async def create(
+        self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
+    ) -> Object:
+        """The object as stored."""
+        ...
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+    ) -> Object:
+        """PUT; the namespace and name are the object's own. ``Conflict`` when its resourceVersion is stale."""
+        ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        kind: Patch = Patch.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        """The object after the patch."""
+        ...
+
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
+    ) -> Object:
+        """The object while it still exists, or a ``Status``."""
+        ...
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        options: DeleteOptions | None = None,
+    ) -> ObjectList:
+        """The list as it was before the deletion."""
+        ...
+
+    async def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        *,
+        uid: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """POST pods/binding; ``Conflict`` when the pod is bound already."""
+        ...
+
+    async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
+        """POST pods/eviction; ``TooManyRequests`` when a budget refuses."""
+        ...
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str | None = None,
+        follow: bool = False,
+        previous: bool = False,
+        tail_lines: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The container's log in chunks; with ``follow`` until the container ends."""
+        ...
+
+    async def exec(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None
+    ) -> ExecResult:
+        """Run a command in a running container."""
+        ...
+
+    async def discovery(self) -> Sequence[Resource]:
+        """All resources the server serves."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...

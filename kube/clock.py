@@ -1,0 +1,55 @@
+"""The components' only sources of time and chance: the running event loop and injected random streams.
+
+Nothing else in ``mews.kube`` reads a clock. Under a virtual loop ``loop.time()`` jumps, and all of this jumps along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime
+
+
+class Clock:
+    """Unix time derived from the running loop: ``epoch_s + loop.time()``, in seconds."""
+
+    def __init__(self, epoch_s: float) -> None:
+        self._epoch_s = epoch_s
+
+    @classmethod
+    def wall(cls) -> Clock:
+        """The machine's own time; an asyncio loop counts the same monotonic seconds as ``time.monotonic``."""
+        return cls(time.time() - time.monotonic())
+
+    def now(self) -> float:
+        """Seconds since 1970-01-01T00:00:00Z."""
+        return self._epoch_s + asyncio.get_running_loop().time()
+
+    def datetime(self) -> datetime:
+        """The same instant, aware, in UTC."""
+        return datetime.fromtimestamp(self.now(), UTC)
+
+
+async def rest(delay_s: float) -> None:
+    """Sleep as part of a loop that goes round for ever (a poll, a heartbeat, an unbounded retry).
+
+    Unlike ``asyncio.sleep`` it does not count as something that may still happen: a virtual loop in which only rests
+    are left, and a whole round of them changed nothing, is deadlocked.
+    """
+    loop = asyncio.get_running_loop()
+    background = getattr(loop, "background", None)
+    if background is None:
+        await asyncio.sleep(delay_s)
+        return
+    waiter: asyncio.Future[None] = loop.create_future()
+    handle = background(delay_s, waiter)
+    try:
+        await waiter
+    finally:
+        handle.cancel()
+
+
+def stream(seed: int | str, actor: str) -> random.Random:
+    """An actor's own stream of chance; the same for the same seed and name in every process."""
+    return random.Random(f"{seed}/{actor}")

@@ -1,0 +1,169 @@
+"""Device plugins as ports (contract kubelet.md sections 1, 3, 7; k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1).
+
+``DevicePlugin`` is the plugin: what the kubelet calls. ``DevicePluginLink`` is the kubelet of one node as a plugin
+sees it. ``PluginDialer`` is a plugin's endpoint as the kubelet sees it. Adapters: grpc.aio on unix sockets
+(``mews.kube.deviceplugin.grpc_link``) and in process (``mews.harness.ports``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+HEALTHY = "Healthy"
+UNHEALTHY = "Unhealthy"
+
+
+class PluginError(Exception):
+    """A failed call, with gRPC's code and text; ``str()`` reads ``rpc error: code = Unknown desc = boom``."""
+
+    def __init__(self, code: str, desc: str) -> None:
+        super().__init__(f"rpc error: code = {code} desc = {desc}")
+        self.code = code
+        self.desc = desc
+
+
+@dataclass(frozen=True, slots=True)
+class PluginDevice:
+    """One device of a list; anything but exactly ``Healthy`` is unhealthy."""
+
+    id: str
+    health: str = HEALTHY
+    numa_nodes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginOptions:
+    """Which optional calls the plugin wants."""
+
+    pre_start_required: bool = False
+    preferred_allocation_available: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A host path shown to the container."""
+
+    container_path: str
+    host_path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A device node given to the container."""
+
+    container_path: str
+    host_path: str
+    permissions: str = "rw"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One ContainerAllocateResponse."""
+
+    envs: dict[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    devices: tuple[DeviceNode, ...] = ()
+    annotations: dict[str, str] = field(default_factory=dict)
+    cdi_devices: tuple[str, ...] = ()
+
+
+class DevicePlugin(Protocol):
+    """What the kubelet calls. Every method may raise PluginError."""
+
+    async def options(self) -> PluginOptions:
+        """GetDevicePluginOptions."""
+        ...
+
+    def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
+        """ListAndWatch: each message is the full list."""
+        ...
+
+    async def preferred_allocation(
+        self, available: Sequence[str], must_include: Sequence[str], size: int
+    ) -> tuple[str, ...]:
+        """GetPreferredAllocation for one container."""
+        ...
+
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
+        """Allocate: device IDs per container."""
+        ...
+
+    async def pre_start(self, devices: Sequence[str]) -> None:
+        """PreStartContainer."""
+        ...
+
+
+class Endpoint(Protocol):
+    """A plugin being served."""
+
+    async def close(self) -> None:
+        """Stop serving; open streams end."""
+        ...
+
+
+class DevicePluginLink(Protocol):
+    """The kubelet of one node, as a plugin sees it: a folder with its ``kubelet.sock``."""
+
+    async def serve(self, endpoint: str, plugin: DevicePlugin) -> Endpoint:
+        """Serve the plugin on that socket name (``falcon.sock``) in the kubelet's folder, replacing a leftover."""
+        ...
+
+    async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
+        """Registration/Register.
+
+        Raises PluginError.
+        """
+        ...
+
+    async def kubelet_restarted(self) -> None:
+        """Return once the kubelet has started anew since this link was made or this last returned: serve and register
+        again (its start removes all sockets of the folder; compare mtime, inode numbers are reused)."""
+        ...
+
+
+class PluginDialer(Protocol):
+    """How the kubelet reaches an endpoint of its folder."""
+
+    async def dial(self, endpoint: str) -> DevicePlugin:
+        """The plugin behind the socket.
+
+        Raises PluginError when nothing answers within ten seconds.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerDevices:
+    """Devices of one resource that a container holds."""
+
+    resource: str
+    device_ids: tuple[str, ...]
+    numa_nodes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodDevices:
+    """One pod of podresources v1 List: its main containers and sidecars with their devices, one entry per device."""
+
+    name: str
+    namespace: str
+    containers: tuple[tuple[str, tuple[ContainerDevices, ...]], ...]
+
+
+class PodResources(Protocol):
+    """podresources v1 of one node's kubelet. Every method may raise PluginError."""
+
+    async def list(self) -> tuple[PodDevices, ...]:
+        """List: active pods only, with or without devices."""
+        ...
+
+    async def get(self, name: str, namespace: str) -> PodDevices:
+        """Get: any pod the kubelet knows."""
+        ...
+
+    async def allocatable(self) -> tuple[ContainerDevices, ...]:
+        """GetAllocatableResources: all healthy devices, one entry each."""
+        ...

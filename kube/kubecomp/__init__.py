@@ -1,0 +1,1 @@
+"""KubeComp: GPU pooling by chassis reconfiguration (scheduler plugin, Reconfig-Mgr, DisagGPU-DevMgr)."""

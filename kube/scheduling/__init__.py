@@ -1,0 +1,1 @@
+"""The scheduler: queues, cycle, plugin points, profiles."""

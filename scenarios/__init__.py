@@ -1,0 +1,1 @@
+"""Runnable scenarios shipped with Mews."""

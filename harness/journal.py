@@ -1,13 +1,60 @@
 """One time line over chassis, kubelet, API and scheduler.
 
 A line is ``{"t", "layer", "actor", "event", …}``: ``t`` in seconds from the start, ``layer`` one of ``LAYERS``.
-API lines come from watches and hardware lines from the chassis' event feed, in all four ways to run.
+API lines come from watches and hardware lines from the chassis' event feed, in all four ways to run
+(``mews.harness.recorder``). What components log is collected beside (``Records``) and is no part of the journal.
+Every line is news: what merely repeats (heartbeats, leases, repeated events) is not written, so a journal that does
+not grow means that nothing happens.
+
+The lines that everybody may rely on. *device* stands for the fields ``device`` (the chassis' own ID), ``uuid``,
+``gpuid`` (``<chassis index>-<device>``), ``port``, ``host`` (where it is after the event, None while free),
+``old_port``, ``old_host`` (before)::
+
+    layer      actor           event             fields
+    chassis    chassis/A       table             ports {port: host}, devices {device: {uuid, gpuid, port, host}};
+                                                 at the start and after a reset or restart
+                               attach-begun      *device*: port is the target, old_port where it is
+                               attached          *device*
+                               detach-begun      *device*: port is None
+                               detached          *device*
+                               operation-failed  *device* unmoved; operation (attach, detach), cause
+                               edited            *device*; another editor changed the table
+                               link-down         *device*; it fell off its port by itself
+                               device-changed    *device*; its uuid is another one (old_uuid)
+                               down, up          the management CPU's answers stop, and come again
+    kubelet    kubelet/host-1  registered        resource
+                               devices           resource, healthy [id], unhealthy [id]: a list of the plugin
+                               allocated         pod (namespace/name), uid, container, resource, devices [id]
+                               container-started pod, uid, container, env {name: value}: what device plugins gave,
+                                                 as the process sees it
+                               rejected          pod, uid, reason, message
+                               pod-ended         pod, uid: it holds nothing any more
+                               checkpoint        entries [[uid, container, resource, [id]]]: the file, once changed
+    api        pod/default/a   created           uid, scheduler, node, phase, requests {resource: number}
+                               bound             uid, node
+                               phase             uid, phase, reason
+                               condition         uid, type, status, reason
+                               annotations       uid, annotations {name: value, None when removed}
+                               deleting, deleted uid
+               node/host-1     created           allocatable {resource: quantity}
+                               allocatable       resource, old, new
+                               condition         type, status, reason
+                               taints            taints [key:effect]
+                               unschedulable     unschedulable (bool)
+                               deleted
+               <component>     event             type, reason, object (pod/default/a), message; the first of its kind
+    component  <component>     started, killed, crashed (cause)
+    fault      chassis/A       added             kind, excuses {invariant: seconds}, …; the fault's own fields
+                               fired             kind, device (None where it hits none)
+                               cleared
+    step       <scenario>      begun, passed, failed   step (number), do (kind of step), …
+    invariant  <number>        violated          what, first (number of the line that broke it)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +110,16 @@ class Journal:
     def lines(self, since: int = 0) -> list[Line]:
         """All lines from that number on."""
         return self._lines[since:]
+
+    def find(self, layer: str, event: str | None = None, *, since: int = 0, **fields: Any) -> Iterator[Line]:
+        """Lines of that layer, event and with those fields, oldest first, from that number on."""
+        for line in self._lines[since:]:
+            if line.layer == layer and event in (None, line.event):
+                if all(line.fields.get(name) == value for name, value in fields.items()):
+                    yield line
+
+    def __len__(self) -> int:
+        return len(self._lines)
 
     def as_jsonl(self) -> str:
         """All lines, one JSON object each."""

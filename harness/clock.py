@@ -125,7 +125,7 @@ def virtual_clock() -> Clock:
 
 
 class Pace:
-    """How fast emulated hardware, kubelet ticks and simulated durations pass: ``speed`` emulated seconds per loop second.
+    """How fast emulated hardware, kubelet ticks and simulated durations pass: ``speed`` emulated s per loop second.
 
     API times are never paced. Virtual runs keep speed 1.
     """

@@ -19,7 +19,7 @@ class HardwareControl(Protocol):
     """The back door to the emulated chassis (dialect ``control``): what an engineer in front of the box could do."""
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Chassis name -> device ID -> ``{"uuid", "port", "host", "kind", "pool", "gpuid", …}``; port None while free."""
+        """Chassis name -> device ID -> ``{"uuid", "port", "host", "kind", "pool", "gpuid", …}``; port None: free."""
         ...
 
     async def edit(self, chassis: str, device: str, port: str | None) -> None:

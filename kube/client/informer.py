@@ -1,4 +1,4 @@
-"""A local, current copy of one resource: list, then watch, and start over when the server says so (as client-go does)."""
+"""A local, current copy of one resource: list, watch, and start over when the server says so (as client-go does)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,87 @@
+import asyncio
+import socket
+
+import pytest
+
+from mews.harness.clock import EPOCH_S, OutsideWorld, Pace, Stalled, VirtualLoop, run_virtual, virtual_clock
+from mews.kube.clock import rest, stream
+
+
+def test_virtual_time_jumps_to_the_next_timer() -> None:
+    async def main() -> tuple[float, float]:
+        await asyncio.sleep(3600)
+        return asyncio.get_running_loop().time(), virtual_clock().now()
+
+    assert run_virtual(main) == (3600.0, EPOCH_S + 3600.0)
+
+
+def test_timers_fire_in_order_and_equal_ones_as_they_were_set() -> None:
+    async def main() -> list[str]:
+        heard: list[str] = []
+        loop = asyncio.get_running_loop()
+        for delay_s, name in ((2, "c"), (1, "a"), (1, "b")):
+            loop.call_later(delay_s, heard.append, name)
+        await asyncio.sleep(3)
+        return heard
+
+    assert run_virtual(main) == ["a", "b", "c"]
+
+
+def test_a_loop_that_would_wait_for_ever_says_so() -> None:
+    async def main() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(Stalled):
+        run_virtual(main)
+
+
+def test_virtual_time_refuses_the_outside_world() -> None:
+    async def resolve() -> None:
+        await asyncio.get_running_loop().run_in_executor(None, socket.gethostname)
+
+    async def spawn() -> None:
+        await asyncio.create_subprocess_exec("true")
+
+    async def watch() -> None:
+        asyncio.get_running_loop().add_reader(0, print)
+
+    for attempt in (resolve, spawn, watch):
+        with pytest.raises(OutsideWorld):
+            run_virtual(attempt)
+
+
+def test_a_loop_with_only_rests_left_is_idle_until_the_last_of_them() -> None:
+    async def main() -> list[float | None]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+
+        async def tick(period_s: float) -> None:
+            while True:
+                await rest(period_s)
+
+        tasks = [asyncio.create_task(tick(10)), asyncio.create_task(tick(60))]
+        await asyncio.sleep(25)
+        idle = loop.idle_until()
+        loop.call_later(5, lambda: None)
+        busy = loop.idle_until()
+        for task in tasks:
+            task.cancel()
+        return [idle, busy]
+
+    assert run_virtual(main) == [60.0, None]
+
+
+def test_a_rest_is_a_plain_sleep_on_a_real_loop() -> None:
+    asyncio.run(rest(0))
+
+
+def test_streams_of_chance_depend_on_seed_and_actor_alone() -> None:
+    assert stream(1, "a").random() == stream(1, "a").random()
+    assert stream(1, "a").random() != stream(1, "b").random()
+    assert stream(1, "a").random() != stream(2, "a").random()
+
+
+def test_the_pace_divides_emulated_spans() -> None:
+    assert Pace(10).loop_s(5) == 0.5
+    with pytest.raises(ValueError, match="speed 0"):
+        Pace(0)

@@ -1,0 +1,71 @@
+import pytest
+
+from mews.kube.api.selectors import (
+    expression_holds,
+    field_requirements,
+    field_value,
+    label_selector,
+    match_expressions,
+)
+
+LABELS = {"app": "trainer", "tier": "gpu", "rank": "3"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        ("", True),
+        ("app=trainer", True),
+        ("app==other", False),
+        ("app!=other", True),
+        ("absent!=x", True),
+        ("app in (a, trainer),tier", True),
+        ("app notin (trainer)", False),
+        ("absent notin (x)", True),
+        ("!absent", True),
+        ("! app", False),
+        ("rank>2", True),
+        ("rank<3", False),
+        ("app>2", False),
+        ("app=", False),
+    ],
+)
+def test_label_selectors_select_as_in_kubernetes(selector: str, selected: bool) -> None:
+    assert label_selector(selector)(LABELS) is selected
+
+
+@pytest.mark.parametrize("selector", ["a=b c", "in (x)", "a in x", "=b", "a,,b"])
+def test_a_label_selector_that_cannot_be_read_is_refused(selector: str) -> None:
+    with pytest.raises(ValueError, match="unable to parse requirement"):
+        label_selector(selector)
+
+
+def test_field_selectors_give_path_sense_and_value() -> None:
+    assert field_requirements("status.phase!=Failed,spec.nodeName=") == [
+        ("status.phase", False, "Failed"),
+        ("spec.nodeName", True, ""),
+    ]
+    with pytest.raises(ValueError, match="invalid selector"):
+        field_requirements("status.phase")
+
+
+def test_field_values_are_text_and_absent_ones_empty() -> None:
+    node = {"spec": {"unschedulable": True}, "status": {"count": 3}}
+    assert field_value(node, "spec.unschedulable") == "true"
+    assert field_value(node, "status.count") == "3"
+    assert field_value(node, "spec.none.deeper") == ""
+
+
+def test_selectors_of_objects_join_labels_and_expressions() -> None:
+    selector = {
+        "matchLabels": {"app": "trainer"},
+        "matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["2"]}],
+    }
+    assert match_expressions(selector, LABELS)
+    assert not match_expressions(selector, {**LABELS, "rank": "2"})
+    assert match_expressions({}, {})
+
+
+def test_an_unknown_operator_is_refused() -> None:
+    with pytest.raises(ValueError, match="allowed: In, NotIn"):
+        expression_holds({"key": "a", "operator": "Like"}, LABELS)

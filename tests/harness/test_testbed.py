@@ -21,7 +21,8 @@ def measured() -> list[tuple[int, float]]:
     if folder is None:
         pytest.skip("MEWS_DATA_DIR is not set: the measured testbed runs are not here")
     runs: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for row in csv.DictReader((Path(folder) / "kubecomp" / "testbed_jobs.csv").open(encoding="utf-8")):
+    text = (Path(folder) / "kubecomp" / "testbed_jobs.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
         if row["setting"] in GPUS_OF_NODE:
             runs.setdefault((row["workload"], row["setting"]), []).append(row)
     points = []

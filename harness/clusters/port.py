@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from mews.harness.clock import Pace
 from mews.harness.journal import Journal
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock
@@ -51,6 +52,15 @@ class Cluster(Protocol):
     journal: Journal
     clock: Clock
     hardware: HardwareControl
+    pace: Pace
+    dialect: str
+
+    def lacks(self, requirement: str) -> str | None:
+        """Why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.
+
+        The words: ``virtual``, ``wall`` (time), ``logs``, ``exec``, ``kill``, ``root``, ``fuse``.
+        """
+        ...
 
     def node_of(self, host: str) -> str:
         """The node of a host that the scenario names."""
@@ -59,6 +69,11 @@ class Cluster(Protocol):
     def components(self) -> Sequence[str]:
         """What can be killed and restarted: ``scheduler``, ``reconfig-manager``, ``device-manager/host-1``,
         ``kubelet/host-1``, ``chassis/A``, ``default-scheduler``."""
+        ...
+
+    def cut(self, component: str) -> None:
+        """Fence that incarnation's ports at once, from within a journal listener: the crash happens at that line.
+        ``kill`` follows. Where this cannot be (kind), nothing happens and ``kill`` comes as soon as it can."""
         ...
 
     async def kill(self, component: str) -> None:

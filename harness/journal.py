@@ -54,6 +54,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,6 +89,8 @@ class Journal:
         self._elapsed = elapsed
         self._lines: list[Line] = []
         self._listeners: list[Callable[[Line], None]] = []
+        self._untold: deque[Line] = deque()
+        self._telling = False
 
     def write(self, layer: str, actor: str, event: str, /, **fields: Any) -> Line:
         """Append one line, stamped with the elapsed seconds.
@@ -98,14 +101,32 @@ class Journal:
             raise ValueError(f"layer {layer!r}: must be one of {', '.join(LAYERS)}")
         line = Line(len(self._lines), self._elapsed(), layer, actor, event, fields)
         self._lines.append(line)
-        for listener in list(self._listeners):
-            listener(line)
+        self._untold.append(line)
+        self._tell()
         return line
+
+    def _tell(self) -> None:
+        # A listener may write: everybody still hears the lines one after the other, in their order.
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._untold:
+                line = self._untold.popleft()
+                for listener in list(self._listeners):
+                    listener(line)
+        finally:
+            self._telling = False
 
     def listen(self, listener: Callable[[Line], None]) -> Callable[[], None]:
         """Hear every later line; call the result to stop."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds from the start, as a line written now would bear."""
+        return self._elapsed()
 
     def lines(self, since: int = 0) -> list[Line]:
         """All lines from that number on."""
@@ -114,9 +135,10 @@ class Journal:
     def find(self, layer: str, event: str | None = None, *, since: int = 0, **fields: Any) -> Iterator[Line]:
         """Lines of that layer, event and with those fields, oldest first, from that number on."""
         for line in self._lines[since:]:
-            if line.layer == layer and event in (None, line.event):
-                if all(line.fields.get(name) == value for name, value in fields.items()):
-                    yield line
+            if line.layer != layer or event not in (None, line.event):
+                continue
+            if all(line.fields.get(name) == value for name, value in fields.items()):
+                yield line
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -1,0 +1,227 @@
+"""Feeds the journal: API lines from watches, hardware and kubelet lines from their event feeds.
+
+The pure functions below say what of an object's change is news; heartbeats, leases, timestamps, counts and repeated
+events are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mews.harness.feed import Feed, Sight
+from mews.harness.journal import Journal, Line
+from mews.kube.api.objects import (
+    Object,
+    annotations_of,
+    containers_of,
+    init_containers_of,
+    is_deleting,
+    name_of,
+    namespace_of,
+    node_name_of,
+    phase_of,
+    request_of,
+    requests_of,
+    uid_of,
+)
+from mews.kube.api.resources import EVENTS, NODES, PODS
+from mews.kube.client.port import KubeApi
+
+News = tuple[str, str, dict[str, Any]]
+"""What a line says beside its time and layer: actor, event, fields."""
+
+Write = Callable[..., Line | None]
+"""``write(event, **fields)``: one line of a fixed layer and actor."""
+
+
+def pod_news(old: Object | None, new: Object | None) -> Iterator[News]:
+    """Lines for a pod that was added (old None), changed, or is gone (new None)."""
+    if old is not None and new is not None and uid_of(old) != uid_of(new):
+        yield from pod_news(old, None)
+        old = None
+    pod = new if new is not None else old
+    if pod is None:
+        return
+    actor, uid = f"pod/{namespace_of(pod)}/{name_of(pod)}", uid_of(pod)
+    if new is None:
+        yield actor, "deleted", {"uid": uid}
+        return
+    if old is None:
+        yield actor, "created", {"uid": uid, **_birth(new)}
+    for event, fields in _pod_changes(old or {}, new):
+        yield actor, event, {"uid": uid, **fields}
+
+
+def _birth(pod: Object) -> dict[str, Any]:
+    scheduler = pod.get("spec", {}).get("schedulerName") or "default-scheduler"
+    return {"scheduler": scheduler, "node": node_name_of(pod), "phase": phase_of(pod), "requests": extended_of(pod)}
+
+
+def extended_of(pod: Mapping[str, Any]) -> dict[str, int]:
+    """What a pod asks of each extended resource (a name with a slash), sorted by name."""
+    names = {n for c in (*containers_of(pod), *init_containers_of(pod)) for n in requests_of(c) if "/" in n}
+    return {name: request_of(pod, name) for name in sorted(names)}
+
+
+def _pod_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
+    if node_name_of(new) and node_name_of(old) != node_name_of(new):
+        yield "bound", {"node": node_name_of(new)}
+    before, after = annotations_of(old), annotations_of(new)
+    changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
+    if changed:
+        yield "annotations", {"annotations": changed}
+    yield from _condition_changes(old, new)
+    if old and phase_of(old) != phase_of(new):
+        yield "phase", {"phase": phase_of(new), "reason": (new.get("status") or {}).get("reason", "")}
+    if is_deleting(new) and not is_deleting(old):
+        yield "deleting", {}
+
+
+def _condition_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
+    before = {c["type"]: c for c in (old.get("status") or {}).get("conditions") or ()}
+    for condition in (new.get("status") or {}).get("conditions") or ():
+        known = before.get(condition["type"], {})
+        now = {"type": condition["type"], "status": condition.get("status"), "reason": condition.get("reason", "")}
+        if (known.get("status"), known.get("reason", "")) != (now["status"], now["reason"]):
+            yield "condition", now
+
+
+def node_news(old: Object | None, new: Object | None) -> Iterator[News]:
+    """Lines for a node."""
+    node = new if new is not None else old
+    if node is None:
+        return
+    actor = f"node/{name_of(node)}"
+    if new is None:
+        yield actor, "deleted", {}
+        return
+    if old is None:
+        yield actor, "created", {"allocatable": _allocatable(new)}
+    for event, fields in _node_changes(old or {}, new, born=old is None):
+        yield actor, event, fields
+
+
+def _allocatable(node: Object) -> dict[str, str]:
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    return {name: str(allocatable[name]) for name in sorted(allocatable)}
+
+
+def _node_changes(old: Object, new: Object, *, born: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    before, after = _allocatable(old), _allocatable(new)
+    for name in () if born else sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            yield "allocatable", {"resource": name, "old": before.get(name), "new": after.get(name)}
+    yield from _condition_changes(old, new)
+    if _taints(old) != _taints(new):
+        yield "taints", {"taints": _taints(new)}
+    closed = bool(new.get("spec", {}).get("unschedulable"))
+    if closed != bool(old.get("spec", {}).get("unschedulable")):
+        yield "unschedulable", {"unschedulable": closed}
+
+
+def _taints(node: Object) -> list[str]:
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return sorted(f"{taint.get('key')}:{taint.get('effect')}" for taint in taints)
+
+
+class _EventNews:
+    """Core events, each kind once: what is said again about the same object is no news."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, ...]] = set()
+
+    def __call__(self, old: Object | None, new: Object | None) -> Iterator[News]:
+        if new is None:
+            return
+        about = new.get("involvedObject") or {}
+        name = "/".join(filter(None, (about.get("namespace"), about.get("name"))))
+        thing = f"{str(about.get('kind', '')).lower()}/{name}"
+        reason, message = str(new.get("reason", "")), str(new.get("message", ""))
+        said = (thing, str(about.get("uid", "")), reason, message)
+        if said in self._said:
+            return
+        self._said.add(said)
+        source = new.get("reportingComponent") or (new.get("source") or {}).get("component") or "unknown"
+        host = (new.get("source") or {}).get("host")
+        actor = f"{source}/{host}" if host else str(source)
+        yield actor, "event", {"type": new.get("type", ""), "reason": reason, "object": thing, "message": message}
+
+
+class Recorder:
+    """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step."""
+
+    def __init__(self, kube: KubeApi, journal: Journal) -> None:
+        self._journal = journal
+        news = ((NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews()))
+        self._feeds = [Feed(kube, resource, self._hearer(tell)) for resource, tell in news]
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for feed in self._feeds:
+                group.create_task(feed.run())
+
+    async def synced(self) -> None:
+        """Wait until what was there at the start is written."""
+        for feed in self._feeds:
+            await feed.synced()
+
+    def _hearer(self, tell: Callable[[Object | None, Object | None], Iterator[News]]) -> Callable[[Sight], None]:
+        def hear(sight: Sight) -> None:
+            for actor, event, fields in tell(sight.old, sight.new):
+                self._journal.write("api", actor, event, **fields)
+
+        return hear
+
+    def kubelet(self, host: str) -> Write:
+        """What that host's kubelet calls with its events (see the journal's table)."""
+        return writer(self._journal, "kubelet", f"kubelet/{host}")
+
+    def chassis(self, name: str) -> Write:
+        """What that chassis' event feed calls (see the journal's table)."""
+        return writer(self._journal, "chassis", f"chassis/{name}")
+
+
+def writer(journal: Journal, layer: str, actor: str) -> Write:
+    """Writes lines of one layer and actor. A checkpoint is written only when it differs from the last one."""
+    last: list[Any] = [None]
+
+    def write(event: str, /, **fields: Any) -> Line | None:
+        if event == "checkpoint":
+            if last[0] == fields:
+                return None
+            last[0] = fields
+        return journal.write(layer, actor, event, **fields)
+
+    return write
+
+
+class Records(logging.Handler):
+    """Collects what components log, beside the journal: structured records by their event, warnings as ``log``.
+
+    The actor is the logger's name below ``prefix``; the layer is ``scheduler`` for schedulers, else ``component``.
+    """
+
+    def __init__(self, elapsed: Callable[[], float], prefix: str = "mews.run.") -> None:
+        super().__init__(logging.INFO)
+        self.journal = Journal(elapsed)
+        self._prefix = prefix
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        actor = record.name.removeprefix(self._prefix)
+        layer = "scheduler" if actor.endswith("scheduler") else "component"
+        event = getattr(record, "event", None)
+        if event is not None:
+            self.journal.write(layer, actor, str(event), **getattr(record, "fields", {}))
+        elif record.levelno >= logging.WARNING:
+            self.journal.write(layer, actor, "log", level=record.levelname.lower(), message=record.getMessage())
+
+
+def merged(*journals: Journal) -> list[Line]:
+    """All lines of several journals by time; the first journal's before the others' of the same instant."""
+    lines = [line for journal in journals for line in journal.lines()]
+    return sorted(lines, key=lambda line: line.t)

@@ -1,0 +1,414 @@
+"""The plugin points of the scheduler: what a plugin is given and what it may answer.
+
+After upstream's scheduling framework (pkg/scheduler/framework/interface.go, 1.34), with one difference that follows
+from asyncio: the points of the cycle (PreFilter to Reserve) are plain functions, so nothing changes while one pod is
+decided; the points after it (Permit, Unreserve, PreBind, Bind, PostBind) are coroutines that run beside the cycle.
+A plugin is any object with a ``name`` and the methods of the points it takes part in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, Flag, auto
+from typing import Any, Protocol, runtime_checkable
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+from mews.kube.client.informer import Informer
+from mews.kube.component import Context
+from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.podinfo import PodInfo
+
+MAX_SCORE = 100
+"""Scores are 0 to this after normalisation."""
+MAX_PERMIT_S = 900.0
+"""The longest a pod may wait at Permit (contract apiserver.md section 8)."""
+
+
+class Code(Enum):
+    """What a plugin answers."""
+
+    SUCCESS = "Success"
+    ERROR = "Error"
+    """Something went wrong: condition SchedulerError, retried with backoff."""
+    UNSCHEDULABLE = "Unschedulable"
+    """Does not fit now; preemption may help. At Permit: reject."""
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """Does not fit, and preemption would not help."""
+    WAIT = "Wait"
+    """Permit only: hold the pod back for at most ``timeout_s``."""
+    SKIP = "Skip"
+    """PreFilter, PreScore: leave out this plugin's Filter or Score for this pod. Bind: not mine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer: its code and the reasons shown to the user. The framework fills ``plugin`` in.
+
+    ``nodes``, from PreFilter: only these can fit. ``timeout_s``, from Permit with WAIT.
+    """
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    nodes: frozenset[str] | None = None
+    timeout_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the code is SUCCESS."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def rejected(self) -> bool:
+        """Whether this is a verdict that the pod does not fit (no error)."""
+        return self.code is Code.UNSCHEDULABLE or self.code is Code.UNRESOLVABLE
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """The same answer with its plugin named."""
+        return self if self.plugin else replace(self, plugin=plugin)
+
+
+SUCCESS = Status()
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Does not fit now."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Does not fit, whoever makes room."""
+    return Status(Code.UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """Could not be decided."""
+    return Status(Code.ERROR, reasons)
+
+
+def wait(timeout_s: float) -> Status:
+    """Permit's answer: hold the pod until all that hold it allow it, at most this long."""
+    return Status(Code.WAIT, timeout_s=min(timeout_s, MAX_PERMIT_S))
+
+
+class CycleState:
+    """What plugins keep between their points for one pod's attempt; keys by convention are the plugin's name."""
+
+    __slots__ = ("data", "skip_filter", "skip_score")
+
+    def __init__(self) -> None:
+        self.data: dict[str, Any] = {}
+        self.skip_filter: frozenset[str] = frozenset()
+        self.skip_score: frozenset[str] = frozenset()
+
+    def clone(self) -> CycleState:
+        """A copy for "what if": values that have a ``clone()`` are cloned, others shared."""
+        other = CycleState()
+        other.data = {k: v.clone() if hasattr(v, "clone") else v for k, v in self.data.items()}
+        other.skip_filter, other.skip_score = self.skip_filter, self.skip_score
+        return other
+
+
+# ------------------------------------------------------------------------------------------------------- wake-ups
+
+
+class Action(Flag):
+    """What happened to an object. Pods count from when they are bound: ADD bound, DELETE gone or finished."""
+
+    ADD = auto()
+    UPDATE = auto()
+    DELETE = auto()
+    ANY = ADD | UPDATE | DELETE
+
+
+Hint = Callable[[PodInfo, Object | None, Object | None], bool]
+"""(unschedulable pod, old, new) -> whether this change may make the pod fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A pod that this plugin refused is retried when such a change comes and ``hint`` (None: always) says so.
+
+    Resources other than pods and nodes are watched because a Wake names them.
+    """
+
+    resource: Resource
+    actions: Action = Action.ANY
+    hint: Hint | None = None
+    namespace: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------- handle
+
+
+class WaitingPod(Protocol):
+    """A pod held at Permit; it keeps the room it was given."""
+
+    @property
+    def pod(self) -> PodInfo:
+        """The pod as it was when assumed."""
+        ...
+
+    @property
+    def node(self) -> str:
+        """The node chosen."""
+        ...
+
+    @property
+    def held_by(self) -> Sequence[str]:
+        """Names of the plugins that have not allowed it yet."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """This plugin holds it no longer; with the last one it is bound."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Give up: Unreserve, forget, queue again as refused by this plugin."""
+        ...
+
+
+class EventRecorder(Protocol):
+    """Writes events.k8s.io/v1 in the background, as the contract words them."""
+
+    def record(
+        self, pod: PodInfo, *, kind: str, reason: str, action: str, note: str, related: PodInfo | None = None
+    ) -> None:
+        """``kind`` is Normal or Warning."""
+        ...
+
+
+class Handle(Protocol):
+    """What the scheduler offers its plugins; one per profile."""
+
+    @property
+    def context(self) -> Context:
+        """KubeApi, clock, chance and log."""
+        ...
+
+    @property
+    def scheduler_name(self) -> str:
+        """The profile's name."""
+        ...
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """All nodes with their bound **and assumed** pods, always current, read-only."""
+        ...
+
+    @property
+    def events(self) -> EventRecorder:
+        """Event recorder reporting as this profile."""
+        ...
+
+    def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
+        """The shared informer of a resource; nothing is scheduled before it has synced. Ask in the constructor."""
+        ...
+
+    def waiting(self) -> Sequence[WaitingPod]:
+        """Pods held at Permit, in the order in which they came."""
+        ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """The pod held at Permit with that uid."""
+        ...
+
+    def activate(self, uids: Iterable[str]) -> None:
+        """Retry these pods: queued ones at once, ones being bound after their backoff should they fail."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work beside the cycle; API errors it raises are logged."""
+        ...
+
+    def fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """Run the profile's filters as the cycle does, with nominated pods counted. For preemption."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------------- plugin points
+
+
+class Plugin(Protocol):
+    """Anything with a name."""
+
+    @property
+    def name(self) -> str:
+        """Unique within the profile; shown in conditions and used in ``score_weights``."""
+        ...
+
+
+PluginFactory = Callable[[Handle], Plugin]
+"""How a profile names its plugins: a class that takes a handle, a partial, a function of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPod:
+    """A pod in the queue as QueueSort sees it; ``entered_s`` is unix time of its last entering."""
+
+    pod: PodInfo
+    entered_s: float
+
+
+@runtime_checkable
+class PreEnqueue(Plugin, Protocol):
+    """May this pod be queued at all? Refused ones wait, silently, until their object changes."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """SUCCESS or UNRESOLVABLE."""
+        ...
+
+
+@runtime_checkable
+class QueueSort(Plugin, Protocol):
+    """The order of the queue; one per scheduler."""
+
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        """Smallest first; equal keys by order of entering."""
+        ...
+
+
+@runtime_checkable
+class PreFilter(Plugin, Protocol):
+    """Looks at the pod once, before the nodes."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
+        """SUCCESS (perhaps with ``nodes``), SKIP this plugin's Filter, or a refusal of all nodes."""
+        ...
+
+
+@runtime_checkable
+class WhatIf(Plugin, Protocol):
+    """For a PreFilter whose state counts pods: keeps it right when preemption tries nodes without some pods."""
+
+    def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """``other`` is on the node now."""
+        ...
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """``other`` is not on the node any more."""
+        ...
+
+
+@runtime_checkable
+class Filter(Plugin, Protocol):
+    """Can the pod run on this node?"""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """SUCCESS or why not; the first refusal of a node is the one that is told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """``nominated``: the node to wait for, "" to drop an earlier nomination, None to leave it as it is."""
+
+    status: Status
+    nominated: str | None = None
+
+
+@runtime_checkable
+class PostFilter(Plugin, Protocol):
+    """No node fits: can room be made? All are asked in turn until one says SUCCESS."""
+
+    def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
+        """``refusals``: node -> why, for every node."""
+        ...
+
+
+@runtime_checkable
+class PreScore(Plugin, Protocol):
+    """Prepares Score; only called when more than one node fits."""
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        """SUCCESS or SKIP this plugin's Score."""
+        ...
+
+
+@runtime_checkable
+class Score(Plugin, Protocol):
+    """How good is this node?"""
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """0 to 100, or any whole number when the plugin normalises."""
+        ...
+
+
+@runtime_checkable
+class Normalize(Plugin, Protocol):
+    """Brings this plugin's scores into 0 to 100."""
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
+        """Node -> score, for all nodes that fit."""
+        ...
+
+
+@runtime_checkable
+class Reserve(Plugin, Protocol):
+    """Told when the pod is assumed on a node, still within the cycle."""
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Anything but SUCCESS undoes it."""
+        ...
+
+
+@runtime_checkable
+class Unreserve(Plugin, Protocol):
+    """Told, in reverse order, when an assumed pod is given up. Must bear being called without Reserve."""
+
+    async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """Undo Reserve and whatever Permit began. The pod is queued again only after this."""
+        ...
+
+
+@runtime_checkable
+class Permit(Plugin, Protocol):
+    """The last gate before binding, beside the cycle."""
+
+    async def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """SUCCESS, ``wait(timeout_s)`` (then ``Handle.waiting_pod(uid).allow(name)``), or a refusal."""
+        ...
+
+
+@runtime_checkable
+class PreBind(Plugin, Protocol):
+    """What must be done before the pod is bound."""
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Anything but SUCCESS gives the pod up."""
+        ...
+
+
+@runtime_checkable
+class Bind(Plugin, Protocol):
+    """Binds the pod; the first that does not SKIP has done it."""
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """SUCCESS, SKIP or ERROR; ApiError and Unavailable may be raised."""
+        ...
+
+
+@runtime_checkable
+class PostBind(Plugin, Protocol):
+    """Told after the pod is bound."""
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """Tidy up; nothing can fail any more."""
+        ...
+
+
+@runtime_checkable
+class Wakes(Plugin, Protocol):
+    """Says what may make a pod fit that this plugin refused; a plugin without it is woken by every change."""
+
+    def wakes_on(self) -> Sequence[Wake]:
+        """Read once, at the start."""
+        ...

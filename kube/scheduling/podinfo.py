@@ -1,0 +1,217 @@
+"""A pod, read once: what the scheduler asks of it in every cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mews.kube.api.objects import (
+    Object,
+    containers_of,
+    init_containers_of,
+    is_deleting,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_name_of,
+    requests_of,
+    uid_of,
+)
+from mews.kube.api.quantities import milli, whole
+
+Amounts = Mapping[str, int]
+"""Resource -> amount: ``cpu`` in thousandths, all others whole (bytes, devices)."""
+
+Port = tuple[str, str, int]
+"""(host IP, protocol, host port)."""
+
+DEFAULT_MILLI_CPU = 100
+"""What scoring takes a container without a cpu request to ask (upstream pkg/scheduler/util/pod_resources.go)."""
+DEFAULT_MEMORY = 200 * 1024 * 1024
+"""The same for memory, bytes."""
+
+
+@lru_cache(maxsize=4096)
+def amount(resource: str, quantity: str | int | float) -> int:
+    """A quantity in the scheduler's units.
+
+    Raises ValueError when the text is not a quantity.
+    """
+    return milli(quantity) if resource == "cpu" else whole(quantity)
+
+
+def amounts(quantities: Mapping[str, Any]) -> dict[str, int]:
+    """Quantities in the scheduler's units."""
+    return {resource: amount(resource, quantity) for resource, quantity in quantities.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """One term of pod affinity or anti-affinity; ``weight`` 0 means required.
+
+    ``namespaces`` are the named ones (the pod's own where none is named and no selector given).
+    """
+
+    topology_key: str
+    selector: Mapping[str, Any] | None
+    namespaces: frozenset[str]
+    namespace_selector: Mapping[str, Any] | None
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodInfo:
+    """One pod as scheduling sees it. ``pod`` is the API object, read-only."""
+
+    pod: Object
+    uid: str
+    key: str
+    namespace: str
+    name: str
+    node_name: str
+    nominated_node: str
+    scheduler_name: str
+    priority: int
+    preempts: bool
+    deleting: bool
+    labels: Mapping[str, str]
+    requests: Amounts
+    scoring_cpu: int
+    scoring_memory: int
+    ports: tuple[Port, ...]
+    gates: tuple[str, ...]
+    tolerations: tuple[Mapping[str, Any], ...]
+    node_selector: Mapping[str, str]
+    node_affinity: Mapping[str, Any]
+    affinity: tuple[PodTerm, ...]
+    anti_affinity: tuple[PodTerm, ...]
+    preferred: tuple[PodTerm, ...]
+    preferred_against: tuple[PodTerm, ...]
+    spread: tuple[Mapping[str, Any], ...]
+
+    def request(self, resource: str) -> int:
+        """The pod's request of one resource; 0 when it asks for none."""
+        return self.requests.get(resource, 0)
+
+    @property
+    def resource_version(self) -> str:
+        """``metadata.resourceVersion``."""
+        return str(self.pod["metadata"].get("resourceVersion", ""))
+
+    @property
+    def start_time(self) -> str:
+        """``status.startTime``, or when it was created: RFC 3339 text, which sorts by time."""
+        started = (self.pod.get("status") or {}).get("startTime")
+        return str(started or self.pod["metadata"].get("creationTimestamp") or "")
+
+
+def pod_info(pod: Object) -> PodInfo:
+    """Read a pod."""
+    spec: Mapping[str, Any] = pod.get("spec") or {}
+    status: Mapping[str, Any] = pod.get("status") or {}
+    affinity: Mapping[str, Any] = spec.get("affinity") or {}
+    namespace, name = namespace_of(pod), name_of(pod)
+    toward, against = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
+    requests, scoring = _requests(pod, spec)
+    return PodInfo(
+        pod=pod,
+        uid=uid_of(pod),
+        key=f"{namespace}/{name}",
+        namespace=namespace,
+        name=name,
+        node_name=node_name_of(pod),
+        nominated_node=str(status.get("nominatedNodeName") or ""),
+        scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
+        priority=int(spec.get("priority") or 0),
+        preempts=spec.get("preemptionPolicy") != "Never",
+        deleting=is_deleting(pod),
+        labels=labels_of(pod),
+        requests=requests,
+        scoring_cpu=scoring["cpu"],
+        scoring_memory=scoring["memory"],
+        ports=tuple(_ports(pod)),
+        gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
+        tolerations=tuple(spec.get("tolerations") or ()),
+        node_selector=spec.get("nodeSelector") or {},
+        node_affinity=affinity.get("nodeAffinity") or {},
+        affinity=_required(toward, namespace),
+        anti_affinity=_required(against, namespace),
+        preferred=_preferred(toward, namespace),
+        preferred_against=_preferred(against, namespace),
+        spread=tuple(spec.get("topologySpreadConstraints") or ()),
+    )
+
+
+def _requests(pod: Object, spec: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
+    """What the pod asks, and what scoring takes it to ask (cpu and memory, with defaults)."""
+    mains = [amounts(requests_of(c)) for c in containers_of(pod)]
+    inits = [(amounts(requests_of(c)), c.get("restartPolicy") == "Always") for c in init_containers_of(pod)]
+    overhead = amounts(spec.get("overhead") or {})
+    asked = {r: n for r, n in _combine(mains, inits, overhead).items() if n}
+    if asked.get("cpu") and asked.get("memory") and len(mains) == 1 and not inits:
+        return asked, asked
+    default = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY}
+    counted = _combine([default | m for m in mains], [(default | i, sidecar) for i, sidecar in inits], overhead)
+    return asked, default | counted if mains else {"cpu": 0, "memory": 0}
+
+
+def _combine(
+    mains: list[dict[str, int]], inits: list[tuple[dict[str, int], bool]], overhead: Amounts
+) -> dict[str, int]:
+    """The larger of all that runs together and of each init container beside the sidecars started before it
+    (upstream k8s.io/component-helpers/resource.PodRequests)."""
+    total: dict[str, int] = {}
+    for container in mains:
+        _add(total, container)
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container, sidecar in inits:
+        together = dict(sidecars)
+        _add(together, container)
+        if sidecar:
+            _add(total, container)
+            sidecars = together
+        for resource, value in together.items():
+            peak[resource] = max(peak.get(resource, 0), value)
+    for resource, value in peak.items():
+        total[resource] = max(total.get(resource, 0), value)
+    _add(total, overhead)
+    return total
+
+
+def _add(total: dict[str, int], more: Amounts) -> None:
+    for resource, value in more.items():
+        total[resource] = total.get(resource, 0) + value
+
+
+def _ports(pod: Object) -> Iterable[Port]:
+    for container in containers_of(pod):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(port["hostPort"])
+
+
+def _required(affinity: Mapping[str, Any], namespace: str) -> tuple[PodTerm, ...]:
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    return tuple(_term(term, namespace, 0) for term in terms)
+
+
+def _preferred(affinity: Mapping[str, Any], namespace: str) -> tuple[PodTerm, ...]:
+    terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return tuple(_term(term["podAffinityTerm"], namespace, int(term["weight"])) for term in terms)
+
+
+def _term(term: Mapping[str, Any], namespace: str, weight: int) -> PodTerm:
+    named = frozenset(term.get("namespaces") or ())
+    selector = term.get("namespaceSelector")
+    if not named and selector is None:
+        named = frozenset((namespace,))
+    return PodTerm(
+        topology_key=term["topologyKey"],
+        selector=term.get("labelSelector"),
+        namespaces=named,
+        namespace_selector=selector,
+        weight=weight,
+    )

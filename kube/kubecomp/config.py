@@ -1,0 +1,151 @@
+"""KubeComp's configuration: what is pooled, where the chassis are, who is cabled to them, and how patient to be.
+
+Nothing in KubeComp knows that the pooled thing is a GPU: resource, kind and variable names are values here (paper
+section IV-F: any discrete, exclusive resource whose vendor lists and moves it without a restart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mews.kube.deviceplugin.port import Mount
+
+
+@dataclass(frozen=True, slots=True)
+class ChassisConfig:
+    """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` a key of ``DIALECTS``."""
+
+    name: str
+    index: int
+    pool: str = "pool-0"
+    endpoint: str = ""
+    dialect: str = "h3api"
+
+    def gpuid(self, device: str) -> str:
+        """The Kubernetes device ID of a device of this chassis: ``1-001300`` (contract chassis.md section 2)."""
+        return f"{self.index}-{device}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """One node: its pool, and per chassis (by name) the host port that it is cabled to."""
+
+    name: str
+    ports: Mapping[str, str]
+    pool: str = "pool-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Periods, patience and retries; seconds of the API's time unless another unit is named."""
+
+    device_poll_s: float = 1.0
+    """DisagGPU-DevMgr's rest between two readings of the chassis (contract kubecomp.md section 2)."""
+    pool_poll_s: float = 10.0
+    """Reconfig-Mgr's rest between two readings of a pool for its published list."""
+    heartbeat_s: float = 5.0
+    """How often a node's report is written when nothing changed."""
+    report_stale_s: float = 30.0
+    """A report without a heartbeat for this long is stale: none of the node's devices is a candidate."""
+    consent_fresh_s: float = 15.0
+    """Consent that is not renewed for this long no longer counts."""
+    withdrawal_check_s: float = 0.2
+    """DevMgr's rest between two looks at the kubelet while a withdrawal is asked for."""
+    withdrawal_timeout_s: float = 20.0
+    """How long Reconfig-Mgr waits for consent before it asks the device back."""
+    withdrawal_lease_s: float = 180.0
+    """How long a request for withdrawal stands unless it is renewed; the node then announces the device again."""
+    chassis_timeout_s: float = 60.0
+    """After this long a chassis operation without an answer has an unknown outcome."""
+    read_back_poll_s: float = 1.0
+    """The pause between two readings that look for a change."""
+    read_back_bound_s: float = 20.0
+    """After this long a change that the table does not show did not happen."""
+    retries: int = 4
+    """How often an attach or detach is tried in all."""
+    retry_backoff_s: float = 2.0
+    """The pause before the second try; it doubles with each."""
+    requeue_first_s: float = 2.0
+    requeue_last_s: float = 60.0
+    """The first and the longest pause before a pod that cannot be served is looked at again."""
+    vanish_reads: int = 5
+    """A device that this many readings in a row lack, all lacking the same ones, is gone."""
+    empty_reads: int = 2
+    """An empty pod-resources list counts once seen this often (it is empty in a kubelet's first second)."""
+    grant_grace_s: float = 30.0
+    """For this long a device handed out by Allocate counts as held though pod-resources does not show it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateConfig:
+    """What Allocate adds for every container, for example where a library finds its state."""
+
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KubeCompConfig:
+    """The whole of it."""
+
+    chassis: tuple[ChassisConfig, ...]
+    nodes: tuple[NodeConfig, ...]
+    resource: str = "falcon.com/gpu"
+    device_kind: str = "GPU"
+    device_env: str = "DISAG_DEVICES"
+    uuid_env: str = "NVIDIA_VISIBLE_DEVICES"
+    plugin_socket: str = "falcon.sock"
+    scheduler_name: str = "kubecomp-scheduler"
+    namespace: str = "kubecomp"
+    policy: str = "both"
+    partial: bool = False
+    strict_fcfs: bool = False
+    allocate: AllocateConfig = AllocateConfig()
+    timing: Timing = Timing()
+
+    @property
+    def resource_group(self) -> str:
+        """The group whose resources NodeResourcesFit ignores: ``falcon.com``."""
+        return self.resource.partition("/")[0]
+
+
+class Topology:
+    """Who is cabled to what, looked up in O(1)."""
+
+    def __init__(self, config: KubeCompConfig) -> None:
+        self.pools: tuple[str, ...] = tuple(sorted({chassis.pool for chassis in config.chassis}))
+        self._chassis = {chassis.name: chassis for chassis in config.chassis}
+        self._nodes = {node.name: node for node in config.nodes}
+        self._by_port = {(name, port): node.name for node in config.nodes for name, port in node.ports.items()}
+        by_index = sorted(config.chassis, key=lambda chassis: chassis.index)
+        by_name = sorted(config.nodes, key=lambda node: node.name)
+        self._chassis_of = {pool: tuple(c for c in by_index if c.pool == pool) for pool in self.pools}
+        self._nodes_of: dict[str, list[NodeConfig]] = {pool: [] for pool in self.pools}
+        for node in by_name:
+            self._nodes_of.setdefault(node.pool, []).append(node)
+
+    def chassis(self, name: str) -> ChassisConfig:
+        """A chassis by name."""
+        return self._chassis[name]
+
+    def chassis_of(self, pool: str) -> Sequence[ChassisConfig]:
+        """The pool's chassis, in order of index."""
+        return self._chassis_of.get(pool, ())
+
+    def node(self, name: str) -> NodeConfig | None:
+        """A node's cabling, or None for a node outside all pools."""
+        return self._nodes.get(name)
+
+    def nodes_of(self, pool: str) -> Sequence[NodeConfig]:
+        """The pool's nodes, in order of name."""
+        return self._nodes_of.get(pool, ())
+
+    def pool_of(self, node: str) -> str | None:
+        """The node's pool, or None."""
+        found = self._nodes.get(node)
+        return found.pool if found else None
+
+    def node_on(self, chassis: str, port: str | None) -> str:
+        """The node cabled to that port of that chassis; "" when there is none or the port is None."""
+        return self._by_port.get((chassis, port), "") if port is not None else ""

@@ -1,0 +1,182 @@
+"""What a scenario may do: the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, OrScalar, Pattern
+from mews.harness.scenario.expectations import Checks
+from mews.harness.scenario.quantity import Seconds
+
+Objects = Annotated[
+    tuple[KubeObject, ...],
+    Listed,
+    Field(min_length=1),
+    OrOne(),
+]
+"""One object or a list; ``{file: pods.yaml}`` stands for the objects of that file (relative to the scenario)."""
+
+
+class Target(Model):
+    """One object by name."""
+
+    kind: str
+    api_version: str = ""
+    name: str
+    namespace: str | None = "default"
+
+
+class DeleteAction(Target):
+    """Delete an object and, unless ``wait: false``, see it go."""
+
+    grace_period: int | None = None
+    wait: bool = True
+    missing_ok: bool = False
+
+
+class PatchAction(Target):
+    """Patch an object."""
+
+    type: Literal["merge", "strategic", "json"] = "merge"
+    subresource: str | None = None
+    body: dict[str, Any] | list[dict[str, Any]]
+
+
+class EditAction(Model):
+    """Another editor moves a device in the table, at once. Name a port, a host, or ``port: null`` to free it."""
+
+    chassis: str
+    device: str
+    port: str | None = None
+    host: str | None = None
+
+
+class ChassisAction(Model):
+    """The chassis' back door: edit the table, or reset the whole hardware to its start."""
+
+    edit: EditAction | None = None
+    reset: bool = False
+
+    @model_validator(mode="after")
+    def _one(self) -> ChassisAction:
+        if (self.edit is None) != self.reset:
+            raise ValueError("must have either edit: {chassis, device, port} or reset: true")
+        return self
+
+
+class FaultAction(Model):
+    """Play a fault (``chassis: '*'`` on all), or clear them: ``clear: A``, ``clear: all``."""
+
+    chassis: str = "*"
+    add: dict[str, Any] | None = None
+    clear: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> FaultAction:
+        if (self.add is None) == (self.clear is None):
+            raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
+        if self.add is not None and not isinstance(self.add.get("kind"), str):
+            raise ValueError("add must have a kind, for example add: {kind: lying-result, count: 1}")
+        return self
+
+
+def _named(value: Any) -> Any:
+    return {"component": value} if isinstance(value, str) else value
+
+
+class ComponentAction(Model):
+    """Kill (or start anew) a component. With ``at`` it dies at the very next journal line like that."""
+
+    component: str
+    at: dict[str, Pattern] | None = None
+
+
+Component = Annotated[ComponentAction, BeforeValidator(_named), OrScalar("string")]
+"""A component by name, or with more."""
+
+
+class ExecAction(Model):
+    """Run a command in a running container and judge its output."""
+
+    pod: str
+    namespace: str = "default"
+    container: str | None = None
+    command: tuple[str, ...]
+    exit_code: int = 0
+    stdout: Pattern = None
+    stderr: Pattern = None
+
+
+class HoldAction(Model):
+    """Something that must hold now and stay so for a while."""
+
+    for_: Seconds = Field(alias="for")
+    check: Checks
+
+
+ACTIONS = (
+    "apply",
+    "create",
+    "delete",
+    "patch",
+    "wait",
+    "assert_",
+    "hold",
+    "chassis",
+    "fault",
+    "kill",
+    "start",
+    "restart",
+    "exec",
+    "sleep",
+    "workload",
+)
+"""The fields of a step of which exactly one is given."""
+
+
+def _exactly_one(schema: dict[str, Any]) -> None:
+    schema["oneOf"] = [{"required": [action.rstrip("_")]} for action in ACTIONS]
+
+
+class Step(Model):
+    """One step: exactly one action, with a name and a time limit of its own if need be."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one)
+
+    name: str = ""
+    timeout: Seconds | None = None
+    apply: Objects | None = Field(default=None, description="create, or merge into what is there")
+    create: Objects | None = None
+    delete: DeleteAction | None = None
+    patch: PatchAction | None = None
+    wait: Checks | None = Field(default=None, description="until all of it holds")
+    assert_: Checks | None = Field(default=None, alias="assert", description="all of it holds now")
+    hold: HoldAction | None = None
+    chassis: ChassisAction | None = None
+    fault: FaultAction | None = None
+    kill: Component | None = None
+    start: Component | None = None
+    restart: Component | None = None
+    exec: ExecAction | None = None
+    sleep: Seconds | None = Field(default=None, description="emulated seconds")
+    workload: Literal["start", "wait", "run"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_action(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            names = [action.rstrip("_") for action in ACTIONS]
+            given = [name for name in names if name in value]
+            unknown = [str(key) for key in value if key not in (*names, "name", "timeout")]
+            if len(given) != 1 and not unknown:
+                found = " and ".join(given) or "none"
+                raise ValueError(f"a step has exactly one action ({found} given); allowed: {', '.join(names)}")
+        return value
+
+    @property
+    def action(self) -> str:
+        """Which action it is, as in the file."""
+        return next(name.rstrip("_") for name in ACTIONS if getattr(self, name) is not None)

@@ -1,0 +1,60 @@
+"""Errors of scenarios.
+
+::
+
+    ScenarioError    bad input: one line with the file, the place in it, the value and what is allowed (exit code 2)
+    StepFailed       a step or metric is not as the scenario says (verdict ``failed``)
+    Lacking          this cluster cannot do what the scenario needs (verdict ``skipped``)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class ScenarioError(ValueError):
+    """Bad input; ``str()`` is one line: ``FILE:LINE: PATH: VALUE: what is allowed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a step failed: what was awaited, how long, what was seen last, what else happened, what to try."""
+
+    awaited: str
+    seen: str
+    waited_s: float | None = None
+    deadlock: bool = False
+    related: tuple[str, ...] = ()
+    hint: str = ""
+
+    @property
+    def reason(self) -> str:
+        """One line."""
+        if self.deadlock:
+            return f"deadlock: nothing can happen any more while waiting for {self.awaited}; seen: {self.seen}"
+        if self.waited_s is not None:
+            return f"not within {self.waited_s:g} s: {self.awaited}; seen: {self.seen}"
+        return f"expected {self.awaited}; seen: {self.seen}"
+
+    @property
+    def report(self) -> str:
+        """Several lines, for people."""
+        parts = [f"awaited: {self.awaited}", f"seen:    {self.seen}"]
+        if self.waited_s is not None:
+            parts.append(f"waited:  {self.waited_s:g} s" + (" (nothing can happen any more)" if self.deadlock else ""))
+        parts += [f"related: {text}" for text in self.related]
+        if self.hint:
+            parts.append(f"hint:    {self.hint}")
+        return "\n".join(parts)
+
+
+class StepFailed(Exception):
+    """A step did not come out as the scenario says."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class Lacking(Exception):
+    """The scenario needs something that this way to run does not have; ``str()`` says what."""

@@ -1,0 +1,152 @@
+"""What a scenario may expect: the conditions of ``wait``, ``assert`` and ``hold``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, model_validator
+
+from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, Pattern
+from mews.harness.scenario.match import check_pattern
+
+
+class PodExpectation(Model):
+    """A pod, by what one usually asks of it. ``node`` is a host of the hardware file."""
+
+    name: str
+    namespace: str = "default"
+    phase: Pattern = None
+    node: Pattern = None
+    reason: Pattern = None
+    message: Pattern = None
+    ready: bool | None = None
+    restarts: Pattern = None
+    annotations: dict[str, Pattern] = Field(default_factory=dict)
+    scheduled: bool | None = None
+    unschedulable: Pattern = Field(default=None, description="the message of condition PodScheduled=False")
+
+
+class NodeExpectation(Model):
+    """The node of a host: readiness, and amounts of resources."""
+
+    host: str
+    ready: bool | None = None
+    allocatable: dict[str, Pattern] = Field(default_factory=dict)
+    capacity: dict[str, Pattern] = Field(default_factory=dict)
+
+
+class AbsentExpectation(Model):
+    """No such object: one by name, or none of those selected by labels."""
+
+    kind: str
+    api_version: str = ""
+    name: str | None = None
+    namespace: str | None = "default"
+    labels: str = ""
+
+
+class CountExpectation(Model):
+    """How many objects of a kind are there (of all namespaces when ``namespace`` is null)."""
+
+    kind: str
+    api_version: str = ""
+    namespace: str | None = "default"
+    labels: str = ""
+    matching: Pattern = Field(default_factory=dict)
+    is_: Pattern = Field(alias="is")
+
+
+class LineCount(Model):
+    """So many journal lines like that."""
+
+    of: dict[str, Pattern]
+    is_: Pattern = Field(alias="is")
+
+
+class JournalExpectation(Model):
+    """Lines of the journal since the scenario began (or since the step ``since``, by its name)."""
+
+    occurs: tuple[dict[str, Pattern], ...] = ()
+    never: tuple[dict[str, Pattern], ...] = ()
+    order: tuple[dict[str, Pattern], ...] = Field(default=(), description="these, one after the other")
+    count: tuple[LineCount, ...] = ()
+    since: str | None = None
+
+
+class LogsExpectation(Model):
+    """What a container has written: ``text`` as a whole, ``lines`` as a list."""
+
+    pod: str
+    namespace: str = "default"
+    container: str | None = None
+    text: Pattern = None
+    lines: Pattern = None
+
+
+class GpusExpectation(Model):
+    """A running pod's devices, seen from three sides that must agree: what its processes print, what the kubelet's
+    pod resources say, and what the chassis table has on that host."""
+
+    pod: str
+    namespace: str = "default"
+    count: int
+    host: str | None = None
+    containers: dict[str, int] = Field(default_factory=dict)
+    resource: str = "falcon.com/gpu"
+    log: bool = Field(default=True, description="false: the pod prints nothing, compare the other two")
+
+
+class EventExpectation(Model):
+    """A Kubernetes event. ``object`` reads ``Pod/name`` or ``Pod/namespace/name``; ``count`` counts repeats too."""
+
+    reason: str
+    object: str | None = None
+    type: str | None = None
+    message: Pattern = None
+    count: Pattern = Field(default_factory=lambda: {"$ge": 1})
+
+
+class SettledExpectation(Model):
+    """Every node is Ready and has as many of the resource allocatable as the chassis table has on its host."""
+
+    resource: str = "falcon.com/gpu"
+    kind: str | None = Field(default=None, description="only devices of that kind; default: all")
+
+
+def _some(schema: dict[str, Any]) -> None:
+    schema["minProperties"] = 1
+
+
+class Check(Model):
+    """One or more conditions; all must hold at the same moment."""
+
+    model_config = ConfigDict(json_schema_extra=_some)
+
+    object: KubeObject | None = Field(default=None, description="there is this object, and it matches")
+    absent: AbsentExpectation | None = None
+    count: CountExpectation | None = None
+    pod: PodExpectation | None = None
+    node: NodeExpectation | None = None
+    table: Pattern = Field(default=None, description="the table: chassis, then device, then its row")
+    hosts: dict[str, Pattern] = Field(default_factory=dict, description="devices per host; free: on no port")
+    moves: Pattern = Field(default=None, description="completed attaches since the scenario began")
+    operations: dict[str, Pattern] = Field(
+        default_factory=dict, description="chassis lines by event since the scenario began: attached, detached, …"
+    )
+    journal: JournalExpectation | None = None
+    logs: LogsExpectation | None = None
+    gpus: GpusExpectation | None = None
+    event: EventExpectation | None = None
+    settled: SettledExpectation | None = None
+
+    @model_validator(mode="after")
+    def _patterns(self) -> Check:
+        if not self.model_fields_set:
+            raise ValueError(f"must name something to check: {', '.join(type(self).model_fields)}")
+        if self.object is not None:
+            check_pattern(self.object)
+        return self
+
+
+Checks = Annotated[tuple[Check, ...], Listed, Field(min_length=1), OrOne()]
+"""What must hold all at once; one check may stand for a list of one."""

@@ -1,0 +1,256 @@
+"""Scenario files to values. Every error is one line: file and line, dotted path, the value, what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
+from mews.harness.scenario.trace import read_trace
+from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml
+
+
+def load_scenario(path: str | Path, overrides: Sequence[str] | Mapping[str, Any] = ()) -> Scenario:
+    """The scenario of a file, with ``--set`` overrides (texts ``a.b=c``, or a mapping of dotted path to value).
+
+    Raises ScenarioError.
+    """
+    path = Path(path)
+    return parse_scenario(_text(path), path, overrides)
+
+
+def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str, Any] = ()) -> Scenario:
+    """The same from a text; relative paths in it count from the path's folder.
+
+    Raises ScenarioError.
+    """
+    given = overrides_of(overrides)
+    document = read_yaml(text, str(path))
+    if not isinstance(document.value, dict):
+        raise ScenarioError(
+            f"{path}: {_shown(document.value)}: must be a mapping with apiVersion: mews/v1, kind: Scenario"
+        )
+    document = replace(document, value=apply_overrides(document.value, given))
+    folder = path.parent
+    _include_files(document, folder)
+    _resolve_paths(document, folder)
+    try:
+        scenario = Scenario.model_validate({**document.value, "path": path})
+    except ValidationError as error:
+        raise ScenarioError(_message(error, document, given)) from None
+    if scenario.workload is not None:
+        read_trace(scenario.workload, document.where(("workload",)))
+    return scenario
+
+
+def load_scenarios(paths: Sequence[str | Path], overrides: Sequence[str] | Mapping[str, Any] = ()) -> list[Scenario]:
+    """All scenarios of files and folders (searched through; sorted by path). All are checked before any is returned.
+
+    Raises ScenarioError, one line per bad file.
+    """
+    scenarios, errors = [], []
+    for path in find_scenarios(paths):
+        try:
+            scenarios.append(load_scenario(path, overrides))
+        except ScenarioError as error:
+            errors.append(str(error))
+    if errors:
+        raise ScenarioError("\n".join(errors))
+    return scenarios
+
+
+def find_scenarios(paths: Sequence[str | Path]) -> list[Path]:
+    """Scenario files; of a folder all YAML files of kind Scenario in it and below.
+
+    Raises ScenarioError for a path that is not there and a folder without any.
+    """
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*.yaml") if _is_scenario(p))
+            if not inside:
+                raise ScenarioError(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario")
+            found += inside
+        else:
+            found.append(path)
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of scenario files (``mews validate --schema``)."""
+    published = Scenario.model_json_schema(by_alias=True)
+    published["properties"].pop("path", None)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **published}
+
+
+def shipped(kind: str, name: str) -> Path | None:
+    """A hardware inventory or scenario that comes with the package, by its name without ending, or None."""
+    folder = {"hardware": ("fixtures", "hardware"), "scenario": ("scenarios",)}[kind]
+    path = Path(str(files("mews").joinpath(*folder, f"{name}.yaml")))
+    return path if path.is_file() else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ScenarioError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+
+
+def _is_scenario(path: Path) -> bool:
+    return any(line.rstrip() == "kind: Scenario" for line in _text(path).splitlines())
+
+
+def _include_files(document: Document, folder: Path) -> None:
+    """Put the objects of ``{file: …}`` in the place of each mention."""
+    root = document.value
+    _include(document, root, "objects", ("objects",), folder)
+    for part in ("steps", "finally"):
+        steps = root.get(part)
+        for index, step in enumerate(steps if isinstance(steps, list) else ()):
+            for action in ("apply", "create"):
+                if isinstance(step, dict):
+                    _include(document, step, action, (part, index, action), folder)
+
+
+def _include(document: Document, holder: dict[str, Any], key: str, place: Place, folder: Path) -> None:
+    value = holder.get(key)
+    items = value if isinstance(value, list) else [value]
+    if not any(isinstance(item, dict) and set(item) == {"file"} for item in items):
+        return
+    objects: list[Any] = []
+    for item in items:
+        if isinstance(item, dict) and set(item) == {"file"}:
+            objects += _objects_of(document, place, folder, item["file"])
+        else:
+            objects.append(item)
+    holder[key] = objects
+
+
+def _objects_of(document: Document, place: Place, folder: Path, name: Any) -> Iterator[Any]:
+    path = folder / str(name)
+    if not path.is_file():
+        raise ScenarioError(f"{document.where(place)}: {dotted((*place, 'file'))}: {name!r}: no such file ({path})")
+    for part in _text(path).split("\n---"):
+        value = read_yaml(part.removeprefix("---"), str(path)).value
+        if value is not None:
+            yield value
+
+
+def _resolve_paths(document: Document, folder: Path) -> None:
+    root = document.value
+    hardware = root.get("hardware")
+    if isinstance(hardware, str):
+        root["hardware"] = str(_hardware_path(document, folder, hardware))
+    workload = root.get("workload")
+    if isinstance(workload, dict) and isinstance(workload.get("trace"), str):
+        path = (folder / workload["trace"]).resolve()
+        if not path.is_file():
+            place = ("workload", "trace")
+            raise ScenarioError(
+                f"{document.where(place)}: {dotted(place)}: {workload['trace']!r}: no such file ({path})"
+            )
+        workload["trace"] = str(path)
+
+
+def _hardware_path(document: Document, folder: Path, name: str) -> Path:
+    path = (folder / name).resolve()
+    if path.is_file():
+        return path
+    found = shipped("hardware", name)
+    if found is None:
+        where = document.where(("hardware",))
+        raise ScenarioError(f"{where}: hardware: {name!r}: neither a file ({path}) nor an inventory shipped with mews")
+    return found
+
+
+def _message(error: ValidationError, document: Document, overrides: Sequence[Override]) -> str:
+    """The most telling of pydantic's complaints, as one line."""
+    complaint = max(error.errors(include_url=False), key=lambda e: len(_place(document.value, e["loc"])))
+    place = _place(document.value, complaint["loc"])
+    where = document.where(place)
+    if complaint["type"] == "extra_forbidden":
+        text = f"{dotted(place)}: unknown key; allowed: {_allowed(place)}"
+    elif complaint["type"] == "missing":
+        text = f"{dotted(place)}: missing; {_allowed_text(place)}"
+    else:
+        message = complaint["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        text = f"{dotted(place)}: {_shown(complaint['input'])}: {message[:1].lower()}{message[1:]}"
+    by = next((o for o in overrides if _within(place, o.place)), None)
+    return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{where}: {text}"
+
+
+def _within(place: Place, override: Place) -> bool:
+    parts = tuple(str(part) for part in place)
+    return parts[: len(override)] == override or override[: len(parts)] == parts
+
+
+def _place(value: Any, loc: Sequence[str | int]) -> Place:
+    """Pydantic's place without what is not in the file: index 0 of a single item, names of union members."""
+    place: list[str | int] = []
+    current = value
+    for index, part in enumerate(loc):
+        last = index == len(loc) - 1
+        if isinstance(current, dict) and isinstance(part, str) and (part in current or last):
+            place.append(part)
+            current = current.get(part)
+        elif isinstance(current, list) and isinstance(part, int) and part < len(current):
+            place.append(part)
+            current = current[part]
+    return tuple(place)
+
+
+def _allowed(place: Place) -> str:
+    return ", ".join(_fields_at(place[:-1])) or "nothing"
+
+
+def _allowed_text(place: Place) -> str:
+    known = {"apiVersion": "mews/v1", "kind": "Scenario"}
+    return f"must be {known[str(place[-1])]}" if len(place) == 1 and str(place[-1]) in known else "it is required"
+
+
+def _fields_at(place: Place) -> list[str]:
+    """The keys that the published schema allows at a place."""
+    root = schema()
+    current: dict[str, Any] = root
+    for part in place:
+        current = _enter(_options(current, root), part)
+    return [key for option in _options(current, root) for key in option.get("properties", {})]
+
+
+def _enter(options: list[dict[str, Any]], part: str | int) -> dict[str, Any]:
+    for option in options:
+        if isinstance(part, int) and "items" in option:
+            return dict(option["items"])
+        if not isinstance(part, int) and part in option.get("properties", {}):
+            return dict(option["properties"][part])
+    for option in options:
+        if isinstance(option.get("additionalProperties"), dict):
+            return dict(option["additionalProperties"])
+    return {}
+
+
+def _options(node: dict[str, Any], root: dict[str, Any]) -> list[dict[str, Any]]:
+    if "$ref" in node:
+        node = root["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    found = [node]
+    for option in node.get("anyOf", ()):
+        found += _options(option, root)
+    return [
+        *found,
+        *(deeper for o in found if "items" in o for deeper in _options(o["items"], root) if "anyOf" in node),
+    ]
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "…"

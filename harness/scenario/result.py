@@ -1,0 +1,67 @@
+"""What a run of a scenario came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Verdict = Literal["passed", "failed", "error", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One scenario with one seed. ``reason`` is one line, ``report`` several; virtual seconds are emulated ones (None
+    in wall-clock time); ``violations`` are those of the invariants, as JSON objects; ``artefacts`` is the folder that
+    was written on failure."""
+
+    scenario: str
+    path: str
+    cluster: str
+    time: str
+    seed: int
+    verdict: Verdict
+    reason: str = ""
+    virtual_s: float | None = None
+    wall_s: float = 0.0
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    violations: tuple[Mapping[str, Any], ...] = ()
+    journal: str | None = None
+    report: str = ""
+    artefacts: Path | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object of ``--json`` (design.md section 1)."""
+        return {
+            "scenario": self.scenario,
+            "path": self.path,
+            "cluster": self.cluster,
+            "time": self.time,
+            "seed": self.seed,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "seconds": {"virtual": self.virtual_s, "wall": round(self.wall_s, 3)},
+            "metrics": dict(self.metrics),
+            "violations": [dict(violation) for violation in self.violations],
+            "journal": self.journal,
+            "artefacts": str(self.artefacts) if self.artefacts else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A step of a run as it begins (``verdict`` None) and ends; ``t`` in seconds from the start."""
+
+    scenario: str
+    step: int
+    steps: int
+    do: str
+    name: str
+    t: float
+    verdict: Literal["passed", "failed"] | None = None
+    reason: str = ""
+
+
+Observer = Callable[[Progress], None]
+"""Hears of each step as it begins and ends; must not wait."""

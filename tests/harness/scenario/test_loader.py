@@ -1,0 +1,140 @@
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema
+from mews.harness.scenario.yamlfile import read_yaml
+
+GOOD = """\
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: one}
+hardware: {kind: Hardware}
+steps:
+  - apply: {kind: Pod, metadata: {name: a}}
+  - wait: {pod: {name: a, phase: Running}}
+    timeout: 2m
+"""
+
+
+def write(folder: Path, text: str, name: str = "one.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_scenario_is_read_into_frozen_values(tmp_path):
+    scenario = load_scenario(write(tmp_path, GOOD))
+    assert [step.action for step in scenario.steps] == ["apply", "wait"]
+    assert scenario.steps[1].timeout == 120.0
+    assert scenario.steps[1].wait[0].pod.phase == "Running"
+    with pytest.raises(ValueError, match="frozen"):
+        scenario.seed = 2
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            ("apiVersion: mews/v1", "apiVersion: mews/v2"),
+            "one.yaml:1: apiVersion: 'mews/v2': input should be 'mews/v1'",
+        ),
+        (("timeout: 2m", "timeout: soon"), "one.yaml:8: steps.1.timeout: 'soon': must be a span of time"),
+        (("phase: Running", "fase: Running"), "one.yaml:7: steps.1.wait.pod.fase: unknown key; allowed: name, "),
+        (("steps:", "stepz:"), "one.yaml:5: stepz: unknown key; allowed: apiVersion, kind, metadata, hardware"),
+        (("phase: Running", "phase: [Running]"), "write {$exact: […]}"),
+        (("phase: Running", "phase: {$gt: much}"), "$gt: 'much' must be a number or a quantity"),
+        (("phase: Running", "phase: {$like: x}"), "$like: unknown operator; allowed: $exact"),
+        (("metadata: {name: a}", "metadata: {}"), "one.yaml:6: steps.0.apply"),
+        (("    timeout: 2m", "    sleep: 3"), "a step has exactly one action (wait and sleep given)"),
+        (("name: one}", "name: one, name: two}"), "one.yaml:3: metadata.name: duplicate key 'name'"),
+        (("metadata: {name: one}\n", ""), "one.yaml:1: metadata: missing"),
+        (("{kind: Hardware}", "nowhere.yaml"), "hardware: 'nowhere.yaml': neither a file"),
+        (("steps:", "steps: ["), "not YAML"),
+        (("steps:", "workload: {jobs: [], trace: a.csv}\nsteps:"), "workload.trace: 'a.csv': no such file"),
+    ],
+)
+def test_an_error_is_one_line_with_place_value_and_what_is_allowed(tmp_path, change, expected):
+    path = write(tmp_path, GOOD.replace(*change))
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(path)
+    assert expected in str(raised.value)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ScenarioError, match=r"gone\.yaml: no such file"):
+        load_scenario(tmp_path / "gone.yaml")
+
+
+def test_all_files_are_checked_before_any_is_returned(tmp_path):
+    write(tmp_path, GOOD.replace("2m", "soon"), "a.yaml")
+    write(tmp_path, GOOD, "b.yaml")
+    write(tmp_path, GOOD.replace("phase", "fase"), "c.yaml")
+    write(tmp_path, "kind: Hardware\n", "hardware.yaml")
+    with pytest.raises(ScenarioError) as raised:
+        load_scenarios([tmp_path])
+    assert [line.split(":")[0].rsplit("/", 1)[-1] for line in str(raised.value).splitlines()] == ["a.yaml", "c.yaml"]
+    assert [path.name for path in find_scenarios([tmp_path])] == ["a.yaml", "b.yaml", "c.yaml"]
+
+
+def test_a_folder_without_scenarios_is_refused(tmp_path):
+    with pytest.raises(ScenarioError, match="no scenario in this folder"):
+        find_scenarios([tmp_path])
+
+
+def test_overrides_change_values_by_path_and_index(tmp_path):
+    path = write(tmp_path, GOOD)
+    scenario = load_scenario(
+        path, ["seed=7", "steps.1.timeout=5s", "stack.kubecomp.scheduler.policy=none", "metadata.labels.a\\.b=c"]
+    )
+    assert (scenario.seed, scenario.steps[1].timeout) == (7, 5.0)
+    assert scenario.stack.kubecomp.scheduler.policy == "none"
+    assert scenario.metadata.labels == {"a.b": "c"}
+
+
+def test_overrides_come_as_a_mapping_too(tmp_path):
+    scenario = load_scenario(write(tmp_path, GOOD), {"seed": 3, "stack__dialect": "h3api"})
+    assert (scenario.seed, scenario.stack.dialect) == (3, "h3api")
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("seed", "must be KEY=VALUE"),
+        ("stack.kubecomp.scheduler.policy=fastest", "'fastest': input should be 'both'"),
+        ("steps.9.timeout=5s", "an index from 0 to 1"),
+        ("seed.deeper=1", "seed: {'deeper': 1}: input should be a valid integer"),
+        ("steps.1.timeout.x=1", "unknown path: steps.1.timeout is '2m'"),
+        ("wrkload.trace=a.csv", "--set wrkload.trace=a.csv: wrkload: unknown key; allowed: apiVersion"),
+        ("seed=many", "--set seed=many: seed: 'many': input should be a valid integer"),
+    ],
+)
+def test_a_bad_override_is_named_as_such(tmp_path, override, expected):
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(write(tmp_path, GOOD), [override])
+    assert expected in str(raised.value)
+    assert str(raised.value).startswith("--set ")
+
+
+def test_objects_come_from_files_beside_the_scenario(tmp_path):
+    write(tmp_path, "kind: Pod\nmetadata: {name: x}\n---\nkind: Pod\nmetadata: {name: y}\n", "pods.yaml")
+    path = write(tmp_path, GOOD.replace("{kind: Pod, metadata: {name: a}}", "{file: pods.yaml}"))
+    assert [obj["metadata"]["name"] for obj in load_scenario(path).steps[0].apply] == ["x", "y"]
+
+
+def test_the_schema_is_valid_and_accepts_what_the_loader_accepts():
+    published = schema()
+    jsonschema.Draft202012Validator.check_schema(published)
+    jsonschema.validate(read_yaml(GOOD, "good").value, published)
+    for bad in (("timeout: 2m", "timeout: soon"), ("phase: Running", "fase: Running"), ("steps:", "stepz:")):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(read_yaml(GOOD.replace(*bad), "bad").value, published)
+
+
+def test_timestamps_stay_text_and_anchors_work():
+    document = read_yaml("a: &x {t: 2026-01-01}\nb: {<<: *x, u: 1}\n", "f")
+    assert document.value == {"a": {"t": "2026-01-01"}, "b": {"t": "2026-01-01", "u": 1}}

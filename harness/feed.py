@@ -47,7 +47,7 @@ class Feed:
 
     def __init__(self, kube: KubeApi, resource: Resource, hear: Callable[[Sight], None]) -> None:
         self._kube = kube
-        self._resource = resource
+        self.resource = resource
         self._hear = hear
         self._synced = asyncio.Event()
         self._stream = 0
@@ -72,10 +72,10 @@ class Feed:
                 version = ""
                 continue
             except ApiError as error:
-                log.warning("feed of %s refused: %s", self._resource.plural, error)
+                log.warning("feed of %s refused: %s", self.resource.plural, error)
                 version = ""
             except Unavailable as error:
-                log.info("feed of %s broken: %s", self._resource.plural, error)
+                log.info("feed of %s broken: %s", self.resource.plural, error)
                 version = self._last or version
             await rest(backoff_s)
             backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
@@ -83,7 +83,7 @@ class Feed:
     _last = ""
 
     async def _list(self) -> str:
-        answer = await self._kube.list(self._resource)
+        answer = await self._kube.list(self.resource)
         self._stream += 1
         fresh = {key_of(obj): obj for obj in answer.items}
         for key in [key for key in self.objects if key not in fresh]:
@@ -99,7 +99,7 @@ class Feed:
 
     async def _watch(self, version: str) -> str:
         self._last = version
-        stream = self._kube.watch(self._resource, resource_version=version, bookmarks=True)
+        stream = self._kube.watch(self.resource, resource_version=version, bookmarks=True)
         async for event in stream:
             self._last = event.object["metadata"]["resourceVersion"]
             self._take(event)
@@ -109,7 +109,7 @@ class Feed:
     def _take(self, event: WatchEvent) -> None:
         version = version_of(event.object)
         if event.type is EventType.BOOKMARK:
-            self._hear(Sight(self._resource, event.type, "", None, None, version, self._stream))
+            self._hear(Sight(self.resource, event.type, "", None, None, version, self._stream))
             return
         gone = event.type is EventType.DELETED
         self._see(event.type, key_of(event.object), None if gone else event.object, version)
@@ -118,4 +118,4 @@ class Feed:
         old = self.objects.pop(key, None)
         if new is not None:
             self.objects[key] = new
-        self._hear(Sight(self._resource, str(kind), key, old, new, version, self._stream))
+        self._hear(Sight(self.resource, str(kind), key, old, new, version, self._stream))

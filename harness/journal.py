@@ -11,16 +11,18 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
 ``old_port``, ``old_host`` (before)::
 
     layer      actor           event             fields
-    chassis    chassis/A       table             ports {port: host}, devices {device: {uuid, gpuid, port, host}};
-                                                 at the start and after a reset or restart
-                               attach-begun      *device*: port is the target, old_port where it is
+    chassis    chassis/A       table             pool, ports {port: host}, devices {device: {uuid, gpuid, port, host}};
+                                                 at the start and after a reset
+                               attach-begun      *device*: port is the target, old_port where it is; operation (number)
                                attached          *device*
                                detach-begun      *device*: port is None
                                detached          *device*
-                               operation-failed  *device* unmoved; operation (attach, detach), cause
-                               edited            *device*; another editor changed the table
-                               link-down         *device*; it fell off its port by itself
-                               device-changed    *device*; its uuid is another one (old_uuid)
+                               operation-finished  *device*, operation, kind (attach, detach), answer as the client
+                                                 hears it, truth, reason ("" or why it was refused)
+                               edited            *device*, cause; another editor, or a fault, changed the table
+                               inserted, removed *device*; put into or pulled out of its slot
+                               link-down, link-up  *device*; the port stays, the host cannot see the device
+                               device-changed    *device*, old_uuid
                                down, up          the management CPU's answers stop, and come again
     kubelet    kubelet/host-1  registered        resource
                                devices           resource, healthy [id], unhealthy [id]: a list of the plugin
@@ -44,9 +46,9 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                deleted
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
     component  <component>     started, killed, crashed (cause)
-    fault      chassis/A       added             kind, excuses {invariant: seconds}, …; the fault's own fields
-                               fired             kind, device (None where it hits none)
-                               cleared
+    fault      chassis/A       added             fault (number), kind
+                               fired             fault, kind, excuses {invariant: seconds from now on}, …
+                               cleared           fault, kind
     step       <scenario>      begun, passed, failed   step (number), do (kind of step), …
     invariant  <number>        violated          what, first (number of the line that broke it)
 """

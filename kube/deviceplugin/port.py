@@ -124,21 +124,13 @@ class DevicePluginLink(Protocol):
         ...
 
 
-class DialedPlugin(DevicePlugin, Protocol):
-    """A plugin over a connection of its own."""
-
-    async def close(self) -> None:
-        """Close the connection: open streams end, on the plugin's side too."""
-        ...
-
-
 class PluginDialer(Protocol):
     """How the kubelet reaches an endpoint of its folder."""
 
-    async def dial(self, endpoint: str) -> DialedPlugin:
+    async def dial(self, endpoint: str) -> DevicePlugin:
         """The plugin behind the socket.
 
-        Raises PluginError("DeadlineExceeded", "context deadline exceeded") when nothing answers within ten seconds.
+        Raises PluginError when nothing answers within ten seconds.
         """
         ...
 

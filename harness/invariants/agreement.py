@@ -1,0 +1,132 @@
+"""Invariant 6: a pod's env, the kubelet's checkpoint and pod resources, and the chassis agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.verdict import Breach
+from mews.harness.invariants.world import Holding
+from mews.harness.journal import Line
+from mews.kube.deviceplugin.port import PodDevices
+
+Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+class Agreement:
+    """At an allocation the chassis has the devices on that host; at a container's start its env lists exactly them
+    (by GPUID or UUID) and the checkpoint does too; at the end pod resources and the chassis' table say the same."""
+
+    number = 6
+    name = "env, checkpoint, pod resources and chassis agree"
+
+    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        """Judge an allocation, a container's start, a checkpoint."""
+        if line.layer != "kubelet":
+            return
+        if line.event == "allocated":
+            yield from self._on_host(line, scene)
+        elif line.event == "container-started":
+            yield from self._env(line, scene)
+            yield from self._checkpoint(line, scene)
+        elif line.event == "checkpoint":
+            yield from self._checkpoint(line, scene)
+
+    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+        """Nothing to do with time."""
+        return iter(())
+
+    def _on_host(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        host = line.actor.partition("/")[2]
+        for gpuid in line.fields["devices"]:
+            device = scene.world.devices.get(gpuid)
+            if device is not None and device.host != host:
+                what = (
+                    f"{line.fields['pod']} on {host} was given {gpuid}, which the chassis has on {_place(device.host)}"
+                )
+                yield Breach((gpuid, line.fields["uid"], "host"), what, line, gpuid)
+
+    def _env(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        uid, container = line.fields["uid"], line.fields["container"]
+        held = [h for h in scene.world.holdings.values() if (h.uid, h.container) == (uid, container)]
+        devices = scene.world.devices
+        gpuids = sorted(gpuid for h in held for gpuid in h.devices if gpuid in devices)
+        uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
+        known = {*devices, *(device.uuid for device in devices.values())}
+        lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}
+        naming = {name: ids for name, ids in lists.items() if any(id_ in known for id_ in ids)}
+        if gpuids and not naming:
+            what = f"no variable of {line.fields['pod']} ({container}) names its devices {', '.join(gpuids)}"
+            yield Breach((uid, container, "env"), what, line)
+        for name, ids in naming.items():
+            if sorted(ids) not in (gpuids, uuids):
+                holds = ", ".join(gpuids) or "none"
+                what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"
+                yield Breach((uid, container, "env"), what, line)
+
+    def _checkpoint(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        host = line.actor.partition("/")[2]
+        written = scene.world.checkpoints.get(host)
+        if written is None:
+            return
+        for slot, holding in scene.world.holdings.items():
+            if holding.host != host or slot[:2] not in scene.world.started:
+                continue
+            if sorted(written.get(slot, ())) != sorted(holding.devices):
+                has = ", ".join(written.get(slot, ())) or "nothing"
+                what = f"the checkpoint of {host} has {has} for {_who(holding)}, which was given {_ids(holding)}"
+                yield Breach((*slot, "checkpoint"), what, line)
+
+
+def at_the_end(scene: Scene, table: Table, reports: Mapping[str, Sequence[PodDevices]]) -> Iterator[Breach]:
+    """Whether the last table and pod resources (by host) say of every live container what was heard before."""
+    now = {row["gpuid"]: row for rows in table.values() for row in rows.values()}
+    for holding in scene.world.holdings.values():
+        for gpuid in holding.devices:
+            if gpuid in now and now[gpuid].get("host") != holding.host:
+                where = _place(now[gpuid].get("host"))
+                what = f"{_who(holding)} on {holding.host} holds {gpuid}; at the end it is on {where}"
+                yield Breach((gpuid, holding.uid, "host"), what, holding.line, gpuid)
+        if holding.host in reports and (holding.uid, holding.container) in scene.world.started:
+            yield from _reported(holding, reports[holding.host])
+    for gpuid, device in scene.world.devices.items():
+        if gpuid in now and now[gpuid].get("port") != device.port:
+            where = _place(now[gpuid].get("port"))
+            what = f"device {gpuid} is on {where} at the end; its events say {_place(device.port)}"
+            yield Breach((gpuid, "events"), what, device.changed, gpuid)
+
+
+def _reported(holding: Holding, report: Sequence[PodDevices]) -> Iterator[Breach]:
+    said = [
+        device
+        for pod in report
+        if f"{pod.namespace}/{pod.name}" == holding.pod
+        for name, devices in pod.containers
+        if name == holding.container
+        for entry in devices
+        if entry.resource == holding.resource
+        for device in entry.device_ids
+    ]
+    # Init containers are not in the report (contract kubelet.md section 7).
+    in_report = any(
+        name == holding.container
+        for pod in report
+        if f"{pod.namespace}/{pod.name}" == holding.pod
+        for name, _ in pod.containers
+    )
+    if in_report and sorted(said) != sorted(holding.devices):
+        what = f"pod resources say {', '.join(said) or 'nothing'} for {_who(holding)}, which was given {_ids(holding)}"
+        yield Breach((holding.uid, holding.container, "pod-resources"), what, holding.line)
+
+
+def _place(where: Any) -> str:
+    return "no port" if where is None else str(where)
+
+
+def _who(holding: Holding) -> str:
+    return f"{holding.pod} ({holding.container})"
+
+
+def _ids(holding: Holding) -> str:
+    return ", ".join(holding.devices)

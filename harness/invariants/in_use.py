@@ -1,0 +1,48 @@
+"""Invariant 2: a device in use never moves or disappears, unless a fault says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.verdict import Breach
+from mews.harness.invariants.world import Device
+from mews.harness.journal import Line
+
+
+class InUse:
+    """In use: given by a kubelet to a container of a pod that has not ended. Each loss is told once per pod."""
+
+    number = 2
+    name = "a device in use never moves or disappears"
+
+    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        """Judge a change of a chassis' table."""
+        if line.layer != "chassis":
+            return
+        for device in scene.world.devices.values():
+            if device.changed is not line:
+                continue
+            how = _how(device)
+            for holding in scene.world.holders(device.gpuid) if how else ():
+                what = (
+                    f"device {device.gpuid} {how} while {holding.pod} ({holding.container}) on {holding.host} holds it"
+                )
+                yield Breach((device.gpuid, holding.uid), what, line, device.gpuid)
+
+    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+        """Nothing to do with time."""
+        return iter(())
+
+
+def _how(device: Device) -> str:
+    if not device.present:
+        return "disappeared from its chassis"
+    if device.port != device.port_before:
+        to = "nowhere" if device.port is None else f"port {device.port}"
+        return f"moved from port {device.port_before} to {to}"
+    if device.link_before and not device.link:
+        return f"lost its link on port {device.port}"
+    if device.uuid != device.uuid_before:
+        return f"turned from {device.uuid_before} into {device.uuid or 'no UUID'}"
+    return ""

@@ -1,0 +1,106 @@
+"""The oracle of one run: listens to the journal, watches pods and nodes, and takes a last look when the run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from mews.harness.clusters.port import Cluster
+from mews.harness.feed import Feed, Sight
+from mews.harness.invariants.agreement import at_the_end
+from mews.harness.invariants.bounds import Bounds
+from mews.harness.invariants.judge import Judge
+from mews.harness.invariants.scheduled import Books
+from mews.harness.invariants.verdict import Breach, Violation
+from mews.harness.invariants.watches import missing
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import key_of
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.deviceplugin.port import PluginError, PodDevices
+
+SCHEDULERS: Mapping[str, str] = {"scheduler": "kubecomp-scheduler", "default-scheduler": "default-scheduler"}
+"""Component -> the schedulerName it answers to."""
+
+_LOOK_EVERY_S = 0.25
+
+
+class Oracle:
+    """``await start()`` once the cluster runs, ``await finish()`` before it is closed. Violations are written to the
+    journal as they are found."""
+
+    def __init__(self, cluster: Cluster, *, bounds: Bounds | None = None) -> None:
+        self._cluster = cluster
+        self._journal = cluster.journal
+        schedulers = [SCHEDULERS[name] for name in cluster.components() if name in SCHEDULERS]
+        self._judge = Judge(bounds or Bounds(), schedulers=schedulers, tell=self._tell)
+        self._feeds = {resource: Feed(cluster.kube, resource, self._see) for resource in (NODES, PODS)}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop: Callable[[], None] = lambda: None
+
+    @property
+    def violations(self) -> Sequence[Violation]:
+        """What was found so far."""
+        return tuple(self._judge.violations)
+
+    async def start(self) -> None:
+        """Take in what the journal already says, then judge every line and watch event as it comes."""
+        for line in self._journal.lines():
+            self._judge.hear(line)
+        self._stop = self._journal.listen(self._judge.hear)
+        self._tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
+        for feed in self._feeds.values():
+            await feed.synced()
+
+    async def finish(self) -> list[Violation]:
+        """Take a last look, stop listening, and return all violations."""
+        try:
+            self._judge.pass_time(self._journal.elapsed_s)
+            self._look()
+            self._judge.compare(await self._settled(self._gaps), self._journal.elapsed_s)
+            self._judge.conclude(await self._settled(self._disagreements), self._journal.elapsed_s)
+        finally:
+            self._stop()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        return list(self._judge.violations)
+
+    def _tell(self, violation: Violation) -> None:
+        first = None if violation.first is None else violation.first.number
+        self._journal.write("invariant", str(violation.invariant), "violated", what=violation.what, first=first)
+
+    def _see(self, sight: Sight) -> None:
+        self._judge.see(sight, self._journal.elapsed_s)
+        self._look()
+
+    def _look(self) -> None:
+        nodes, pods = self._feeds[NODES].objects, self._feeds[PODS].objects
+        self._judge.look(self._journal.elapsed_s, Books(nodes, pods, self._cluster.clock.now()))
+
+    async def _settled(self, look: Callable[[], Awaitable[list[Breach]]]) -> list[Breach]:
+        """What a look finds, after everything that lags had its moment to follow."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._judge.scene.bounds.settle_s
+        found = await look()
+        while found and loop.time() < deadline:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            found = await look()
+        return found
+
+    async def _gaps(self) -> list[Breach]:
+        found: list[Breach] = []
+        for feed in self._feeds.values():
+            with contextlib.suppress(ApiError, Unavailable):
+                listed = {key_of(obj): obj for obj in (await self._cluster.kube.list(feed.resource)).items}
+                await asyncio.sleep(0)
+                found += missing(feed.resource.plural, listed, feed.objects)
+        return found
+
+    async def _disagreements(self) -> list[Breach]:
+        world = self._judge.scene.world
+        reports: dict[str, Sequence[PodDevices]] = {}
+        for host in sorted({holding.host for holding in world.holdings.values()}):
+            with contextlib.suppress(PluginError):
+                reports[host] = await self._cluster.pod_resources(host)
+        return list(at_the_end(self._judge.scene, await self._cluster.hardware.table(), reports))

@@ -1,0 +1,195 @@
+"""Invariant 8: what fits is eventually scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.verdict import Breach
+from mews.harness.invariants.world import World
+from mews.kube.api.objects import (
+    Object,
+    condition_of,
+    containers_of,
+    init_containers_of,
+    is_deleting,
+    is_terminal,
+    key_of,
+    name_of,
+    node_name_of,
+    requests_of,
+    seconds,
+    uid_of,
+)
+from mews.kube.api.quantities import parse
+from mews.kube.api.selectors import expression_holds
+
+Amounts = dict[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Nodes and pods as the API shows them. ``now_s`` is unix time."""
+
+    nodes: Mapping[str, Object]
+    pods: Mapping[str, Object]
+    now_s: float
+
+
+class Scheduled:
+    """A pod's clock runs while it fits somewhere by itself; it is looked at once half its bound has passed, so that
+    young pods cost nothing. Pods with constraints that are not modelled here (affinity to pods, spread, volumes, host
+    ports, gates, claims, schedulers that do not run) are not judged: the law claims nothing it cannot know."""
+
+    number = 8
+    name = "what fits is eventually scheduled"
+
+    def __init__(self, schedulers: Collection[str]) -> None:
+        self._schedulers = schedulers
+        self._fits_since: dict[str, float] = {}
+        self._born_s: dict[str, float] = {}
+
+    def look(self, t: float, books: Books, scene: Scene) -> Iterator[Breach]:
+        """Judge all old enough pending pods; call after every change of a pod, a node or the hardware."""
+        bound_s = scene.bounds.scheduled_s
+        if bound_s is None:
+            return
+        pending = [pod for pod in books.pods.values() if self._old(pod, books, bound_s / 2)]
+        free = _free(books) if pending else {}
+        still: dict[str, float] = {}
+        for pod in pending:
+            node = next((n for n in sorted(free) if _fits(pod, books.nodes[n], free[n], scene, books)), None)
+            if node is None:
+                continue
+            uid = uid_of(pod)
+            still[uid] = self._fits_since.get(uid, t)
+            waited = t - scene.excuses.clock_from(self.number, still[uid])
+            if waited > bound_s / 2:
+                what = f"pod {key_of(pod)} fits {node} and is unscheduled (bound {bound_s:g} s)"
+                yield Breach((uid,), what, None)
+        self._fits_since = still
+
+    def _old(self, pod: Object, books: Books, age_s: float) -> bool:
+        spec = pod.get("spec", {})
+        if node_name_of(pod) or is_terminal(pod) or is_deleting(pod) or not _modelled(spec):
+            return False
+        if spec.get("schedulerName", "default-scheduler") not in self._schedulers:
+            return False
+        uid = uid_of(pod)
+        if uid not in self._born_s:
+            self._born_s[uid] = seconds(pod["metadata"]["creationTimestamp"])
+        return books.now_s - self._born_s[uid] >= age_s
+
+
+def _modelled(spec: Mapping[str, Any]) -> bool:
+    affinity = spec.get("affinity") or {}
+    if spec.get("schedulingGates") or spec.get("topologySpreadConstraints") or spec.get("resourceClaims"):
+        return False
+    if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
+        return False
+    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in spec.get("volumes") or ()):
+        return False
+    return not any(port.get("hostPort") for c in spec.get("containers") or () for port in c.get("ports") or ())
+
+
+def amounts_of(pod: Mapping[str, Any]) -> Amounts:
+    """What a pod takes of each resource, exactly, as the scheduler counts it; ``pods`` is 1."""
+    mains, sidecars, peak = Amounts(), Amounts(), Amounts()
+    for container in containers_of(pod):
+        _add(mains, requests_of(container))
+    for container in init_containers_of(pod):
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, requests_of(container))
+            _raise(peak, sidecars)
+        else:
+            _raise(peak, _add(dict(sidecars), requests_of(container)))
+    total = _raise(_add(mains, sidecars), peak)
+    return _add(total, {"pods": 1, **(pod.get("spec", {}).get("overhead") or {})})
+
+
+def _add(total: Amounts, more: Mapping[str, Any]) -> Amounts:
+    for name, quantity in more.items():
+        total[name] = total.get(name, Decimal(0)) + parse(quantity)
+    return total
+
+
+def _raise(total: Amounts, to: Amounts) -> Amounts:
+    for name, amount in to.items():
+        total[name] = max(total.get(name, Decimal(0)), amount)
+    return total
+
+
+def _free(books: Books) -> dict[str, Amounts]:
+    free = {name: _add(Amounts(), (n.get("status") or {}).get("allocatable") or {}) for name, n in books.nodes.items()}
+    for pod in books.pods.values():
+        node = node_name_of(pod)
+        if node in free and not is_terminal(pod):
+            for name, amount in amounts_of(pod).items():
+                free[node][name] = free[node].get(name, Decimal(0)) - amount
+    return free
+
+
+def _fits(pod: Object, node: Object, free: Amounts, scene: Scene, books: Books) -> bool:
+    spec = pod.get("spec", {})
+    if not (_open(node, spec) and _selected(node, spec)):
+        return False
+    pooled = scene.bounds.pooled_resource if spec.get("schedulerName") == scene.bounds.pooling_scheduler else None
+    for name, amount in amounts_of(pod).items():
+        here = free.get(name, Decimal(0))
+        if name == pooled:
+            here = _pool_free(scene.world, name_of(node), books, name)
+        if amount > here and amount > 0:
+            return False
+    return True
+
+
+def _open(node: Object, spec: Mapping[str, Any]) -> bool:
+    ready = condition_of(node, "Ready")
+    if ready is None or ready.get("status") != "True" or node.get("spec", {}).get("unschedulable"):
+        return False
+    taints = node.get("spec", {}).get("taints") or ()
+    hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
+    return all(any(_tolerates(t, taint) for t in spec.get("tolerations") or ()) for taint in hard)
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint.get("key"))
+    return toleration.get("key") == taint.get("key") and toleration.get("value", "") == taint.get("value", "")
+
+
+def _selected(node: Object, spec: Mapping[str, Any]) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    terms = (affinity or {}).get("nodeSelectorTerms") or ()
+    return not affinity or any(_term(term, node, labels) for term in terms)
+
+
+def _term(term: Mapping[str, Any], node: Object, labels: Mapping[str, str]) -> bool:
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False
+    name = {"metadata.name": name_of(node)}
+    return all(expression_holds(e, labels) for e in expressions) and all(expression_holds(e, name) for e in fields)
+
+
+def _pool_free(world: World, host: str, books: Books, resource: str) -> Decimal:
+    pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
+    members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
+    hosts = {h for chassis in members.values() for h in chassis.hosts}
+    devices = sum(1 for device in world.devices.values() if device.chassis in members and device.present)
+    taken = (
+        amounts_of(pod).get(resource, Decimal(0))
+        for pod in books.pods.values()
+        if node_name_of(pod) in hosts and not is_terminal(pod)
+    )
+    return Decimal(devices) - sum(taken, Decimal(0))

@@ -1,0 +1,53 @@
+"""Invariant 1: a device is on at most one host port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.verdict import Breach
+from mews.harness.invariants.world import Device
+from mews.harness.journal import Line
+
+
+class SinglePort:
+    """Judged by chassis ID (no attach of a device that is on another port) and by UUID (no GPU in two places)."""
+
+    number = 1
+    name = "a device is on at most one host port"
+
+    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        """Judge a change of a chassis' table."""
+        if line.layer != "chassis":
+            return
+        for device in _touched(line, scene):
+            yield from self._by_id(device, line)
+            yield from self._by_uuid(device, line, scene)
+
+    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+        """Nothing to do with time."""
+        return iter(())
+
+    def _by_id(self, device: Device, line: Line) -> Iterator[Breach]:
+        if line.event != "attached":
+            return
+        claimed = line.fields.get("old_port")
+        for before in dict.fromkeys((device.port_before, claimed)):
+            if before is not None and before != device.port:
+                what = f"device {device.gpuid} was attached to port {device.port} while on port {before}"
+                yield Breach((device.gpuid, str(line.number)), what, line, device.gpuid)
+
+    def _by_uuid(self, device: Device, line: Line, scene: Scene) -> Iterator[Breach]:
+        if device.port is None or not device.uuid:
+            return
+        for other in scene.world.devices.values():
+            if other.gpuid != device.gpuid and other.uuid == device.uuid and other.port is not None:
+                what = (
+                    f"{device.uuid} is on port {device.port} of {device.chassis} (as {device.gpuid}) "
+                    f"and on port {other.port} of {other.chassis} (as {other.gpuid})"
+                )
+                yield Breach((device.uuid,), what, line, device.gpuid)
+
+
+def _touched(line: Line, scene: Scene) -> list[Device]:
+    return [device for device in scene.world.devices.values() if device.changed is line]

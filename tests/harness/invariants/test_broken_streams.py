@@ -1,0 +1,118 @@
+"""Tests of the tests: streams in which an invariant is broken must be reported, with the line that broke it."""
+
+from tests.harness.invariants.stream import Stream
+
+
+def test_a_device_attached_to_a_second_port_breaks_1():
+    stream = Stream({"a": "1"})
+    line = stream.chassis("attached", "a", "2")
+    assert stream.numbers() == [1]
+    assert stream.first() is line
+
+
+def test_a_device_attached_while_its_own_event_says_it_was_elsewhere_breaks_1():
+    stream = Stream({"a": None})
+    stream.chassis("attached", "a", "2", old_port="3")
+    assert stream.numbers() == [1]
+
+
+def test_one_uuid_on_two_ports_breaks_1():
+    stream = Stream({"a": "1", "b": None})
+    line = stream.chassis("attached", "b", "2", uuid="GPU-a")
+    assert stream.numbers() == [1]
+    assert stream.first() is line
+
+
+def test_detaching_a_device_in_use_breaks_2():
+    stream = Stream({"a": "1"})
+    stream.run("host-1", "p", ["a"])
+    line = stream.detach("a")
+    assert stream.numbers() == [2]
+    assert stream.first() is line
+
+
+def test_a_device_in_use_that_vanishes_from_its_chassis_breaks_2():
+    stream = Stream({"a": "1", "b": "1"})
+    stream.run("host-1", "p", ["a"])
+    stream.chassis("device-changed", "b", "1", uuid="GPU-other")
+    assert stream.numbers() == []
+    stream.chassis("device-changed", "a", "1", uuid="GPU-new", old_uuid="GPU-a")
+    assert stream.numbers() == [2]
+
+
+def test_a_link_lost_under_a_running_pod_breaks_2():
+    stream = Stream({"a": "1"})
+    stream.run("host-1", "p", ["a"])
+    stream.chassis("link-down", "a", "1")
+    assert stream.numbers() == [2]
+
+
+def test_a_loss_is_told_once_per_pod():
+    stream = Stream({"a": "1"})
+    stream.run("host-1", "p", ["a"])
+    stream.detach("a")
+    stream.attach("a", "2")
+    assert stream.numbers() == [2]
+
+
+def test_a_device_given_to_two_pods_breaks_3():
+    stream = Stream({"a": "1", "b": "1"})
+    stream.allocate("host-1", "p", ["a", "b"])
+    line = stream.allocate("host-1", "q", ["b"])
+    assert stream.numbers() == [3]
+    assert stream.first() is line
+
+
+def test_a_stale_announcement_that_gives_a_device_on_another_node_breaks_3():
+    stream = Stream({"a": "1"})
+    stream.allocate("host-1", "p", ["a"])
+    stream.allocate("host-2", "q", ["a"])
+    assert 3 in stream.numbers()
+
+
+def test_an_orphan_breaks_5_after_its_bound():
+    stream = Stream({"a": "1"}, unattached_s=100)
+    line = stream.detach("a")
+    stream.t = 100.0
+    stream.judge.pass_time(stream.t)
+    assert stream.numbers() == []
+    stream.t = 100.5
+    stream.judge.pass_time(stream.t)
+    assert stream.numbers() == [5]
+    assert stream.first() is line
+
+
+def test_a_device_given_on_a_host_that_does_not_have_it_breaks_6():
+    stream = Stream({"a": "1"})
+    stream.allocate("host-2", "p", ["a"])
+    assert stream.numbers() == [6]
+
+
+def test_an_env_that_lists_other_devices_breaks_6():
+    for env in ({"DISAG_DEVICES": "0-b"}, {"DISAG_DEVICES": "0-a,"}, {"X": "GPU-a,GPU-b"}, {}, {"DISAG_DEVICES": ""}):
+        stream = Stream({"a": "1", "b": "1"})
+        stream.run("host-1", "p", ["a"], env=env)
+        assert stream.numbers() == [6], env
+
+
+def test_a_checkpoint_that_lost_a_started_container_breaks_6():
+    stream = Stream({"a": "1"})
+    stream.run("host-1", "p", ["a"])
+    stream.checkpoint["host-1"] = []
+    stream.save("host-1")
+    assert stream.numbers() == [6]
+
+
+def test_a_violation_is_one_object_for_the_report():
+    stream = Stream({"a": "1"})
+    stream.run("host-1", "p", ["a"])
+    stream.t = 3.5
+    line = stream.detach("a")
+    [violation] = stream.judge.violations
+    assert violation.as_dict() == {
+        "invariant": 2,
+        "name": "a device in use never moves or disappears",
+        "what": "device 0-a moved from port 1 to nowhere while default/p (main) on host-1 holds it",
+        "t": 3.5,
+        "first": {"line": line.number, **line.as_dict()},
+    }

@@ -124,13 +124,21 @@ class DevicePluginLink(Protocol):
         ...
 
 
+class DialedPlugin(DevicePlugin, Protocol):
+    """A plugin over a connection of its own."""
+
+    async def close(self) -> None:
+        """Close the connection: open streams end, on the plugin's side too."""
+        ...
+
+
 class PluginDialer(Protocol):
     """How the kubelet reaches an endpoint of its folder."""
 
-    async def dial(self, endpoint: str) -> DevicePlugin:
+    async def dial(self, endpoint: str) -> DialedPlugin:
         """The plugin behind the socket.
 
-        Raises PluginError when nothing answers within ten seconds.
+        Raises PluginError("DeadlineExceeded", "context deadline exceeded") when nothing answers within ten seconds.
         """
         ...
 

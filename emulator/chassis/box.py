@@ -1,0 +1,348 @@
+"""One chassis: its table, its one management CPU, its faults. Pure: the time is an argument, chance is injected.
+
+An operation is begun, gets a due time, and takes effect when the box is next looked at after it (``settle``). Writes
+queue for the management CPU (contract chassis.md 2: operations on one chassis are serialised). Everything that is due
+happens in order of its time, whenever it is settled.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mews.emulator.chassis.errors import AlreadyAttached, LinkDown, MissingPort, Refusal, UncabledPort, UnknownPort
+from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
+from mews.emulator.chassis.faults.board import FaultBoard
+from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
+from mews.emulator.chassis.operation import Answer, Kind, Operation, Outcome
+from mews.emulator.chassis.store import MemoryStore, TableStore
+from mews.emulator.chassis.table import Row, Table
+
+Action = Callable[[float], None]
+REBOOT = object()
+"""Owner of the pending end of a management reboot."""
+
+
+class Box:
+    """One emulated chassis. All methods take ``now_s``, emulated seconds that never go back."""
+
+    def __init__(
+        self,
+        spec: ChassisSpec,
+        rng: random.Random,
+        *,
+        listener: Listener = ignore,
+        store: TableStore | None = None,
+    ) -> None:
+        self.spec = spec
+        self.profile = spec.profile
+        self._listener = listener
+        self._seed = rng.getrandbits(64)
+        self._events = 0
+        self._table = Table(spec.devices, spec.slots, MemoryStore() if store is None else store)
+        self._begin_anew(0.0)
+
+    def _begin_anew(self, now_s: float) -> None:
+        self._now_s = now_s
+        self._free_s = now_s
+        self._down_until_s = now_s
+        self._numbers = 0
+        self._actions: list[tuple[float, int, object, Action]] = []
+        self._order = 0
+        self._in_flight: dict[int, Operation] = {}
+        self._rng = random.Random(self._seed)
+        self.faults = FaultBoard(self, random.Random(self._seed + 1))
+        for quirk in self.profile.quirks:
+            self.faults.add(quirk, now_s, built_in=True)
+
+    # Looking
+
+    def rows(self, now_s: float) -> tuple[Row, ...]:
+        """The whole table, also devices that clients are not shown."""
+        self.settle(now_s)
+        return self._table.rows()
+
+    def row(self, device: str, now_s: float) -> Row:
+        """One row of the table.
+
+        Raises UnknownDevice.
+        """
+        self.settle(now_s)
+        return self._table.row(device)
+
+    def device(self, device: str) -> DeviceSpec:
+        """A device's inventory record.
+
+        Raises UnknownDevice.
+        """
+        return self._table.spec(device)
+
+    def devices(self) -> tuple[str, ...]:
+        """The IDs of all devices."""
+        return tuple(row.device for row in self._table.rows())
+
+    def pending(self) -> dict[str, Kind]:
+        """Device -> the write on it that is begun and not settled."""
+        return {op.device: op.kind for op in self._in_flight.values() if op.kind is not Kind.READ}
+
+    def next_due(self) -> float | None:
+        """When something will happen next; None if nothing is due."""
+        return self._actions[0][0] if self._actions else None
+
+    # Operations
+
+    def begin_attach(self, device: str, port: str, now_s: float) -> Operation:
+        """Ask for a free device to be put on a host port."""
+        return self._begin(Kind.ATTACH, device, port, now_s)
+
+    def begin_detach(self, device: str, now_s: float) -> Operation:
+        """Ask for a device to be taken off its host port; one that is free already stays so, and that is well."""
+        return self._begin(Kind.DETACH, device, None, now_s)
+
+    def begin_read(self, now_s: float) -> Operation:
+        """Ask for the listing as it will be when the read is due."""
+        return self._begin(Kind.READ, "", None, now_s)
+
+    def finish(self, operation: Operation, now_s: float) -> Answer:
+        """The answer to an operation whose ``answer_s`` has come."""
+        self.settle(max(now_s, operation.answer_s))
+        return operation.answer()
+
+    def settle(self, now_s: float) -> None:
+        """Let everything happen that was due by now, each at its own time."""
+        while self._actions and self._actions[0][0] <= now_s:
+            at_s, _, _, action = heapq.heappop(self._actions)
+            self._now_s = max(self._now_s, at_s)
+            action(self._now_s)
+        self._now_s = max(self._now_s, now_s)
+
+    def _begin(self, kind: Kind, device: str, port: str | None, now_s: float) -> Operation:
+        self.settle(now_s)
+        now_s = self._now_s
+        self._numbers += 1
+        queues = kind is not Kind.READ or self.profile.reads_queue
+        start_s = max(now_s, self._free_s) if queues else now_s
+        operation = Operation(self._numbers, kind, device, port, now_s, start_s, start_s, start_s)
+        if now_s < self._down_until_s:
+            operation.start_s = operation.due_s = operation.answer_s = now_s
+            return self._lose(operation)
+        self._plan(operation)
+        if queues:
+            self._free_s = operation.due_s
+        operation.answer_s = max(operation.answer_s, operation.due_s)
+        self._in_flight[operation.number] = operation
+        self.at(operation.due_s, lambda t: self._complete(operation, t))
+        self._tell_begun(operation)
+        return operation
+
+    def _plan(self, operation: Operation) -> None:
+        """How long it takes and what faults make of it. What cannot be done even now is refused without delay."""
+        if operation.kind is not Kind.READ and operation.start_s <= operation.begun_s:
+            operation.refusal = self._refusal(operation)
+        if operation.refusal is None:
+            latency = {Kind.ATTACH: self.profile.attach, Kind.DETACH: self.profile.detach, Kind.READ: self.profile.read}
+            operation.last(latency[operation.kind].draw(self._rng))
+        self.faults.strike(operation)
+
+    def _refusal(self, operation: Operation) -> Refusal | None:
+        try:
+            row = self._table.row(operation.device)
+            if operation.kind is Kind.ATTACH:
+                if row.port is not None:
+                    raise AlreadyAttached(f"device {row.device!r}: is on port {row.port}")
+                self._check_port(operation.port)
+                if not row.link:
+                    raise LinkDown(f"device {row.device!r}: its link is down")
+        except Refusal as refusal:
+            return refusal
+        return None
+
+    def _check_port(self, port: str | None) -> None:
+        if not port:
+            raise MissingPort("no host port is given")
+        if port not in self.spec.ports:
+            raise UnknownPort(f"port {port!r}: chassis {self.spec.name} has {', '.join(self.spec.ports)}")
+        if self.spec.ports[port] is None:
+            raise UncabledPort(f"port {port!r}: no host is cabled to it")
+
+    def _complete(self, operation: Operation, t: float) -> None:
+        if operation.settled:
+            return
+        operation.settled = True
+        del self._in_flight[operation.number]
+        for action in operation.before:
+            action()
+        if operation.kind is Kind.READ:
+            rows = self._table.listing()
+            for view in operation.views:
+                rows = view(rows)
+            operation.rows = rows
+        elif operation.refusal is None:
+            operation.refusal = self._refusal(operation)
+            if operation.refusal is None and operation.applies:
+                try:
+                    self._move(operation.device, operation.port, operation.kind.value)
+                except Refusal as refusal:
+                    operation.refusal = refusal
+        self._tell_finished(operation)
+        for action in operation.after:
+            action()
+
+    def _move(self, device: str, port: str | None, cause: str) -> None:
+        old = self._table.row(device).port
+        if old == port:
+            return
+        self._table.move(device, port, self._now_s)
+        self.tell("table-changed", device=device, old_port=old, new_port=port, cause=cause)
+
+    def _lose(self, operation: Operation) -> Operation:
+        """No answer, no effect: the management server is not there."""
+        operation.settled, operation.applies, operation.outcome = True, False, Outcome.DROPPED
+        self._in_flight.pop(operation.number, None)
+        self._tell_finished(operation)
+        return operation
+
+    # Out of band
+
+    def edit(self, device: str, port: str | None, now_s: float, *, cause: str = "edit") -> None:
+        """Change the table at once, behind every client's back; straight from port to port if need be.
+
+        Raises UnknownDevice, UnknownPort, UncabledPort, NotStored.
+        """
+        self.settle(now_s)
+        self._table.row(device)
+        if port is not None:
+            self._check_port(port)
+        self._move(device, port, cause)
+
+    def insert(self, spec: DeviceSpec, now_s: float) -> None:
+        """Put one more device into a slot.
+
+        Raises SlotsFull, DuplicateDevice, UnknownPort, UncabledPort, NotStored.
+        """
+        self.settle(now_s)
+        if spec.port is not None:
+            self._check_port(spec.port)
+        self._table.insert(spec)
+        self.tell("device-inserted", device=spec.id, uuid=spec.uuid, new_port=spec.port)
+
+    def remove(self, device: str, now_s: float) -> None:
+        """Pull a device out of its slot.
+
+        Raises UnknownDevice, NotStored.
+        """
+        self.settle(now_s)
+        old = self._table.remove(device)
+        self.tell("device-removed", device=device, old_port=old)
+
+    def reset(self, now_s: float) -> None:
+        """Table, faults, operations and chance as they were at the start; running operations get no answer.
+
+        Raises NotStored.
+        """
+        self.settle(now_s)
+        for operation in list(self._in_flight.values()):
+            operation.answer_s = self._now_s
+            self._lose(operation)
+        self._table.reset()
+        self._begin_anew(self._now_s)
+        self.tell("reset")
+
+    def power_off(self, now_s: float) -> None:
+        """Kill -9: what runs is lost, nothing happens any more. ``Fleet.build`` makes its successor from the store."""
+        self.settle(now_s)
+        self._actions.clear()
+        for operation in list(self._in_flight.values()):
+            operation.answer_s = self._now_s
+            self._lose(operation)
+
+    # What faults use
+
+    def at(self, at_s: float, action: Action, owner: object = None) -> None:
+        """Let an action happen at a time; ``owner`` is for ``forget``."""
+        self._order += 1
+        heapq.heappush(self._actions, (at_s, self._order, owner, action))
+
+    def forget(self, owner: object) -> None:
+        """Cancel all actions of an owner that are still to happen."""
+        self._actions = [entry for entry in self._actions if entry[2] is not owner]
+        heapq.heapify(self._actions)
+
+    @property
+    def now_s(self) -> float:
+        """The time up to which everything has happened."""
+        return self._now_s
+
+    def set_link(self, device: str, up: bool) -> None:
+        """Take a device's link down or up, the table staying as it is."""
+        row = self._table.row(device)
+        if row.link is up:
+            return
+        self._table.show(device, link=up)
+        self.tell("link-up" if up else "link-down", device=device, port=row.port)
+
+    def set_uuid(self, device: str, uuid: str | None) -> None:
+        """Show another UUID than the device has; None shows its own again."""
+        own = self._table.spec(device).uuid
+        self._table.show(device, uuid=own if uuid is None else uuid)
+        self.tell("uuid-changed", device=device, uuid=own if uuid is None else uuid)
+
+    def rewound(self, t: float) -> tuple[Row, ...]:
+        """The listing as it was at ``t``."""
+        return self._table.rewound(t)
+
+    def reboot(self, down_s: float) -> None:
+        """The management CPU restarts: what runs is lost without an answer, the table is kept."""
+        self._down_until_s = self._free_s = self._now_s + down_s
+        self.tell("management-down", until_s=round(self._down_until_s, 6))
+        for operation in list(self._in_flight.values()):
+            operation.due_s = operation.answer_s = self._now_s
+            self._lose(operation)
+        self.at(self._down_until_s, self._back, REBOOT)
+
+    def come_back(self) -> None:
+        """End a reboot early."""
+        if self._now_s < self._down_until_s:
+            self._down_until_s = self._free_s = self._now_s
+            self._back(self._now_s)
+
+    def _back(self, t: float) -> None:
+        if t >= self._down_until_s:
+            self.forget(REBOOT)
+            self.tell("management-up")
+
+    # Telling
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """Tell the listener, unless a fault holds the event back."""
+        self._events += 1
+        told = ChassisEvent(self._events, self._now_s, self.spec.name, event, fields)
+        if not self.faults.holds(told):
+            self._listener(told)
+
+    def deliver(self, event: ChassisEvent) -> None:
+        """Tell the listener something that was held back."""
+        self._listener(event)
+
+    def _tell_begun(self, operation: Operation) -> None:
+        if operation.kind is not Kind.READ:
+            self.tell("operation-begun", **_named(operation), due_s=round(operation.due_s, 6))
+
+    def _tell_finished(self, operation: Operation) -> None:
+        if operation.kind is Kind.READ:
+            return
+        answer = operation.answer()
+        shown = operation.outcome.value if operation.outcome is not Outcome.REPLY else str(answer.ok).lower()
+        reason = operation.refusal.code if operation.refusal else ""
+        self.tell("operation-finished", **_named(operation), answer=shown, truth=answer.truth, reason=reason)
+
+
+def _named(operation: Operation) -> Mapping[str, Any]:
+    return {
+        "operation": operation.number,
+        "kind": operation.kind.value,
+        "device": operation.device,
+        "port": operation.port,
+    }

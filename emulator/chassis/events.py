@@ -1,0 +1,55 @@
+"""What a chassis tells its one listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+EVENTS = (
+    "table-changed",  # device, old_port, new_port, cause
+    "device-inserted",  # device, new_port
+    "device-removed",  # device, old_port
+    "link-down",  # device, port: surprise removal; the table keeps the row, listings leave it out
+    "link-up",  # device, port
+    "uuid-changed",  # device, uuid
+    "operation-begun",  # operation, kind, device, port, due_s
+    "operation-finished",  # operation, kind, device, port, answer, reason, truth
+    "fault-added",  # fault, kind
+    "fault-fired",  # fault, kind, fired, operation, may_break, grace_s
+    "fault-cleared",  # fault, kind
+    "management-down",  # until_s
+    "management-up",
+    "reset",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChassisEvent:
+    """Something happened in chassis ``chassis`` at ``t`` (emulated seconds). ``number`` counts up from 1 in true order.
+
+    With the fault ``events-out-of-order`` a listener hears some of them late: then ``number`` and ``t`` tell the truth.
+    """
+
+    number: int
+    t: float
+    chassis: str
+    event: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event for the wire, JSON-serialisable; t to the microsecond."""
+        return {
+            "number": self.number,
+            "t": round(self.t, 6),
+            "chassis": self.chassis,
+            "event": self.event,
+            **self.fields,
+        }
+
+
+Listener = Callable[[ChassisEvent], None]
+
+
+def ignore(event: ChassisEvent) -> None:
+    """Nobody listens."""

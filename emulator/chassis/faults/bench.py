@@ -1,0 +1,108 @@
+"""What a fault may do to the chassis it sits in, and the shapes of faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.chassis.operation import Operation
+from mews.emulator.chassis.table import Row
+
+
+class Bench(Protocol):
+    """One armed fault's hands on its chassis."""
+
+    rng: random.Random
+
+    @property
+    def now_s(self) -> float:
+        """Emulated seconds."""
+        ...
+
+    def fire(self, after_s: float) -> None:
+        """Have ``happen`` called after that time, if the fault is still there."""
+        ...
+
+    def edit(self, device: str, port: str | None) -> None:
+        """Change the table at once; what the chassis refuses does not happen."""
+        ...
+
+    def set_link(self, device: str, up: bool) -> None:
+        """Take a device's link down or up."""
+        ...
+
+    def set_uuid(self, device: str, uuid: str | None) -> None:
+        """Show another UUID; None shows the device's own."""
+        ...
+
+    def reboot(self, after_s: float, down_s: float) -> None:
+        """Restart the management CPU."""
+        ...
+
+    def come_back(self) -> None:
+        """End a restart early."""
+        ...
+
+    def rewound(self, age_s: float) -> tuple[Row, ...]:
+        """The listing of that long ago."""
+        ...
+
+    def devices(self) -> tuple[str, ...]:
+        """All device IDs."""
+        ...
+
+    def add_at(self, at_s: float, spec: Mapping[str, Any]) -> None:
+        """Add another fault later."""
+        ...
+
+
+class Fault(Protocol):
+    """What every fault has."""
+
+    kind: ClassVar[str]
+    on: ClassVar[tuple[str, ...]]
+    count: ClassVar[int | None]
+    may_break: ClassVar[tuple[int, ...]]
+    grace_s: ClassVar[float]
+
+
+@runtime_checkable
+class Strikes(Protocol):
+    """Changes operations as they begin."""
+
+    def strike(self, operation: Operation, bench: Bench) -> bool:
+        """Write on the operation what goes wrong with it; False if this is none to strike."""
+        ...
+
+
+@runtime_checkable
+class Arms(Protocol):
+    """Happens at a time of its own."""
+
+    def arm(self, bench: Bench) -> None:
+        """Set the time."""
+        ...
+
+    def happen(self, bench: Bench) -> None:
+        """The time has come."""
+        ...
+
+
+@runtime_checkable
+class Delays(Protocol):
+    """Holds events back."""
+
+    def delay(self, event: ChassisEvent) -> float | None:
+        """For how many seconds; None lets it pass."""
+        ...
+
+
+@runtime_checkable
+class Undoes(Protocol):
+    """Has something to take back."""
+
+    def undo(self, bench: Bench) -> None:
+        """Take back what still shows."""
+        ...

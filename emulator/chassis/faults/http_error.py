@@ -1,0 +1,30 @@
+"""The management server answers with an error of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.operation import Operation, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class HttpError:
+    """HTTP 5xx; the change took effect (``when: after``) or did not (``before``)."""
+
+    status: Literal[500, 501, 502, 503, 504] = 503
+    when: Literal["before", "after"] = "before"
+
+    kind: ClassVar[str] = "http-error"
+    on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
+    count: ClassVar[int | None] = 1
+    may_break: ClassVar[tuple[int, ...]] = (5,)
+    grace_s: ClassVar[float] = 300.0
+
+    def strike(self, operation: Operation, bench: Bench) -> bool:
+        """Answer with the status."""
+        operation.outcome, operation.status = Outcome.ERROR, self.status
+        if self.when == "before":
+            operation.applies = False
+        return True

@@ -1,0 +1,36 @@
+"""A reply whose boolean is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.latency import Latency
+from mews.emulator.chassis.operation import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class LyingResult:
+    """The reply says the opposite of what happened; with ``says``, only where that is the lie.
+
+    Measured on Falcon 4005: 250 of 361 attach replies said ``false`` though attached, and took longer (``latency``).
+    """
+
+    says: bool | None = None
+    latency: Latency | None = None
+
+    kind: ClassVar[str] = "lying-result"
+    on: ClassVar[tuple[str, ...]] = ("attach", "detach")
+    count: ClassVar[int | None] = 1
+    may_break: ClassVar[tuple[int, ...]] = ()
+    grace_s: ClassVar[float] = 0.0
+
+    def strike(self, operation: Operation, bench: Bench) -> bool:
+        """Turn the reply around."""
+        if self.says is not None and self.says is (operation.refusal is None):
+            return False
+        operation.lies = True
+        if self.latency is not None and operation.refusal is None:
+            operation.last(self.latency.draw(bench.rng))
+        return True

@@ -1,0 +1,27 @@
+"""Events that arrive late, after others that happened later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mews.emulator.chassis.events import ChassisEvent
+
+HARDWARE = ("table-changed", "link-down", "link-up", "device-inserted", "device-removed")
+
+
+@dataclass(frozen=True, slots=True)
+class EventsOutOfOrder:
+    """A change of the table is told ``delay_s`` late, so that later ones are heard first."""
+
+    delay_s: float = 5.0
+
+    kind: ClassVar[str] = "events-out-of-order"
+    on: ClassVar[tuple[str, ...]] = ()
+    count: ClassVar[int | None] = 1
+    may_break: ClassVar[tuple[int, ...]] = (4,)
+    grace_s: ClassVar[float] = 60.0
+
+    def delay(self, event: ChassisEvent) -> float | None:
+        """Hold back what a host would act on."""
+        return self.delay_s if event.event in HARDWARE else None

@@ -1,0 +1,44 @@
+"""The management CPU restarts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.operation import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class ManagementReboot:
+    """All connections are dropped for ``down_s``, running operations are lost, the table is kept.
+
+    It comes ``after_s`` after it was added, or, where the spec names an ``operation``, in the middle of that.
+    """
+
+    down_s: float = 60.0
+    after_s: float = 0.0
+
+    kind: ClassVar[str] = "management-reboot"
+    on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
+    count: ClassVar[int | None] = 1
+    may_break: ClassVar[tuple[int, ...]] = (5,)
+    grace_s: ClassVar[float] = 300.0
+
+    def arm(self, bench: Bench) -> None:
+        """Set the time."""
+        bench.fire(self.after_s)
+
+    def happen(self, bench: Bench) -> None:
+        """Restart."""
+        bench.reboot(0.0, self.down_s)
+
+    def strike(self, operation: Operation, bench: Bench) -> bool:
+        """Restart half-way through."""
+        middle = (operation.start_s + operation.due_s) / 2
+        bench.reboot(middle - bench.now_s, self.down_s)
+        return True
+
+    def undo(self, bench: Bench) -> None:
+        """The server is back."""
+        bench.come_back()

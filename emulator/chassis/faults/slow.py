@@ -1,0 +1,28 @@
+"""A slow operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.operation import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class SlowOperation:
+    """The operation takes ``factor`` times as long, and ``extra_s`` more."""
+
+    factor: float = 1.0
+    extra_s: float = 30.0
+
+    kind: ClassVar[str] = "slow-operation"
+    on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
+    count: ClassVar[int | None] = 1
+    may_break: ClassVar[tuple[int, ...]] = ()
+    grace_s: ClassVar[float] = 0.0
+
+    def strike(self, operation: Operation, bench: Bench) -> bool:
+        """Stretch it."""
+        operation.last((operation.due_s - operation.start_s) * self.factor + self.extra_s)
+        return True

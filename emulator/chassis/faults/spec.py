@@ -1,0 +1,111 @@
+"""A fault as data: ``{"kind": …, parameters…, and when it fires}``, checked against the fault's own fields.
+
+When it fires: ``operation`` (attach, detach, read), ``device``, ``count`` (how often; null = until cleared), ``skip``
+(let the first n matching operations pass), ``probability``, ``expires_s`` (forgotten that long after it was added).
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from mews.emulator.chassis.faults.bench import Fault
+from mews.emulator.chassis.latency import Latency, parse_latency
+from mews.emulator.chassis.operation import Kind, Operation
+
+
+@dataclass(slots=True)
+class When:
+    """Decides whether a fault fires, and counts how often it did."""
+
+    operation: str | None
+    device: str | None
+    count: int | None
+    skip: int
+    probability: float
+    expires_s: float | None
+    fired: int = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has fired as often as it may."""
+        return self.count is not None and self.fired >= self.count
+
+
+FILTERS = ("operation", "device", "count", "skip", "probability", "expires_s")
+
+
+def parse_fault(spec: Mapping[str, Any], registry: Mapping[str, type[Any]]) -> tuple[Fault, When]:
+    """The fault that a spec describes, and when it fires.
+
+    Raises ValueError naming what is allowed.
+    """
+    if not isinstance(spec, Mapping):
+        raise ValueError(f"fault {spec!r}: must be a mapping with a kind")
+    kind = spec.get("kind")
+    if not isinstance(kind, str) or kind not in registry:
+        raise ValueError(f"fault kind {kind!r}: must be one of {', '.join(registry)}")
+    made = registry[kind]
+    parameters = {field.name: field for field in fields(made)}
+    for key in spec:
+        if key != "kind" and key not in parameters and key not in FILTERS:
+            raise ValueError(f"fault {kind}: unknown key {key!r}; allowed: {', '.join((*parameters, *FILTERS))}")
+    hints = typing.get_type_hints(made)
+    values = {name: _value(kind, name, spec[name], hints[name]) for name in parameters if name in spec}
+    missing = [n for n, f in parameters.items() if n not in values and f.default is MISSING]
+    if missing:
+        raise ValueError(f"fault {kind}: {missing[0]} is required")
+    fault: Fault = made(**values)
+    return fault, _when(kind, spec, fault)
+
+
+def _when(kind: str, spec: Mapping[str, Any], fault: Fault) -> When:
+    operation = _value(kind, "operation", spec.get("operation"), str | None)
+    if operation is not None and operation not in fault.on:
+        raise ValueError(f"fault {kind}: operation {operation!r}: must be one of {', '.join(fault.on) or 'none'}")
+    count = _value(kind, "count", spec.get("count", fault.count), int | None)
+    if count is not None and count < 1:
+        raise ValueError(f"fault {kind}: count {count}: must be at least 1, or null for no end")
+    probability = _value(kind, "probability", spec.get("probability", 1.0), float)
+    if not 0 <= probability <= 1:
+        raise ValueError(f"fault {kind}: probability {probability}: must be from 0 to 1")
+    return When(
+        operation=operation,
+        device=_value(kind, "device", spec.get("device"), str | None),
+        count=count,
+        skip=_value(kind, "skip", spec.get("skip", 0), int),
+        probability=probability,
+        expires_s=_value(kind, "expires_s", spec.get("expires_s"), float | None),
+    )
+
+
+def _value(kind: str, name: str, value: Any, hint: Any) -> Any:
+    if hint is Latency or hint == (Latency | None):
+        return value if value is None or hasattr(value, "draw") else parse_latency(value)
+    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if typing.get_origin(hint) is typing.Literal:
+        if value in typing.get_args(hint):
+            return value
+        raise ValueError(f"fault {kind}: {name} {value!r}: must be one of {', '.join(map(str, typing.get_args(hint)))}")
+    if float in allowed and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if isinstance(value, bool) and bool not in allowed:
+        pass
+    elif any(isinstance(value, each) for each in allowed if isinstance(each, type)):
+        if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 1e12:
+            raise ValueError(f"fault {kind}: {name} {value!r}: must be 0 or more")
+        return value
+    names = " or ".join("null" if each is types.NoneType else each.__name__ for each in allowed)
+    raise ValueError(f"fault {kind}: {name} {value!r}: must be of type {names}")
+
+
+def admits(when: When, operation: Operation, on: tuple[str, ...]) -> bool:
+    """Whether the operation is one that this fault looks at (chance and count not considered)."""
+    if operation.kind.value not in on:
+        return False
+    if when.operation is not None and operation.kind.value != when.operation:
+        return False
+    return when.device is None or operation.kind is Kind.READ or operation.device == when.device

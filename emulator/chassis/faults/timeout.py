@@ -1,0 +1,31 @@
+"""No answer for a long time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.operation import Operation, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """The connection stays open without an answer for ``hold_s`` and is then dropped; ``when`` as for a drop."""
+
+    hold_s: float = 600.0
+    when: Literal["before", "after"] = "after"
+
+    kind: ClassVar[str] = "timeout"
+    on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
+    count: ClassVar[int | None] = 1
+    may_break: ClassVar[tuple[int, ...]] = (5,)
+    grace_s: ClassVar[float] = 900.0
+
+    def strike(self, operation: Operation, bench: Bench) -> bool:
+        """Hold the answer back; the management CPU is not held."""
+        operation.outcome = Outcome.DROPPED
+        operation.answer_s = operation.due_s + self.hold_s
+        if self.when == "before":
+            operation.applies = False
+        return True

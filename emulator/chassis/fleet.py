@@ -1,0 +1,72 @@
+"""All chassis of a hardware file together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.events import Listener, ignore
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.store import TableStore
+
+
+class Fleet:
+    """The boxes by chassis name, each with its own stream of chance derived from the seed."""
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        seed: int | str,
+        *,
+        listener: Listener = ignore,
+        stores: Mapping[str, TableStore] | None = None,
+    ) -> None:
+        self.hardware = hardware
+        self._seed = seed
+        self._listener = listener
+        self._stores = dict(stores or {})
+        self.boxes = {spec.name: self.build(spec.name) for spec in hardware.chassis}
+
+    def build(self, name: str) -> Box:
+        """A box of that name as it is after power-on: its table from the store, nothing running."""
+        spec = next(spec for spec in self.hardware.chassis if spec.name == name)
+        rng = random.Random(f"{self._seed}/chassis/{name}")
+        return Box(spec, rng, listener=self._listener, store=self._stores.get(name))
+
+    def box(self, name: str) -> Box:
+        """One chassis.
+
+        Raises ValueError naming those there are.
+        """
+        try:
+            return self.boxes[name]
+        except KeyError:
+            raise ValueError(f"chassis {name!r}: must be one of {', '.join(self.boxes)}") from None
+
+    def table(self, now_s: float) -> dict[str, dict[str, dict[str, Any]]]:
+        """Chassis -> device -> ``{uuid, port, host, kind, model, serial, pool, gpuid, link, pending}`` as it truly is.
+
+        ``port`` and ``host`` are None while free; ``pending`` is ``attach``, ``detach`` or None.
+        """
+        return {name: self._rows(box, now_s) for name, box in self.boxes.items()}
+
+    def _rows(self, box: Box, now_s: float) -> dict[str, dict[str, Any]]:
+        rows = box.rows(now_s)
+        pending = box.pending()
+        return {
+            row.device: {
+                "uuid": box.device(row.device).uuid,
+                "port": row.port,
+                "host": None if row.port is None else box.spec.ports.get(row.port),
+                "kind": row.kind,
+                "model": box.device(row.device).model,
+                "serial": box.device(row.device).serial,
+                "pool": box.spec.pool,
+                "gpuid": box.spec.gpuid(row.device),
+                "link": "up" if row.link else "down",
+                "pending": pending[row.device].value if row.device in pending else None,
+            }
+            for row in rows
+        }

@@ -1,0 +1,105 @@
+"""How long an operation takes: a distribution as data, drawn from an injected stream.
+
+In files a latency is a number (seconds, always the same) or one of ``{fixed: s}``, ``{uniform: [low, high]}``,
+``{normal: {mean, sd, min, max}}``, ``{gamma: {shift, shape, scale, max}}``; all in seconds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+
+class Latency(Protocol):
+    """A distribution of durations."""
+
+    def draw(self, rng: random.Random) -> float:
+        """One duration in seconds, never below 0."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Always the same."""
+
+    seconds: float
+
+    def draw(self, rng: random.Random) -> float:
+        """The fixed value; takes no chance."""
+        return self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Anything between two bounds."""
+
+    low: float
+    high: float
+
+    def draw(self, rng: random.Random) -> float:
+        """One duration."""
+        return rng.uniform(self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """A bell, clipped at its bounds."""
+
+    mean: float
+    sd: float
+    min: float
+    max: float
+
+    def draw(self, rng: random.Random) -> float:
+        """One duration."""
+        return min(max(rng.normalvariate(self.mean, self.sd), self.min), self.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """At least ``shift``, with a tail to the right, clipped at ``max``."""
+
+    shift: float
+    shape: float
+    scale: float
+    max: float
+
+    def draw(self, rng: random.Random) -> float:
+        """One duration."""
+        return min(self.shift + rng.gammavariate(self.shape, self.scale), self.max)
+
+
+SHAPES: dict[str, type[Normal] | type[Gamma]] = {"normal": Normal, "gamma": Gamma}
+ALLOWED = (
+    "seconds >= 0, {fixed: s}, {uniform: [low, high]}, {normal: {mean, sd, min, max}} "
+    "or {gamma: {shift, shape, scale, max}}"
+)
+
+
+def parse_latency(value: Any) -> Latency:
+    """The distribution that a file's value describes.
+
+    Raises ValueError naming what is allowed.
+    """
+    if _seconds(value):
+        return Fixed(float(value))
+    if isinstance(value, Mapping) and len(value) == 1:
+        (shape, arguments), *_ = value.items()
+        if shape == "fixed" and _seconds(arguments):
+            return Fixed(float(arguments))
+        if shape == "uniform" and isinstance(arguments, list | tuple) and len(arguments) == 2:
+            low, high = arguments
+            if _seconds(low) and _seconds(high) and low <= high:
+                return Uniform(float(low), float(high))
+        if shape in SHAPES and isinstance(arguments, Mapping):
+            made = SHAPES[shape]
+            names = [field.name for field in fields(made)]
+            if sorted(arguments) == sorted(names) and all(_seconds(arguments[name]) for name in names):
+                return made(*(float(arguments[name]) for name in names))
+    raise ValueError(f"latency {value!r}: must be {ALLOWED}")
+
+
+def _seconds(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value < 1e9

@@ -1,0 +1,98 @@
+"""An operation of a chassis: begun, due at some time, settled when the chassis is next looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mews.emulator.chassis.errors import Refusal
+from mews.emulator.chassis.table import Row
+
+
+class Kind(StrEnum):
+    """What a chassis can be asked."""
+
+    ATTACH = "attach"
+    DETACH = "detach"
+    READ = "read"
+
+
+class Outcome(StrEnum):
+    """How the client is answered."""
+
+    REPLY = "reply"
+    DROPPED = "dropped"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a client gets.
+
+    For a REPLY to a write, ``ok`` is what the box says and ``truth`` what happened; ``refusal`` says why not.
+    ``lie`` marks a reply that is wrong on purpose: a dialect without a boolean cannot express it and tells the truth.
+    For a REPLY to a read, ``rows`` is the listing. An ERROR has an HTTP ``status``.
+    """
+
+    outcome: Outcome
+    ok: bool = True
+    truth: bool = True
+    lie: bool = False
+    refusal: Refusal | None = None
+    rows: tuple[Row, ...] = ()
+    status: int = 200
+
+
+@dataclass(slots=True)
+class Operation:
+    """One operation. ``due_s``: the management CPU is done and the table changes; ``answer_s``: the client hears of it.
+
+    All times are emulated seconds. Both may still change (a reboot cuts it short), so read them again after waiting.
+    The lower half is what faults write when the operation begins.
+    """
+
+    number: int
+    kind: Kind
+    device: str
+    port: str | None
+    begun_s: float
+    start_s: float
+    due_s: float
+    answer_s: float
+    refusal: Refusal | None = None
+    settled: bool = False
+    rows: tuple[Row, ...] = ()
+
+    applies: bool = True
+    claims: bool | None = None
+    lies: bool = False
+    outcome: Outcome = Outcome.REPLY
+    status: int = 200
+    views: list[Callable[[tuple[Row, ...]], tuple[Row, ...]]] = field(default_factory=list)
+    before: list[Callable[[], None]] = field(default_factory=list)
+    after: list[Callable[[], None]] = field(default_factory=list)
+
+    def last(self, seconds: float) -> None:
+        """Let it take that long from its start on."""
+        self.due_s = self.start_s + max(seconds, 0.0)
+        self.answer_s = max(self.due_s, self.start_s)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """It will not take effect and says so, unless something else refused it before."""
+        if self.refusal is None:
+            self.refusal = refusal
+
+    def answer(self) -> Answer:
+        """What the client gets, once settled."""
+        truth = self.refusal is None and self.applies
+        claim = truth if self.claims is None else self.claims
+        return Answer(
+            outcome=self.outcome,
+            ok=claim is not self.lies,
+            truth=truth,
+            lie=self.lies,
+            refusal=self.refusal,
+            rows=self.rows,
+            status=self.status,
+        )

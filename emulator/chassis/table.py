@@ -1,0 +1,155 @@
+"""The device lookup table of one chassis: which device is on which host port. O(1) per change."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from mews.emulator.chassis.errors import DuplicateDevice, NotStored, SlotsFull, StoreFailed, UnknownDevice
+from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.chassis.store import TableStore
+
+HISTORY = 4096
+"""How many changes a stale list can be rewound over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A device as the chassis sees it. ``link`` is False after a surprise removal."""
+
+    device: str
+    uuid: str
+    port: str | None
+    kind: str
+    link: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the table, for rewinding."""
+
+    t: float
+    device: str
+    old_port: str | None
+
+
+class Table:
+    """Rows by device. Every change is stored before it shows; what the store refuses did not happen."""
+
+    def __init__(self, devices: Iterable[DeviceSpec], slots: int, store: TableStore) -> None:
+        self._start = tuple(devices)
+        self._slots = slots
+        self._store = store
+        stored = store.load()
+        if stored is None:
+            self._keep(lambda: store.replace(self._start))
+        self._fill(self._start if stored is None else stored)
+
+    def _fill(self, devices: Iterable[DeviceSpec]) -> None:
+        self._specs = {spec.id: spec for spec in devices}
+        self._rows = {spec.id: Row(spec.id, spec.uuid, spec.port, spec.kind) for spec in self._specs.values()}
+        self._history: deque[Change] = deque(maxlen=HISTORY)
+        self._listing: tuple[Row, ...] | None = None
+
+    def __contains__(self, device: object) -> bool:
+        return device in self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, device: str) -> Row:
+        """One row.
+
+        Raises UnknownDevice.
+        """
+        try:
+            return self._rows[device]
+        except KeyError:
+            raise UnknownDevice(f"device {device!r}: not in this chassis") from None
+
+    def spec(self, device: str) -> DeviceSpec:
+        """The device's inventory record, with its present port.
+
+        Raises UnknownDevice.
+        """
+        self.row(device)
+        return self._specs[device]
+
+    def rows(self) -> tuple[Row, ...]:
+        """Every row, also of devices whose link is down."""
+        return tuple(self._rows.values())
+
+    def listing(self) -> tuple[Row, ...]:
+        """The rows that a client is shown: the same tuple until something changes."""
+        if self._listing is None:
+            self._listing = tuple(row for row in self._rows.values() if row.link)
+        return self._listing
+
+    def rewound(self, t: float) -> tuple[Row, ...]:
+        """The listing as it was at ``t``, as far as the history reaches."""
+        ports: dict[str, str | None] = {}
+        for change in reversed(self._history):
+            if change.t <= t:
+                break
+            ports[change.device] = change.old_port
+        return tuple(replace(row, port=ports.get(row.device, row.port)) for row in self.listing())
+
+    def move(self, device: str, port: str | None, t: float) -> str | None:
+        """Put a device on a port, or on none, and return the port that it was on.
+
+        Raises UnknownDevice, NotStored.
+        """
+        row, spec = self.row(device), replace(self._specs[device], port=port)
+        self._keep(lambda: self._store.save(spec))
+        self._specs[device] = spec
+        self._history.append(Change(t, device, row.port))
+        self._show(replace(row, port=port))
+        return row.port
+
+    def show(self, device: str, *, link: bool | None = None, uuid: str | None = None) -> None:
+        """Change what clients see of a device without touching the stored table."""
+        row = self.row(device)
+        self._show(replace(row, link=row.link if link is None else link, uuid=row.uuid if uuid is None else uuid))
+
+    def insert(self, spec: DeviceSpec) -> None:
+        """Put a device into an empty slot.
+
+        Raises DuplicateDevice, SlotsFull, NotStored.
+        """
+        if spec.id in self._rows:
+            raise DuplicateDevice(f"device {spec.id!r}: is in this chassis already")
+        if len(self._rows) >= self._slots:
+            raise SlotsFull(f"device {spec.id!r}: all {self._slots} slots hold a device")
+        self._keep(lambda: self._store.save(spec))
+        self._specs[spec.id] = spec
+        self._show(Row(spec.id, spec.uuid, spec.port, spec.kind))
+
+    def remove(self, device: str) -> str | None:
+        """Pull a device out of its slot and return the port that it was on.
+
+        Raises UnknownDevice, NotStored.
+        """
+        row = self.row(device)
+        self._keep(lambda: self._store.remove(device))
+        del self._rows[device], self._specs[device]
+        self._listing = None
+        return row.port
+
+    def reset(self) -> None:
+        """As the hardware file says.
+
+        Raises NotStored.
+        """
+        self._keep(lambda: self._store.replace(self._start))
+        self._fill(self._start)
+
+    def _show(self, row: Row) -> None:
+        self._rows[row.device] = row
+        self._listing = None
+
+    def _keep(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except StoreFailed as error:
+            raise NotStored(str(error)) from error

@@ -1,0 +1,30 @@
+"""Reads hardware files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from mews.emulator.chassis.errors import HardwareError
+from mews.emulator.chassis.inventory import Hardware, parse_hardware
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load_hardware(path: str | Path) -> Hardware:
+    """The hardware of a YAML file.
+
+    Raises HardwareError: one line naming file, path in the file, value, and what is allowed.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise HardwareError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise HardwareError(f"{path}: not a text file in UTF-8") from error
+    try:
+        document = yaml.load(text, Loader=LOADER)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise HardwareError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    return parse_hardware(document, str(path))

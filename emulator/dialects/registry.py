@@ -1,0 +1,12 @@
+"""The wire languages that a chassis speaks, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mews.emulator.chassis.box import Box
+from mews.emulator.dialects.h3api import H3Api
+from mews.emulator.dialects.resource_pool import ResourcePool
+from mews.emulator.dialects.wire import Dialect
+
+DIALECTS: Mapping[str, Callable[[Box], Dialect]] = {"h3api": H3Api, "resource-pool": ResourcePool}

@@ -1,0 +1,114 @@
+"""Requests and replies of a dialect, neutral to what carries them, and what a dialect is.
+
+A dialect is pure: ``begin`` reads a request and begins the operation, ``finish`` renders the answer once its time has
+come. Whoever carries it waits between the two: Flask on the emulator's clock, the virtual adapter on its loop.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mews.emulator.chassis.operation import Answer, Operation
+
+MAX_BODY = 1 << 20
+"""Bytes; a longer body is refused in the dialect's own words."""
+
+JSON = {"Content-Type": "application/json"}
+TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request; ``headers`` have lower-case names. ``too_large``: its body is over ``MAX_BODY`` and was left out."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    too_large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A reply."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The connection ends without a reply."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A request that waits for its time: an operation and how to render its answer, or a reply that is ready."""
+
+    begun_s: float
+    reply: Response | None = None
+    operation: Operation | None = None
+    render: Callable[[Answer], Response] | None = None
+
+    @property
+    def due_s(self) -> float:
+        """When to finish, in emulated seconds; may change while waiting."""
+        return self.begun_s if self.operation is None else self.operation.answer_s
+
+
+class Dialect(Protocol):
+    """One wire language of one chassis."""
+
+    def begin(self, request: Request, now_s: float) -> Pending:
+        """Read the request, begin what it asks for."""
+        ...
+
+    def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
+        """The answer, once ``pending.due_s`` has come."""
+        ...
+
+
+class BadJson(ValueError):
+    """The body is not a JSON object of the form that the dialect reads."""
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body; ``null`` reads as an empty one, as Go does.
+
+    Raises BadJson.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadJson(str(error)) from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadJson("not an object")
+    return value
+
+
+def read_strings(body: bytes, names: tuple[str, ...]) -> dict[str, str]:
+    """Those members of the body's JSON object, any case of their names, "" where absent or null; others are ignored.
+
+    Raises BadJson, also where one is not a string.
+    """
+    found = dict.fromkeys(names, "")
+    for name, value in read_object(body).items():
+        key = name.lower()
+        if key not in found or value is None:
+            continue
+        if not isinstance(value, str):
+            raise BadJson(f"{name} is not a string")
+        found[key] = value
+    return found
+
+
+def as_json(value: Any) -> bytes:
+    """Compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()

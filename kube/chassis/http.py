@@ -1,0 +1,52 @@
+"""Carries chassis requests over HTTP."""
+
+from __future__ import annotations
+
+import aiohttp
+
+from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
+
+
+class HttpTransport:
+    """A management server at ``base_url``; no answer within ``timeout_s`` is none at all.
+
+    Each request has a connection of its own: a request on a kept-alive one that the server just closed would be
+    repeated by the HTTP library, and a detach or attach must never be sent twice.
+    """
+
+    def __init__(self, base_url: str, timeout_s: float = 120.0) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._timeout_s = timeout_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        """The answer.
+
+        Raises TransportError.
+        """
+        if self._session is None:
+            self._session = _session(self._timeout_s)
+        try:
+            async with self._session.request(
+                request.method, self._base_url + request.path, data=request.body or None, headers=request.headers
+            ) as response:
+                return WireResponse(response.status, await response.read(), dict(response.headers))
+        except TimeoutError as error:
+            raise TransportError(f"{self._base_url}: no answer within {self._timeout_s:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise TransportError(f"{self._base_url}: {type(error).__name__}: {error}") from error
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def _session(timeout_s: float) -> aiohttp.ClientSession:
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(force_close=True, limit=0),
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
+    )
+    session._retry_connection = False  # the library repeats GET and DELETE after a dropped connection by itself
+    return session

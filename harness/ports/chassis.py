@@ -1,0 +1,161 @@
+"""The chassis in process: the emulator's dialects carried without a socket, on the running loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
+from mews.emulator.chassis.fleet import Fleet
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.store import MemoryStore
+from mews.emulator.dialects.registry import DIALECTS
+from mews.emulator.dialects.wire import Dialect, Dropped, Pending, Request
+from mews.harness.clock import Pace
+from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
+
+
+class LocalFleet:
+    """All chassis of a hardware file on the running loop; emulated time is ``pace.now()``.
+
+    ``listener`` hears every chassis event at its time. A chassis can be killed and started again: its table is kept,
+    as on disk.
+    """
+
+    def __init__(self, hardware: Hardware, *, pace: Pace, seed: int | str = 0, listener: Listener = ignore) -> None:
+        self._listener = listener
+        self._heard: list[Listener] = []
+        self.pace = pace
+        self.hardware = hardware
+        stores = {spec.name: MemoryStore() for spec in hardware.chassis}
+        self.fleet = Fleet(hardware, seed, listener=self._tell, stores=stores)
+        self._dead: set[str] = set()
+        self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {spec.name: [] for spec in hardware.chassis}
+
+    def listen(self, listener: Listener) -> None:
+        """One more who hears every event."""
+        self._heard.append(listener)
+
+    def _tell(self, event: ChassisEvent) -> None:
+        self._listener(event)
+        for listener in self._heard:
+            listener(event)
+
+    def transport(self, chassis: str, dialect: str, *, timeout_s: float = 120.0) -> InProcessTransport:
+        """How a client reaches that chassis; ``timeout_s`` are loop seconds."""
+        self.fleet.box(chassis)
+        return InProcessTransport(self, chassis, dialect, timeout_s=timeout_s)
+
+    def kill(self, chassis: str) -> None:
+        """Kill -9 of that chassis' management server: open connections end, new ones are refused."""
+        self.fleet.box(chassis).power_off(self.pace.now())
+        self._dead.add(chassis)
+        self.stirred(chassis)
+
+    def start(self, chassis: str) -> None:
+        """Start it again from its stored table."""
+        if chassis in self._dead:
+            self.fleet.boxes[chassis] = self.fleet.build(chassis)
+            self._dead.discard(chassis)
+
+    def alive(self, chassis: str) -> bool:
+        """Whether its management server runs."""
+        return chassis not in self._dead
+
+    def stirred(self, chassis: str) -> None:
+        """Something was begun or changed: see to it that what is due next happens in time, and that waits are right."""
+        for waiter in self._waiting[chassis]:
+            _wake(waiter)
+        self.pump(chassis)
+
+    def pump(self, chassis: str) -> None:
+        """Set the timer for what is due next, so that it happens although nobody looks."""
+        due_s = self.fleet.box(chassis).next_due()
+        timed = self._timers.get(chassis)
+        if timed is not None and timed[0] == due_s:
+            return
+        if timed is not None:
+            timed[1].cancel()
+            del self._timers[chassis]
+        if due_s is not None:
+            delay_s = self.pace.loop_s(max(due_s - self.pace.now(), 0.0))
+            loop = asyncio.get_running_loop()
+            self._timers[chassis] = (due_s, loop.call_later(delay_s, self._due, chassis, due_s))
+
+    def _due(self, chassis: str, due_s: float) -> None:
+        del self._timers[chassis]
+        self.fleet.box(chassis).settle(max(due_s, self.pace.now()))
+        self.stirred(chassis)
+
+    async def wait(self, chassis: str, delay_s: float) -> None:
+        """Sleep that many loop seconds, or less if something changed meanwhile."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(delay_s, _wake, waiter)
+        self._waiting[chassis].append(waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiting[chassis].remove(waiter)
+
+    def close(self) -> None:
+        """Cancel all timers."""
+        for _, handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+
+
+class InProcessTransport:
+    """A client's connection to one chassis: ``begin``, wait until due, ``finish``."""
+
+    def __init__(self, fleet: LocalFleet, chassis: str, dialect: str, *, timeout_s: float = 120.0) -> None:
+        if dialect not in DIALECTS:
+            raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
+        self._fleet = fleet
+        self._chassis = chassis
+        self._make = DIALECTS[dialect]
+        self._timeout_s = timeout_s
+        self._dialect: tuple[object, Dialect] | None = None
+
+    async def send(self, request: WireRequest) -> WireResponse:
+        """The answer.
+
+        Raises TransportError.
+        """
+        if not self._fleet.alive(self._chassis):
+            raise TransportError(f"chassis {self._chassis}: connection refused")
+        dialect, pace = self._face(), self._fleet.pace
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        pending = dialect.begin(Request(request.method, request.path, {}, headers, request.body), pace.now())
+        self._fleet.pump(self._chassis)
+        await self._until_due(pending)
+        answer = dialect.finish(pending, pace.now())
+        self._fleet.pump(self._chassis)
+        if isinstance(answer, Dropped):
+            raise TransportError(f"chassis {self._chassis}: connection dropped without an answer")
+        return WireResponse(answer.status, answer.body, answer.headers)
+
+    def _face(self) -> Dialect:
+        box = self._fleet.fleet.box(self._chassis)
+        if self._dialect is None or self._dialect[0] is not box:
+            self._dialect = (box, self._make(box))
+        return self._dialect[1]
+
+    async def _until_due(self, pending: Pending) -> None:
+        pace = self._fleet.pace
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._timeout_s
+        while True:
+            delay_s = pace.loop_s(pending.due_s - pace.now())
+            if delay_s <= 1e-9:
+                return
+            left_s = deadline_s - loop.time()
+            if left_s <= 0:
+                raise TransportError(f"chassis {self._chassis}: no answer within {self._timeout_s:g} s")
+            await self._fleet.wait(self._chassis, min(delay_s, left_s))
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,132 @@
+"""The ChassisApi adapters over the emulator's dialects, in process and in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mews.emulator.inventory_file import load_hardware
+from mews.harness.clock import Pace, run_virtual
+from mews.harness.ports.chassis import LocalFleet
+from mews.harness.ports.hardware_control import LocalHardwareControl
+from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
+Story = Callable[[ChassisApi, LocalHardwareControl], Coroutine[Any, Any, None]]
+
+
+def tell(story: Story, dialect: str = "h3api", hardware: str = "demo", **options: Any) -> None:
+    async def main() -> None:
+        fleet = LocalFleet(load_hardware(FIXTURES / f"{hardware}.yaml"), pace=Pace(), seed=1)
+        api = DIALECTS[dialect](fleet.transport("A", dialect, **options))
+        await story(api, LocalHardwareControl(fleet))
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_device_moves_and_is_read_back_on_its_new_port(dialect: str) -> None:
+    async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
+        assert (await api.detach("000100")).outcome is Outcome.DONE
+        assert (await api.attach("000100", "2")).outcome is Outcome.DONE
+        listing = await api.resources()
+        assert {row.device: row.port for row in listing.devices}["000100"] == "2"
+        assert (await control.table())["A"]["000100"]["host"] == "host-2"
+
+    tell(story, dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_refused_attach_is_failed_and_changes_nothing(dialect: str) -> None:
+    async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
+        before = await control.table()
+        assert (await api.attach("000100", "2")).outcome is Outcome.FAILED
+        assert (await api.attach("no-such", "2")).outcome is Outcome.FAILED
+        assert await control.table() == before
+
+    tell(story, dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: str) -> None:
+    async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
+        await control.fault("A", {"kind": "dropped-connection", "operation": "detach", "when": "after"})
+        await control.fault("A", {"kind": "dropped-connection", "operation": "read"})
+        assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
+        with pytest.raises(ChassisError, match="dropped"):
+            await api.resources()
+        assert (await control.table())["A"]["000100"]["port"] is None
+
+    tell(story, dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dialect: str) -> None:
+    async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
+        await control.fault("A", {"kind": "slow-operation", "extra_s": 30})
+        assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
+        assert asyncio.get_running_loop().time() == pytest.approx(10)
+        assert (await control.table())["A"]["000100"]["pending"] == "detach"
+        await asyncio.sleep(21)
+        assert (await control.table())["A"]["000100"]["port"] is None
+
+    tell(story, dialect, timeout_s=10)
+
+
+def test_operations_of_one_chassis_queue_while_two_chassis_work_in_parallel() -> None:
+    async def main() -> None:
+        fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)
+        a = DIALECTS["h3api"](fleet.transport("A", "h3api"))
+        b = DIALECTS["h3api"](fleet.transport("B", "h3api"))
+        loop = asyncio.get_running_loop()
+        ends = {}
+
+        async def detach(name: str, api: ChassisApi, device: str) -> None:
+            await api.detach(device)
+            ends[name] = loop.time()
+
+        await asyncio.gather(
+            detach("A1", a, "000500"), detach("A2", a, "000C00"), detach("B1", b, "000500"), detach("B2", b, "000C00")
+        )
+        assert ends["A2"] - ends["A1"] > 4.5
+        assert ends["B1"] < ends["A2"]
+        assert ends["B2"] < ends["A2"] + 13.4
+
+    run_virtual(main)
+
+
+def test_a_killed_chassis_refuses_connections_and_finds_its_table_when_started() -> None:
+    async def main() -> None:
+        fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)
+        api = DIALECTS["h3api"](fleet.transport("A", "h3api"))
+        await api.detach("000500")
+        running = asyncio.create_task(api.detach("000C00"))
+        await asyncio.sleep(1)
+        fleet.kill("A")
+        assert (await running).outcome is Outcome.UNKNOWN
+        with pytest.raises(ChassisError, match="refused"):
+            await api.resources()
+        fleet.start("A")
+        ports = {row.device: row.port for row in (await api.resources()).devices}
+        assert ports == {"000500": None, "000C00": "48", "001300": "48", "001800": "48"}
+
+    run_virtual(main)
+
+
+def test_a_scheduled_fault_happens_at_its_time_although_nobody_looks() -> None:
+    async def main() -> None:
+        heard = []
+        fleet = LocalFleet(
+            load_hardware(FIXTURES / "demo.yaml"), pace=Pace(), seed=1, listener=lambda e: heard.append((e.event, e.t))
+        )
+        control = LocalHardwareControl(fleet)
+        await control.fault("A", {"kind": "concurrent-editor", "edit": "000100", "port": "3", "after_s": 7})
+        await asyncio.sleep(8)
+        assert ("table-changed", 7.0) in heard
+
+    run_virtual(main)

@@ -122,3 +122,17 @@ def seconds(stamp: str) -> float:
     Raises ValueError for anything else.
     """
     return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+
+
+def clone(value: Any) -> Any:
+    """A deep copy of a JSON value, several times faster than ``copy.deepcopy``; other mappings and sequences become
+    dicts and lists."""
+    if isinstance(value, dict):
+        return {key: clone(item) if isinstance(item, (dict, list)) else item for key, item in value.items()}
+    if isinstance(value, list):
+        return [clone(item) if isinstance(item, (dict, list)) else item for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): clone(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [clone(item) for item in value]
+    return value

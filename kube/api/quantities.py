@@ -46,3 +46,46 @@ def whole(quantity: str | int | float) -> int:
 def milli(quantity: str | int | float) -> int:
     """Thousandths, rounded up, as ``Quantity.MilliValue()``: CPU."""
     return int((parse(quantity) * 1000).to_integral_value(ROUND_CEILING))
+
+
+_DECIMAL_SUFFIXES = (
+    ("E", 18),
+    ("P", 15),
+    ("T", 12),
+    ("G", 9),
+    ("M", 6),
+    ("k", 3),
+    ("", 0),
+    ("m", -3),
+    ("u", -6),
+    ("n", -9),
+)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    value = _parse(text)
+    match = _PATTERN.match(text)
+    assert match is not None
+    _, exponent, binary, _ = match.groups()
+    if value == 0:
+        return "0"
+    if binary and abs(value) >= 1024:
+        whole_bytes = value.to_integral_value(ROUND_CEILING)
+        suffix = max((s for s, unit in _BINARY.items() if whole_bytes % unit == 0), key=_BINARY.__getitem__, default="")
+        return f"{int(whole_bytes) // _BINARY.get(suffix, 1)}{suffix}"
+    nanos = (value * 10**9).to_integral_value(ROUND_CEILING)
+    for suffix, power in _DECIMAL_SUFFIXES:
+        if nanos % 10 ** (power + 9) == 0:
+            number = str(int(nanos) // 10 ** (power + 9))
+            return f"{number}e{power}" if exponent and power else number + ("" if exponent else suffix)
+    raise AssertionError(f"{text}: whole nanos have a suffix")
+
+
+def canonical(quantity: str | int | float) -> str:
+    """The quantity as the API server stores it: no fraction, the largest suffix of its family that loses nothing.
+
+    ``0.5`` -> ``500m``, ``1024Mi`` -> ``1Gi``, ``1000`` -> ``1k`` (contract apiserver.md section 3).
+    Raises ValueError when the text is not a quantity.
+    """
+    return _canonical(str(quantity).strip())

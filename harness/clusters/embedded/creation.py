@@ -1,0 +1,170 @@
+"""POST: from a body to a stored object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.harness.clusters.embedded import names, refusals
+from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.request import ADMIN, Request
+from mews.harness.clusters.embedded.views import view_of
+from mews.kube.api.errors import BadRequest
+from mews.kube.api.objects import Object, clone, is_deleting
+from mews.kube.api.resources import NAMESPACES, Resource
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.store import Store
+
+_SERVERS_OWN = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
+_DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
+
+
+def create(store: Store, kind: Kind, namespace: str, body: Mapping[str, Any], request: Request = ADMIN) -> Object:
+    """The object as stored, in the kind's own form.
+
+    Raises ``AlreadyExists``, ``Invalid``, ``Forbidden``, ``NotFound`` (the namespace) or ``BadRequest``.
+    """
+    obj = received(kind, body)
+    metadata = obj["metadata"]
+    place(kind, obj, namespace)
+    if metadata.pop("resourceVersion", None):
+        raise refusals.version_on_create()
+    for name in _SERVERS_OWN:
+        metadata.pop(name, None)
+    metadata.pop("managedFields", None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = store.new_name(metadata["generateName"])
+    _check_namespace(store, kind, obj)
+    rules = store.rules(kind)
+    if kind.status and not rules.keeps_status:
+        obj.pop("status", None)
+    rules.default(obj)
+    rules.birth(obj)
+    rules.admit(store, kind, obj)
+    faults = [*names.faults(kind, obj), *rules.validate(obj)]
+    if faults:
+        raise refusals.invalid(kind, metadata.get("name", ""), faults)
+    key = (metadata.get("namespace", ""), metadata["name"])
+    known = store.find(kind, *key)
+    if known is not None:
+        raise refusals.exists(kind, key[1], deleting=is_deleting(known))
+    metadata["uid"] = store.new_uid()
+    metadata["creationTimestamp"] = store.timestamp()
+    if kind.generation:
+        metadata["generation"] = 1
+    if not request.dry_run:
+        obj = store.commit(kind, key, obj)
+    return view_of(kind).show(obj)
+
+
+def received(kind: Kind, body: Mapping[str, Any]) -> Object:
+    """A body as an object that the store may keep: copied, in storage form, without nulls and empty metadata.
+
+    Raises ``BadRequest`` when it is no object of that kind.
+    """
+    obj: Object = clone(body) if kind.custom else without_nulls(body)
+    resource = kind.resource
+    given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
+    if given != (resource.api_version, resource.kind):
+        raise BadRequest(
+            f"the API version in the data ({given[0]}) does not match the expected API version ({resource.api_version})"
+            if given[0] != resource.api_version
+            else f'{given[1]} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f'no kind "{given[1]}" is registered for version "{resource.api_version}"'
+        )
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict):
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
+            f"unmarshal {_go_type(metadata)} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
+        )
+    for name in ("labels", "annotations"):
+        _check_texts(resource, name, metadata.get(name))
+    obj.pop("apiVersion", None)
+    obj.pop("kind", None)
+    for name in _DROPPED_WHEN_EMPTY:
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **_rest(obj)}
+    return view_of(kind).store(obj)
+
+
+def _rest(obj: Object) -> Object:
+    obj.pop("metadata", None)
+    return obj
+
+
+def _check_texts(resource: Resource, name: str, texts: Any) -> None:
+    if texts is None:
+        return
+    wrong = texts if not isinstance(texts, dict) else next((v for v in texts.values() if not isinstance(v, str)), "")
+    if wrong != "" or not isinstance(texts, dict):
+        goal = "string" if isinstance(texts, dict) else "map[string]string"
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
+            f"unmarshal {_go_type(wrong)} into Go struct field ObjectMeta.metadata.{name} of type {goal}"
+        )
+
+
+def _go_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, dict):
+        return "object"
+    return "string" if isinstance(value, str) else "array"
+
+
+def without_nulls(value: Any) -> Any:
+    """A deep copy without null members: to a built-in kind a null is as good as absent."""
+    if isinstance(value, Mapping):
+        return {
+            key: without_nulls(item) if isinstance(item, (Mapping, list, tuple)) else item
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, (list, tuple)):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def place(kind: Kind, obj: Object, namespace: str) -> None:
+    """Put the object into the request's namespace; 400 when it says another one."""
+    metadata = obj["metadata"]
+    if not kind.resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    if not namespace:
+        raise BadRequest("namespace is required: an object of a namespaced kind must be created in a namespace")
+    if metadata.get("namespace", namespace) != namespace:
+        raise refusals.namespaces_differ()
+    metadata["namespace"] = namespace
+
+
+def _check_namespace(store: Store, kind: Kind, obj: Object) -> None:
+    if not kind.resource.namespaced:
+        return
+    namespaces = store.kinds.of(NAMESPACES)
+    name = obj["metadata"]["namespace"]
+    namespace = store.find(namespaces, "", name)
+    if namespace is None:
+        raise refusals.missing(namespaces, name)
+    if is_deleting(namespace):
+        text = f"unable to create new content in namespace {name} because it is being terminated"
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        raise refusals.forbidden(kind, obj["metadata"].get("name", ""), text, causes=[cause])

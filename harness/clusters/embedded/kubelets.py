@@ -1,0 +1,45 @@
+"""How the API server reaches the kubelets for logs and commands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from mews.kube.client.port import ExecResult
+
+
+class KubeletApi(Protocol):
+    """What one kubelet answers about its pods. Raises ``ApiError`` for what it must refuse."""
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        follow: bool = False,
+        previous: bool = False,
+        tail_lines: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The container's log in chunks; with ``follow`` until the container ends."""
+        ...
+
+    async def exec(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> ExecResult:
+        """Run a command in a running container."""
+        ...
+
+
+class KubeletDirectory(Protocol):
+    """Finds the kubelet of a node."""
+
+    def kubelet_of(self, node: str) -> KubeletApi | None:
+        """None while no kubelet runs there."""
+        ...
+
+
+class NoKubelets:
+    """A cluster without kubelets."""
+
+    def kubelet_of(self, node: str) -> KubeletApi | None:
+        """None."""
+        return None

@@ -1,0 +1,21 @@
+"""Custom kinds: pruned, defaulted and validated by their schema."""
+
+from __future__ import annotations
+
+from mews.harness.clusters.embedded import schemas
+from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.rules.base import Rules
+from mews.kube.api.objects import Object
+
+
+def custom_rules(kind: Kind) -> Rules:
+    """The rules that a kind's structural schema amounts to."""
+    schema = kind.schema
+    if schema is None:
+        return Rules()
+
+    def default(obj: Object) -> None:
+        schemas.prune(obj, schema)
+        schemas.default(obj, schema)
+
+    return Rules(default=default, validate=lambda obj: schemas.faults(obj, schema))

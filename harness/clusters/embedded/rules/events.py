@@ -1,0 +1,46 @@
+"""Events, in their core form: what must be there, and what is always shown."""
+
+from __future__ import annotations
+
+from mews.harness.clusters.embedded import refusals
+from mews.harness.clusters.embedded.refusals import Fault
+from mews.harness.clusters.embedded.rules.base import Rules
+from mews.kube.api.objects import Object
+
+_ALWAYS = (
+    ("reason", ""),
+    ("message", ""),
+    ("type", ""),
+    ("reportingComponent", ""),
+    ("reportingInstance", ""),
+    ("firstTimestamp", None),
+    ("lastTimestamp", None),
+    ("eventTime", None),
+)
+_OF_NEW_EVENTS = ("reportingInstance", "action", "reason")
+
+
+def _default(event: Object) -> None:
+    event.setdefault("involvedObject", {})
+    event.setdefault("source", {})
+    for name, value in _ALWAYS:
+        event.setdefault(name, value)
+
+
+def _validate(event: Object) -> list[Fault]:
+    namespace = event["metadata"].get("namespace", "")
+    involved = event["involvedObject"].get("namespace", "")
+    found = []
+    if involved and involved != namespace:
+        found.append(refusals.bad("involvedObject.namespace", involved, "does not match event.namespace"))
+    if not involved and namespace not in ("default", "kube-system"):
+        found.append(refusals.bad("involvedObject.namespace", involved, "does not match event.namespace"))
+    if event["eventTime"] is None:
+        return found
+    if not event["reportingComponent"]:
+        found.append(refusals.required("reportingController"))
+    found += [refusals.required(name) for name in _OF_NEW_EVENTS if not event.get(name)]
+    return found
+
+
+RULES = Rules(default=_default, validate=_validate)

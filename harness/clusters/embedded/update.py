@@ -1,0 +1,222 @@
+"""PUT and PATCH: from an old object and a new one to what is stored (contract apiserver.md sections 3, 4 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.harness.clusters.embedded import names, refusals
+from mews.harness.clusters.embedded.creation import create, place, received
+from mews.harness.clusters.embedded.deletion import is_held
+from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.refusals import Fault
+from mews.harness.clusters.embedded.request import ADMIN, Request
+from mews.harness.clusters.embedded.views import view_of
+from mews.kube.api.errors import ApiError, BadRequest, Conflict
+from mews.kube.api.objects import Object, clone
+from mews.kube.api.patches import json_patch, merge_patch
+from mews.kube.api.resources import NAMESPACES
+from mews.kube.api.strategic import merge_keys, strategic_merge
+from mews.kube.client.port import Patch
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.store import Store
+
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName")
+"""Metadata that no update changes."""
+
+_SPECLESS = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+_ACCEPTED = (
+    Patch.JSON,
+    Patch.MERGE,
+    Patch.APPLY,
+)
+
+
+def replace(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    subresource: str = "",
+    request: Request = ADMIN,
+) -> Object:
+    """The object after the PUT.
+
+    Raises ``Conflict`` for a stale resourceVersion, else as ``create``.
+    """
+    new = received(kind, body)
+    place(kind, new, namespace)
+    given = new["metadata"].get("name", "")
+    if given != name:
+        raise refusals.names_differ(given, name) if given else BadRequest("name must be provided")
+    old = store.find(kind, namespace, name)
+    if old is None:
+        if kind.put_creates and not subresource:
+            return create(store, kind, namespace, body, request)
+        raise refusals.missing(kind, name)
+    return view_of(kind).show(_write(store, kind, old, new, subresource=subresource, request=request))
+
+
+def patch(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    body: Any,
+    *,
+    patch_kind: Patch,
+    subresource: str = "",
+    request: Request = ADMIN,
+) -> Object:
+    """The object after a JSON, merge or strategic patch.
+
+    Raises ``NotFound``; ``ApiError`` 415 for a strategic patch of a custom kind; else as ``replace``.
+    """
+    old = store.find(kind, namespace, name)
+    if old is None:
+        raise refusals.missing(kind, name)
+    view = view_of(kind)
+    new = received(kind, _patcher(kind, patch_kind)(view.show(old), body))
+    place(kind, new, namespace)
+    metadata = new["metadata"]
+    if metadata.get("name") != name:
+        raise refusals.names_differ(metadata.get("name", ""), name)
+    metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
+    return view.show(_write(store, kind, old, new, subresource=subresource, request=request))
+
+
+def _patcher(kind: Kind, patch_kind: Patch) -> Callable[[Object, Any], Any]:
+    if patch_kind is Patch.JSON:
+        return json_patch
+    if patch_kind is Patch.MERGE:
+        return _merge_object
+    if kind.custom:
+        accepted = ", ".join(_ACCEPTED)
+        raise ApiError(
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+            code=415,
+            reason="UnsupportedMediaType",
+        )
+    keys = merge_keys(kind.resource.group, kind.resource.kind)
+    return lambda old, body: strategic_merge(old, _as_map(body), keys)
+
+
+def _merge_object(old: Object, body: Any) -> Any:
+    return merge_patch(old, _as_map(body))
+
+
+def _as_map(body: Any) -> Mapping[str, Any]:
+    if not isinstance(body, Mapping):
+        raise BadRequest(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
+    return body
+
+
+def _write(store: Store, kind: Kind, old: Object, new: Object, *, subresource: str, request: Request) -> Object:
+    """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
+    name = old["metadata"]["name"]
+    _check_version(kind, name, old, new)
+    new = _merge_halves(kind, old, new, subresource)
+    rules = store.rules(kind)
+    _inherit(old, new)
+    rules.default(new)
+    faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
+    faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+    if faults:
+        raise refusals.invalid(kind, name, faults)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if new == old:
+        return old
+    if kind.generation and not subresource and _spec_changed(old, new):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    if request.dry_run:
+        return new
+    key = (old["metadata"].get("namespace", ""), name)
+    if _may_go(store, kind, old, new):
+        return store.commit(kind, key, None)
+    return store.commit(kind, key, new)
+
+
+def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:
+    """Store a change that the server itself makes (binding, deletion marks): no checks, but a no-op stays one."""
+    if new == old:
+        return old
+    return store.commit(kind, (old["metadata"].get("namespace", ""), old["metadata"]["name"]), new)
+
+
+def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
+    given = new["metadata"].get("resourceVersion")
+    if not given and (kind.custom or kind.must_name_version):
+        fault = Fault("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
+        raise refusals.invalid(kind, name, [fault])
+    uid = new["metadata"].get("uid")
+    if uid and uid != old["metadata"]["uid"]:
+        raise Conflict(
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+            details=refusals.details_of(kind, name),
+        )
+    if given and given != old["metadata"]["resourceVersion"]:
+        raise refusals.stale(kind, name)
+
+
+def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
+    """Status writes leave the rest as it was, main writes the status."""
+    if subresource == "finalize":
+        finalizers = (new.get("spec") or {}).get("finalizers") or []
+        return {**clone(old), "spec": {**old["spec"], "finalizers": finalizers}}
+    if kind.resource == NAMESPACES:
+        new["spec"] = clone(old["spec"])
+    if not kind.status:
+        return new
+    if subresource == "status":
+        merged: Object = clone(old)
+        if not kind.custom:
+            metadata = new["metadata"]
+            metadata.pop("ownerReferences", None)
+            if "ownerReferences" in old["metadata"]:
+                metadata["ownerReferences"] = clone(old["metadata"]["ownerReferences"])
+            merged["metadata"] = metadata
+        merged.pop("status", None)
+        if "status" in new:
+            merged["status"] = new["status"]
+        return merged
+    new.pop("status", None)
+    if "status" in old:
+        new["status"] = clone(old["status"])
+    return new
+
+
+def _inherit(old: Object, new: Object) -> None:
+    metadata = new["metadata"]
+    for field in _KEPT:
+        metadata.pop(field, None)
+        if field in old["metadata"]:
+            metadata[field] = old["metadata"][field]
+
+
+def _finalizer_faults(old: Object, new: Object) -> list[Fault]:
+    if not old["metadata"].get("deletionTimestamp"):
+        return []
+    known = old["metadata"].get("finalizers") or []
+    fresh = [name for name in new["metadata"].get("finalizers") or [] if name not in known]
+    if not fresh:
+        return []
+    shown = ", ".join(f'"{name}"' for name in fresh)
+    text = "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + shown + "}"
+    return [refusals.forbidden_field("metadata.finalizers", text)]
+
+
+def _spec_changed(old: Object, new: Object) -> bool:
+    names_ = {*old, *new} - _SPECLESS
+    return any(old.get(name) != new.get(name) for name in names_)
+
+
+def _may_go(store: Store, kind: Kind, old: Object, new: Object) -> bool:
+    """Whether the last thing that kept a deleted object was removed."""
+    deleting = bool(new["metadata"].get("deletionTimestamp"))
+    return deleting and is_held(store, kind, old) and not is_held(store, kind, new)

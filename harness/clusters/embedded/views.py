@@ -1,0 +1,54 @@
+"""Kinds that are another view of stored objects: how to show them and how to store what comes in.
+
+Events live in the core form; ``events.k8s.io`` shows the same ones under its own names (contract section 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mews.harness.clusters.embedded.kinds import Kind
+from mews.kube.api.objects import Object
+
+
+def _same(obj: Object) -> Object:
+    return obj
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``show`` turns a stored object into the kind's form, ``store`` back. Neither changes its argument."""
+
+    show: Callable[[Object], Object] = _same
+    store: Callable[[Object], Object] = _same
+
+
+_SHOWN = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_STORED = {new: old for old, new in _SHOWN.items()}
+
+
+def _renamed(obj: Object, names: Mapping[str, str], api_version: str) -> Object:
+    return {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
+
+
+VIEWS: Mapping[str, View] = {
+    "": View(),
+    "events": View(
+        show=lambda obj: _renamed(obj, _SHOWN, "events.k8s.io/v1"),
+        store=lambda obj: _renamed(obj, _STORED, "v1"),
+    ),
+}
+
+
+def view_of(kind: Kind) -> View:
+    """How the kind shows stored objects."""
+    return VIEWS[kind.view]

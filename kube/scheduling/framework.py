@@ -20,8 +20,6 @@ from mews.kube.component import Context
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.podinfo import PodInfo
 
-MAX_SCORE = 100
-"""Scores are 0 to this after normalisation."""
 MAX_PERMIT_S = 900.0
 """The longest a pod may wait at Permit (contract apiserver.md section 8)."""
 
@@ -100,7 +98,7 @@ def wait(timeout_s: float) -> Status:
 
 
 class CycleState:
-    """What plugins keep between their points for one pod's attempt; keys by convention are the plugin's name."""
+    """What plugins keep in ``data`` between their points for one pod's attempt; by convention under their name."""
 
     __slots__ = ("data", "skip_filter", "skip_score")
 
@@ -229,8 +227,20 @@ class Handle(Protocol):
         """Run work beside the cycle; API errors it raises are logged."""
         ...
 
+    def nominated(self, node: str) -> Sequence[PodInfo]:
+        """Pods that wait for room on this node."""
+        ...
+
     def fits(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """Run the profile's filters as the cycle does, with nominated pods counted. For preemption."""
+        ...
+
+    def suppose(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, *, there: bool) -> None:
+        """Put ``other`` on a **copy** of a node, or take it off, and tell the plugins that count pods."""
+        ...
+
+    def nominate(self, pod: PodInfo, node: str) -> None:
+        """Note, in memory, that the pod waits for room on the node; "" for none any more."""
         ...
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 
@@ -48,6 +49,18 @@ async def rest(delay_s: float) -> None:
         await waiter
     finally:
         handle.cancel()
+
+
+def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+    """``rest`` for callbacks: call after the delay, unless the handle is cancelled before."""
+    loop = asyncio.get_running_loop()
+    background = getattr(loop, "background", None)
+    if background is None:
+        return loop.call_later(delay_s, call)
+    waiter: asyncio.Future[None] = loop.create_future()
+    waiter.add_done_callback(lambda _: call())
+    handle: asyncio.TimerHandle = background(delay_s, waiter)
+    return handle
 
 
 def stream(seed: int | str, actor: str) -> random.Random:

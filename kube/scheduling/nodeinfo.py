@@ -113,3 +113,20 @@ class NodeInfo:
             value = getattr(self, slot)
             setattr(other, slot, dict(value) if type(value) is dict else value)
         return other
+
+
+def matters(old: Object, new: Object) -> bool:
+    """Whether a node's change is more than a heartbeat."""
+    for part in ("labels", "annotations"):
+        if old["metadata"].get(part) != new["metadata"].get(part):
+            return True
+    if old.get("spec") != new.get("spec"):
+        return True
+    before, after = old.get("status") or {}, new.get("status") or {}
+    if before.get("allocatable") != after.get("allocatable") or before.get("capacity") != after.get("capacity"):
+        return True
+    return _states(before) != _states(after)
+
+
+def _states(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(condition["type"], condition["status"]) for condition in status.get("conditions") or ()]

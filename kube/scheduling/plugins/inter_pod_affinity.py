@@ -109,7 +109,9 @@ class InterPodAffinity:
         if all(counts.together[_domain(term, node)] > 0 for term in pod.affinity):
             return True
         # The first of a group that only wants its own kind may start anywhere.
-        return not +counts.together and all(selects(term, pod, self._labels) for term in pod.affinity)
+        return not any(n > 0 for n in counts.together.values()) and all(
+            selects(term, pod, self._labels) for term in pod.affinity
+        )
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
         """Sums the weights per domain; nothing to do where no preference is involved."""

@@ -91,7 +91,7 @@ class _Tally:
             return
         for constraint, count in zip(self.constraints, self.counts, strict=True):
             value = node.labels.get(constraint.key)
-            if value in count and constraint.selects(other.labels):
+            if value is not None and value in count and constraint.selects(other.labels):
                 count[value] += sign
 
 

@@ -1,0 +1,90 @@
+"""What happens to an assumed pod beside the cycle: Permit, waiting, PreBind, Bind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.objects import node_name_of, uid_of
+from mews.kube.api.resources import PODS
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import rest
+from mews.kube.scheduling import messages
+from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Status, error
+from mews.kube.scheduling.podinfo import PodInfo
+from mews.kube.scheduling.points import Points
+from mews.kube.scheduling.queue import Entry
+from mews.kube.scheduling.waiting import WaitingPod
+
+_ASK_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One pod on its way to one node."""
+
+    entry: Entry
+    points: Points
+    state: CycleState
+    pod: PodInfo
+    node: str
+
+
+def given_up(status: Status, node: str) -> Status:
+    """A refusal after the node was chosen, worded as that node's own; errors stay as they are."""
+    if not status.rejected:
+        return status
+    return Status(status.code, (messages.no_fit(1, {node: status}),), status.plugin)
+
+
+async def permitted(attempt: Attempt, waiting: WaitingPod) -> Status:
+    """Ask all Permit plugins, then wait for those that hold the pod."""
+    holds: dict[str, float] = {}
+    for plugin in attempt.points.permit:
+        status = await plugin.permit(attempt.state, attempt.pod, attempt.node)
+        if status.code is Code.WAIT:
+            holds[plugin.name] = status.timeout_s
+        elif not status.ok:
+            return status.by(plugin.name)
+    return await waiting.verdict(holds)
+
+
+async def bound(attempt: Attempt, kube: KubeApi) -> Status:
+    """PreBind and Bind; the outcome is known when this returns."""
+    for pre in attempt.points.pre_bind:
+        status = await pre.pre_bind(attempt.state, attempt.pod, attempt.node)
+        if not status.ok:
+            return status.by(pre.name)
+    for binder in attempt.points.bind:
+        status = await _bind_by(binder, attempt, kube)
+        if status.code is not Code.SKIP:
+            return status.by(binder.name)
+    return error("no plugin bound the pod")
+
+
+async def _bind_by(binder: Bind, attempt: Attempt, kube: KubeApi) -> Status:
+    try:
+        return await binder.bind(attempt.state, attempt.pod, attempt.node)
+    except (Conflict, NotFound, Unavailable) as failed:
+        if await _is_bound_as_wanted(attempt, kube):
+            return SUCCESS
+        return _failed(binder, failed)
+    except ApiError as failed:
+        return _failed(binder, failed)
+
+
+def _failed(binder: Bind, failed: Exception) -> Status:
+    return error(f'running Bind plugin "{binder.name}": {failed}')
+
+
+async def _is_bound_as_wanted(attempt: Attempt, kube: KubeApi) -> bool:
+    """Ask the API, for as long as it takes: giving up room that a bound pod holds would fill it twice."""
+    while True:
+        try:
+            pod = await kube.get(PODS, attempt.pod.name, namespace=attempt.pod.namespace)
+        except NotFound:
+            return False
+        except (ApiError, Unavailable):
+            await rest(_ASK_AGAIN_S)
+            continue
+        return uid_of(pod) == attempt.pod.uid and node_name_of(pod) == attempt.node

@@ -1,0 +1,152 @@
+"""A profile at work: its plugins sorted by the points they take part in. Decides; waits for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.errors import BadPlugin, BadProfile
+from mews.kube.scheduling.framework import (
+    SUCCESS,
+    Bind,
+    Code,
+    CycleState,
+    Filter,
+    Handle,
+    Normalize,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Reserve,
+    Score,
+    Status,
+    Unreserve,
+    Wake,
+    Wakes,
+    WhatIf,
+)
+from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.podinfo import PodInfo
+
+P = TypeVar("P")
+FilterCall = Callable[[CycleState, PodInfo, NodeInfo], Status]
+ANY_CHANGE = (Wake(NODES), Wake(PODS))
+
+
+class Points:
+    """Made once per profile. Raises BadPlugin and BadProfile for plugins that cannot work together."""
+
+    def __init__(self, profile: Profile, handle: Handle) -> None:
+        self.profile = profile
+        plugins = [factory(handle) for factory in profile.plugins]
+        self.names = [_name(plugin) for plugin in plugins]
+        if len(set(self.names)) < len(plugins):
+            raise BadProfile(f"profile {profile.scheduler_name!r}: plugins {self.names}: a name may appear once only")
+
+        def at(point: type[P]) -> list[P]:
+            return [plugin for plugin in plugins if isinstance(plugin, point)]
+
+        # Protocols with plain methods only: isinstance asks for the names.
+        self.pre_enqueue = at(PreEnqueue)  # type: ignore[type-abstract]
+        self.queue_sort = at(QueueSort)  # type: ignore[type-abstract]
+        self.pre_filter = at(PreFilter)  # type: ignore[type-abstract]
+        self.filter = at(Filter)  # type: ignore[type-abstract]
+        self.post_filter = at(PostFilter)  # type: ignore[type-abstract]
+        self.pre_score = at(PreScore)  # type: ignore[type-abstract]
+        self.score = self._weighted(at(Score))  # type: ignore[type-abstract]
+        self.reserve = at(Reserve)  # type: ignore[type-abstract]
+        self.unreserve = at(Unreserve)[::-1]  # type: ignore[type-abstract]
+        self.permit = at(Permit)  # type: ignore[type-abstract]
+        self.pre_bind = at(PreBind)  # type: ignore[type-abstract]
+        self.bind = at(Bind)  # type: ignore[type-abstract]
+        self.post_bind = at(PostBind)  # type: ignore[type-abstract]
+        self.what_if = at(WhatIf)  # type: ignore[type-abstract]
+        self.wakes = {p.name: tuple(p.wakes_on()) if isinstance(p, Wakes) else ANY_CHANGE for p in plugins}
+        if not self.bind:
+            raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
+
+    def _weighted(self, scorers: list[Score]) -> list[tuple[Score, int]]:
+        """The plugins that score, with their weights."""
+        weights = self.profile.score_weights
+        if weights is None:
+            return [(plugin, int(getattr(plugin, "weight", 1))) for plugin in scorers]
+        unknown = sorted(set(weights) - {plugin.name for plugin in scorers})
+        if unknown:
+            raise BadProfile(f"profile {self.profile.scheduler_name!r}: score_weights {unknown}: no such Score plugin")
+        return [(plugin, weights[plugin.name]) for plugin in scorers if weights.get(plugin.name)]
+
+    def may_queue(self, pod: PodInfo) -> Status:
+        """The first PreEnqueue refusal, or SUCCESS."""
+        for plugin in self.pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if not status.ok:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def look_at(self, state: CycleState, pod: PodInfo) -> tuple[Status, list[str]]:
+        """Run PreFilter: the first refusal, or SUCCESS with the nodes left (None: all) and who narrowed them."""
+        nodes: frozenset[str] | None = None
+        narrowed_by: list[str] = []
+        skipped: list[str] = []
+        for plugin in self.pre_filter:
+            status = plugin.pre_filter(state, pod)
+            if status.code is Code.SKIP:
+                skipped.append(plugin.name)
+            elif not status.ok:
+                return status.by(plugin.name), narrowed_by
+            elif status.nodes is not None:
+                nodes = status.nodes if nodes is None else nodes & status.nodes
+                narrowed_by.append(plugin.name)
+        state.skip_filter = frozenset(skipped)
+        return Status(nodes=nodes), narrowed_by
+
+    def filters(self, state: CycleState) -> list[tuple[str, FilterCall]]:
+        """The filters that matter for this pod."""
+        skipped = state.skip_filter
+        return [(plugin.name, plugin.filter) for plugin in self.filter if plugin.name not in skipped]
+
+    def suppose(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, *, there: bool) -> None:
+        """Put a pod on a copy of a node or take it off, and tell the plugins whose state counts pods."""
+        if there:
+            node.add(other)
+            for plugin in self.what_if:
+                plugin.add_pod(state, pod, other, node)
+        else:
+            node.remove(other.uid)
+            for plugin in self.what_if:
+                plugin.remove_pod(state, pod, other, node)
+
+    def scores(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> dict[str, int]:
+        """PreScore, Score, Normalize, weights: node -> total."""
+        skipped = set()
+        for plugin in self.pre_score:
+            status = plugin.pre_score(state, pod, nodes)
+            if status.code is Code.SKIP:
+                skipped.add(plugin.name)
+        state.skip_score = frozenset(skipped)
+        total = {node.name: 0 for node in nodes}
+        for scorer, weight in self.score:
+            if scorer.name in skipped:
+                continue
+            score = scorer.score
+            part = {node.name: score(state, pod, node) for node in nodes}
+            if isinstance(scorer, Normalize):
+                part = dict(scorer.normalize(state, pod, part))
+            for name, value in part.items():
+                total[name] += weight * value
+        return total
+
+
+def _name(plugin: Plugin) -> str:
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        raise BadPlugin(f"plugin {plugin!r}: needs a name")
+    return name

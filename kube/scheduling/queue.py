@@ -1,0 +1,268 @@
+"""The scheduling queue: active, backing off, unschedulable (upstream backend/queue, 1.34).
+
+A pod that was refused waits in the unschedulable set until a change comes that, by the hints of the plugins that
+refused it, may help; then it is active again, or backs off first when its back-off has not passed. Pods backing off
+after a refusal are taken early when nothing else is queued; those backing off after an error are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heappop, heappush
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+from mews.kube.clock import later
+from mews.kube.scheduling.config import SchedulerConfig
+from mews.kube.scheduling.framework import Action, QueuedPod, Status, Wake
+from mews.kube.scheduling.podinfo import PodInfo
+from mews.kube.scheduling.points import ANY_CHANGE
+
+
+class Place(Enum):
+    """Where a pod is."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    HELD = "held"
+    """Refused by PreEnqueue."""
+    AWAY = "away"
+    """Popped: being decided, waiting at Permit or being bound."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A pod in the queue. ``refusals`` and ``errors`` count towards its back-off; ``since`` is when it was popped, in
+    changes seen."""
+
+    pod: PodInfo
+    entered_s: float
+    number: int
+    place: Place = Place.ACTIVE
+    refused_by: frozenset[str] = frozenset()
+    refusals: int = 0
+    errors: int = 0
+    attempts: int = 0
+    failed_s: float = 0.0
+    since: int = 0
+    called: bool = False
+    token: int = 0
+    timer: asyncio.TimerHandle | None = field(default=None, repr=False)
+
+
+def backoff_s(count: int, config: SchedulerConfig) -> float:
+    """1, 2, 4, 8, 10, 10 … seconds for the first, second … failure in a row."""
+    if count <= 0:
+        return 0.0
+    return min(config.first_backoff_s * 2.0 ** min(count - 1, 30), config.last_backoff_s)
+
+
+class Queue:
+    """All pending pods of the scheduler's profiles."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        *,
+        now: Callable[[], float],
+        sort_key: Callable[[QueuedPod], tuple[Any, ...]],
+        may_queue: Callable[[PodInfo], Status],
+        wakes: Mapping[tuple[str, str], Sequence[Wake]],
+    ) -> None:
+        """``wakes``: (scheduler name, plugin name) -> what wakes the pods that plugin refused."""
+        self._config = config
+        self._now = now
+        self._sort_key = sort_key
+        self._may_queue = may_queue
+        self._wakes = wakes
+        self._entries: dict[str, Entry] = {}
+        self._parked: dict[str, Entry] = {}
+        self._active: list[tuple[tuple[Any, ...], int, int, Entry]] = []
+        self._backing_off: list[tuple[float, int, int, Entry]] = []
+        self._numbers = 0
+        self._changes = 0
+        self._last_change: dict[tuple[Resource, Action], int] = {}
+        self._filled = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, uid: str) -> Entry | None:
+        """The pod's entry."""
+        return self._entries.get(uid)
+
+    # ---------------------------------------------------------------------------------------------- coming and going
+
+    def add(self, pod: PodInfo) -> None:
+        """A pending pod is there, or has changed."""
+        entry = self._entries.get(pod.uid)
+        if entry is not None:
+            self._update(entry, pod)
+            return
+        self._numbers += 1
+        entry = self._entries[pod.uid] = Entry(pod, self._now(), self._numbers)
+        self._activate(entry)
+
+    def _update(self, entry: Entry, pod: PodInfo) -> None:
+        old, entry.pod = entry.pod, pod
+        if old.labels == pod.labels and old.pod.get("spec") == pod.pod.get("spec"):
+            return
+        if entry.place is Place.AWAY:
+            entry.called = True
+        elif entry.place is Place.UNSCHEDULABLE:
+            self._wake(entry)
+        elif entry.place is not Place.BACKOFF:
+            self._activate(entry)
+
+    def remove(self, uid: str) -> None:
+        """The pod is gone, bound or not ours any more."""
+        entry = self._entries.pop(uid, None)
+        if entry is not None:
+            self._leave(entry)
+
+    def _leave(self, entry: Entry) -> None:
+        """Out of whatever set it is in."""
+        entry.token += 1
+        self._parked.pop(entry.pod.uid, None)
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
+
+    # ------------------------------------------------------------------------------------------------------- popping
+
+    async def pop(self) -> Entry:
+        """The next pod to decide; waits for one."""
+        while True:
+            entry = self._next()
+            if entry is not None:
+                return self._take(entry)
+            self._filled.clear()
+            await self._filled.wait()
+
+    def _next(self) -> Entry | None:
+        while self._active:
+            _, _, token, entry = heappop(self._active)
+            if entry.token == token:
+                return entry
+        while self._backing_off:
+            _, _, token, entry = heappop(self._backing_off)
+            if entry.token == token:
+                return entry
+        return None
+
+    def _take(self, entry: Entry) -> Entry:
+        self._leave(entry)
+        entry.place = Place.AWAY
+        entry.since = self._changes
+        entry.called = False
+        entry.attempts += 1
+        return entry
+
+    # ------------------------------------------------------------------------------------------------------- failing
+
+    def refuse(self, entry: Entry, refused_by: Iterable[str]) -> None:
+        """The popped pod fits nowhere now; retried when woken, and after the leftover time at the latest."""
+        if entry.pod.uid not in self._entries:
+            return
+        entry.refusals += 1
+        entry.errors = 0
+        entry.failed_s = entry.entered_s = self._now()
+        entry.refused_by = frozenset(refused_by)
+        if entry.called or self._missed(entry):
+            self._back_off(entry, backoff_s(entry.refusals, self._config), early=False)
+            return
+        self._leave(entry)
+        entry.place = Place.UNSCHEDULABLE
+        self._parked[entry.pod.uid] = entry
+        entry.timer = later(self._config.leftover_s, lambda: self._wake(entry))
+
+    def fail(self, entry: Entry) -> None:
+        """Deciding or binding the popped pod went wrong; retried after its back-off."""
+        if entry.pod.uid not in self._entries:
+            return
+        entry.errors += 1
+        entry.refused_by = frozenset()
+        entry.failed_s = entry.entered_s = self._now()
+        self._back_off(entry, backoff_s(entry.errors, self._config), early=False)
+
+    def _missed(self, entry: Entry) -> bool:
+        """Whether a change that may matter came while the pod was away."""
+        if entry.since == self._changes:
+            return False
+        return any(
+            self._last_change.get((wake.resource, action), 0) > entry.since
+            for plugin in sorted(entry.refused_by)
+            for wake in self._wakes.get((entry.pod.scheduler_name, plugin), ANY_CHANGE)
+            for action in (Action.ADD, Action.UPDATE, Action.DELETE)
+            if action in wake.actions
+        )
+
+    # -------------------------------------------------------------------------------------------------------- waking
+
+    def change(self, resource: Resource, old: Object | None, new: Object | None, *, besides: str = "") -> None:
+        """Something changed: wake the refused pods that it may help, except the one with the uid ``besides``."""
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+        self._changes += 1
+        self._last_change[resource, action] = self._changes
+        for entry in list(self._parked.values()):
+            if entry.pod.uid != besides and self._helps(entry, resource, action, old, new):
+                self._wake(entry)
+
+    def _helps(self, entry: Entry, resource: Resource, action: Action, old: Object | None, new: Object | None) -> bool:
+        if not entry.refused_by:
+            return True
+        return any(
+            wake.resource == resource and action in wake.actions and (not wake.hint or wake.hint(entry.pod, old, new))
+            for plugin in entry.refused_by
+            for wake in self._wakes.get((entry.pod.scheduler_name, plugin), ANY_CHANGE)
+        )
+
+    def activate(self, uids: Iterable[str]) -> None:
+        """Retry these pods: at once, or, when they are away, after their back-off should they fail."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            if entry is None:
+                continue
+            if entry.place is Place.AWAY:
+                entry.called = True
+            elif entry.place is not Place.ACTIVE:
+                self._activate(entry)
+
+    def _wake(self, entry: Entry) -> None:
+        if entry.place is Place.HELD:
+            self._activate(entry)
+            return
+        remaining_s = entry.failed_s + backoff_s(entry.refusals, self._config) - self._now()
+        if remaining_s > 0:
+            self._back_off(entry, remaining_s, early=True)
+        else:
+            self._activate(entry)
+
+    def _activate(self, entry: Entry) -> None:
+        self._leave(entry)
+        status = self._may_queue(entry.pod)
+        if not status.ok:
+            entry.place = Place.HELD
+            entry.refused_by = frozenset((status.plugin,))
+            self._parked[entry.pod.uid] = entry
+            return
+        entry.place = Place.ACTIVE
+        key = self._sort_key(QueuedPod(entry.pod, entry.entered_s))
+        heappush(self._active, (key, entry.number, entry.token, entry))
+        self._filled.set()
+
+    def _back_off(self, entry: Entry, delay_s: float, *, early: bool) -> None:
+        """``early``: may be taken before its time when nothing else is queued."""
+        self._leave(entry)
+        entry.place = Place.BACKOFF
+        entry.timer = later(delay_s, lambda: self._activate(entry))
+        if early:
+            status = self._may_queue(entry.pod)
+            if status.ok:
+                heappush(self._backing_off, (self._now() + delay_s, entry.number, entry.token, entry))
+                self._filled.set()

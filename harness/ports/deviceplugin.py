@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from mews.harness.kubelet.devices.folder import Registrar
 from mews.harness.ports.fence import Fenced
 from mews.kube.deviceplugin.port import (
     Allocation,
@@ -33,16 +34,8 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Registrar(Protocol):
-    """The kubelet's device manager, as far as a plugin reaches it."""
-
-    async def register(self, endpoint: str, resource: str, options: PluginOptions | None = None) -> None:
-        """Registration/Register. Raises PluginError."""
-        ...
-
-
 class LocalKubeletFolder:
-    """The device-plugins folder of one node: a PluginDialer for its kubelet, links for its plugins."""
+    """The device-plugins folder of one node: a KubeletFolder for its kubelet, links for its plugins."""
 
     def __init__(self) -> None:
         self._sockets: dict[str, LocalEndpoint] = {}
@@ -54,14 +47,14 @@ class LocalKubeletFolder:
 
     # The kubelet's side.
 
-    def start(self, registrar: Registrar, pod_resources: PodResources | None = None) -> None:
+    async def start(self, registrar: Registrar, pod_resources: PodResources) -> None:
         """The kubelet has started: all sockets of the folder are forgotten, ``kubelet.sock`` is new."""
         self._sockets.clear()
         self._registrar, self._pod_resources = registrar, pod_resources
         self._starts += 1
         self._changed()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """The kubelet has ended, in whatever way: nobody answers on its sockets, its connections are closed."""
         self._registrar = self._pod_resources = None
         for connection in list(self._open):

@@ -2,6 +2,7 @@
 
 from mews.harness.kubelet.devices.checkpoint_store import CheckpointStore, FileCheckpoint, MemoryCheckpoint
 from mews.harness.kubelet.devices.errors import AdmissionRejected, PreStartFailed
+from mews.harness.kubelet.devices.folder import KubeletFolder, Registrar
 from mews.harness.kubelet.devices.manager import DeviceManager
 from mews.harness.kubelet.devices.podresources import ManagerPodResources
 
@@ -10,7 +11,9 @@ __all__ = [
     "CheckpointStore",
     "DeviceManager",
     "FileCheckpoint",
+    "KubeletFolder",
     "ManagerPodResources",
     "MemoryCheckpoint",
     "PreStartFailed",
+    "Registrar",
 ]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from mews.harness.clock import Pace
-from mews.harness.kubelet.devices.checkpoint import Checkpoint
+from mews.harness.kubelet.devices.checkpoint import MISSING, Checkpoint
 from mews.harness.kubelet.devices.checkpoint_store import CheckpointStore
 from mews.harness.kubelet.devices.choice import Choice, Need, begin, complete
 from mews.harness.kubelet.devices.connections import Connections
@@ -40,6 +40,8 @@ from mews.kube.deviceplugin.port import (
 )
 
 API_VERSION = "v1beta1"
+
+UNREADABLE = "Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date"
 
 Pod = Mapping[str, Any]
 PodList = Callable[[], Iterable[Pod]]
@@ -353,10 +355,8 @@ class DeviceManager:
         try:
             return self._store.load()
         except CheckpointError as error:
-            self._log.error(
-                "Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date err=%s",
-                error,
-            )
+            level = logging.INFO if str(error) == MISSING else logging.ERROR
+            self._log.log(level, "%s err=%s", UNREADABLE, error)
             return Checkpoint()
 
     def _stopped(self, resource: str) -> ResourceEndpoint:

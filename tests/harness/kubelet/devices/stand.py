@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from mews.harness.clock import Pace
-from mews.harness.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources, MemoryCheckpoint
-from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink
-from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginOptions
+from mews.harness.kubelet.devices import (
+    CheckpointStore,
+    DeviceManager,
+    KubeletFolder,
+    ManagerPodResources,
+    MemoryCheckpoint,
+)
+from mews.harness.ports.deviceplugin import LocalKubeletFolder
+from mews.kube.deviceplugin.port import Allocation, DevicePluginLink, Endpoint, PluginDevice, PluginOptions
 
 R = "example.com/res"
 BOTH = PluginOptions(pre_start_required=True, preferred_allocation_available=True)
@@ -93,16 +99,25 @@ class FakePlugin:
 class Stand:
     """One node: folder, checkpoint, the current kubelet's device manager and the node's pods."""
 
-    def __init__(self, checkpoint: CheckpointStore | None = None, seed: int = 1, speed: float = 1.0) -> None:
-        self.folder = LocalKubeletFolder()
+    def __init__(
+        self,
+        checkpoint: CheckpointStore | None = None,
+        seed: int = 1,
+        speed: float = 1.0,
+        folder: KubeletFolder | None = None,
+        new_link: Callable[[], DevicePluginLink] | None = None,
+    ) -> None:
+        local = LocalKubeletFolder()
+        self.folder: Any = folder or local
+        self.new_link = new_link or self.folder.link
         self.checkpoint = checkpoint or MemoryCheckpoint()
+        self.endpoints: list[Endpoint] = []
         self.pods: dict[str, dict[str, Any]] = {}
         self.node: dict[str, Any] = {}
         self.rng = random.Random(seed)
         self.pace = Pace(speed)
-        self.start()
 
-    def start(self) -> None:
+    async def start(self) -> Stand:
         """Start a kubelet."""
         self.manager = DeviceManager(
             dialer=self.folder,
@@ -118,27 +133,30 @@ class Stand:
             active_pods=lambda: list(self.pods.values()),
             find_pod=lambda namespace, name: self.pods.get(name) if namespace == "default" else None,
         )
-        self.folder.start(self.manager, self.resources)
+        await self.folder.start(self.manager, self.resources)
+        return self
 
     async def stop(self) -> None:
         """Stop the kubelet."""
-        self.folder.stop()
+        await self.folder.stop()
         await self.manager.close()
 
     async def restart(self) -> None:
         await self.stop()
-        self.start()
+        await self.start()
 
     async def plug(
-        self, plugin: FakePlugin, resource: str = R, endpoint: str = "", link: LocalLink | None = None
-    ) -> LocalLink:
+        self, plugin: FakePlugin, resource: str = R, endpoint: str = "", link: DevicePluginLink | None = None
+    ) -> Endpoint:
         """Serve and register a plugin and wait until its list is known."""
-        link = link or self.folder.link()
+        link = link or self.new_link()
         endpoint = endpoint or resource.replace("/", "-") + ".sock"
-        await link.serve(endpoint, plugin)
+        served = await link.serve(endpoint, plugin)
+        self.endpoints.append(served)
         await link.register(endpoint, resource, plugin.plugin_options)
-        await settle()
-        return link
+        total = len(plugin.devices)
+        await until(lambda: "list" in plugin.errors or self.manager.node_resources().get(resource, (-1,))[0] == total)
+        return served
 
     async def run(self, pod: dict[str, Any]) -> dict[str, Any]:
         """Admit the pod and keep it."""
@@ -150,6 +168,16 @@ class Stand:
         """Container -> device IDs of a kept pod."""
         shown = self.manager.pod_devices(self.pods[name])
         return {container: sorted(i for d in devices for i in d.device_ids) for container, devices in shown.containers}
+
+
+async def until(condition: Callable[[], bool], deadline_s: float = 5.0) -> None:
+    """Wait on the loop, virtual or not, until it holds."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + deadline_s
+    await settle()
+    while not condition():
+        assert loop.time() < end_s, f"not so within {deadline_s} s"
+        await asyncio.sleep(0.01)
 
 
 async def settle() -> None:

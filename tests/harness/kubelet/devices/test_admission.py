@@ -55,7 +55,7 @@ TABLE = [
 @pytest.mark.parametrize(("mains", "inits", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_a_pod_causes_the_calls_of_the_contract(mains, inits, expected):
     async def main() -> list[str]:
-        stand = Stand()
+        stand = await Stand().start()
         plugin = FakePlugin(eight())
         await stand.plug(plugin)
         pod = await stand.run(a_pod("p", *mains, inits=inits))
@@ -75,7 +75,7 @@ def test_a_pod_causes_the_calls_of_the_contract(mains, inits, expected):
 
 def test_a_need_covered_by_init_devices_is_not_asked_for_a_preference():
     async def main() -> None:
-        stand = Stand()
+        stand = await Stand().start()
         plugin = FakePlugin(eight())
         await stand.plug(plugin)
         await stand.run(a_pod("p", container("main", 1), inits=[container("init", 3)]))
@@ -89,7 +89,7 @@ def test_a_need_covered_by_init_devices_is_not_asked_for_a_preference():
 
 def test_ids_come_in_random_order_but_the_same_for_the_same_seed():
     async def main(seed: int) -> list[tuple[str, ...]]:
-        stand = Stand(seed=seed)
+        stand = await Stand(seed=seed).start()
         plugin = FakePlugin(eight())
         await stand.plug(plugin)
         for number in range(6):
@@ -105,7 +105,7 @@ def test_ids_come_in_random_order_but_the_same_for_the_same_seed():
 
 def test_without_options_devices_are_neighbours_in_go_map_order():
     async def main() -> set[frozenset[str]]:
-        stand = Stand()
+        stand = await Stand().start()
         plugin = FakePlugin(eight(), PluginOptions())
         await stand.plug(plugin)
         seen = set()
@@ -130,7 +130,7 @@ def test_without_options_devices_are_neighbours_in_go_map_order():
 )
 def test_a_preference_is_obeyed_as_far_as_it_is_possible(preferred, must_hold):
     async def main() -> set[str]:
-        stand = Stand()
+        stand = await Stand().start()
         plugin = FakePlugin(eight())
         plugin.prefer = preferred
         await stand.plug(plugin)
@@ -146,7 +146,7 @@ def test_a_preference_is_obeyed_as_far_as_it_is_possible(preferred, must_hold):
 
 def test_admission_is_serial_also_for_pods_without_devices():
     async def main() -> list[tuple[str, float]]:
-        stand = Stand()
+        stand = await Stand().start()
         plugin = FakePlugin(eight())
         await stand.plug(plugin)
         plugin.hang_s = 15.0
@@ -166,7 +166,7 @@ def test_admission_is_serial_also_for_pods_without_devices():
 
 def test_devices_of_an_ended_pod_are_found_out_at_the_next_admission_with_devices():
     async def main() -> None:
-        stand = Stand()
+        stand = await Stand().start()
         plugin = FakePlugin(["d0", "d1"])
         await stand.plug(plugin)
         ended = await stand.run(a_pod("ended", container("main", 2)))

@@ -1,0 +1,44 @@
+"""DevicePluginLink over gRPC: the kubelet's folder as an unprivileged plugin process sees it. Wall clock only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mews.kube.clock import rest
+from mews.kube.deviceplugin.grpc_client import register
+from mews.kube.deviceplugin.grpc_server import SocketServer, plugin_service, serve_on
+from mews.kube.deviceplugin.port import DevicePlugin, PluginOptions
+from mews.kube.deviceplugin.sockets import identify
+
+
+class GrpcLink:
+    """``folder``: where ``kubelet.sock`` is, /var/lib/kubelet/device-plugins on a real node."""
+
+    def __init__(self, folder: Path, *, poll_s: float = 0.5) -> None:
+        self._folder = folder
+        self._poll_s = poll_s
+        self._seen = identify(self._kubelet)
+
+    async def serve(self, endpoint: str, plugin: DevicePlugin) -> SocketServer:
+        """Serve the plugin on that socket name, replacing a leftover.
+
+        Raises SocketPathTooLong, OSError.
+        """
+        return await serve_on(self._folder / endpoint, plugin_service(plugin))
+
+    async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
+        """Registration/Register.
+
+        Raises PluginError.
+        """
+        await register(self._folder, endpoint, resource, options)
+
+    async def kubelet_restarted(self) -> None:
+        """Return once ``kubelet.sock`` is another one than when this link was made or this last returned."""
+        while (found := identify(self._kubelet)) is None or found == self._seen:
+            await rest(self._poll_s)
+        self._seen = found
+
+    @property
+    def _kubelet(self) -> Path:
+        return self._folder / "kubelet.sock"

@@ -1,0 +1,126 @@
+"""gRPC servers on unix sockets, and the services a plugin and a kubelet offer there. Wall clock only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from mews.kube.deviceplugin import messages
+from mews.kube.deviceplugin.grpc_errors import abort, answering
+from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
+from mews.kube.deviceplugin.pb import podresources_v1_pb2 as resources
+from mews.kube.deviceplugin.port import DevicePlugin, PluginError, PodResources
+from mews.kube.deviceplugin.sockets import beside, publish, remove_own, url
+
+Service = tuple[str, Mapping[str, Any]]
+"""A service's full name and its method handlers."""
+
+
+class SocketServer:
+    """One gRPC server on one unix socket; made by ``serve_on``."""
+
+    def __init__(self, server: Any, path: Path, identity: tuple[int, int]) -> None:
+        self._server = server
+        self._path = path
+        self._identity = identity
+
+    async def close(self, *, leave_socket: bool = False) -> None:
+        """Stop at once; open streams end. The socket goes, unless it is to be left as a dead process leaves it."""
+        if not leave_socket:
+            remove_own(self._path, self._identity)
+        await self._server.stop(None)
+
+
+async def serve_on(path: Path, *services: Service) -> SocketServer:
+    """Serve those services on a socket of mode 0755, replacing a leftover.
+
+    Raises SocketPathTooLong, or OSError when the folder does not take it.
+    """
+    url(path)
+    bound = beside(path)
+    server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+    server.add_generic_rpc_handlers(
+        tuple(grpc.method_handlers_generic_handler(name, dict(handlers)) for name, handlers in services)
+    )
+    try:
+        server.add_insecure_port(url(bound))
+    except RuntimeError as error:
+        raise OSError(f"{path}: cannot be served: {error}") from error
+    await server.start()
+    return SocketServer(server, path, publish(bound, path))
+
+
+def plugin_service(plugin: DevicePlugin) -> Service:
+    """``v1beta1.DevicePlugin`` over our port."""
+
+    async def options(_: Any) -> Any:
+        return messages.options_message(await plugin.options())
+
+    async def preferred(request: Any) -> Any:
+        answers = [
+            await plugin.preferred_allocation(
+                tuple(r.available_deviceIDs), tuple(r.must_include_deviceIDs), r.allocation_size
+            )
+            for r in request.container_requests
+        ]
+        return pb.PreferredAllocationResponse(
+            container_responses=[pb.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers]
+        )
+
+    async def allocate(request: Any) -> Any:
+        asked = [tuple(r.devices_ids) for r in request.container_requests]
+        return messages.allocate_message(await plugin.allocate(asked))
+
+    async def pre_start(request: Any) -> Any:
+        await plugin.pre_start(tuple(request.devices_ids))
+        return pb.PreStartContainerResponse()
+
+    async def watch(_: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            async for devices in plugin.list_and_watch():
+                yield messages.list_message(devices)
+        except PluginError as error:
+            await abort(context, error)
+
+    return "v1beta1.DevicePlugin", {
+        "GetDevicePluginOptions": unary(options, pb.Empty),
+        "ListAndWatch": grpc.unary_stream_rpc_method_handler(watch, pb.Empty.FromString, _serialize),
+        "GetPreferredAllocation": unary(preferred, pb.PreferredAllocationRequest),
+        "Allocate": unary(allocate, pb.AllocateRequest),
+        "PreStartContainer": unary(pre_start, pb.PreStartContainerRequest),
+    }
+
+
+def pod_resources_service(source: PodResources) -> Service:
+    """``v1.PodResourcesLister`` over our port."""
+
+    async def list_(_: Any) -> Any:
+        pods: Sequence[Any] = [messages.pod_message(pod) for pod in await source.list()]
+        return resources.ListPodResourcesResponse(pod_resources=pods)
+
+    async def get(request: Any) -> Any:
+        pod = await source.get(request.pod_name, request.pod_namespace)
+        return resources.GetPodResourcesResponse(pod_resources=messages.pod_message(pod))
+
+    async def allocatable(_: Any) -> Any:
+        devices = [messages.devices_message(d) for d in await source.allocatable()]
+        return resources.AllocatableResourcesResponse(devices=devices)
+
+    return "v1.PodResourcesLister", {
+        "List": unary(list_, resources.ListPodResourcesRequest),
+        "Get": unary(get, resources.GetPodResourcesRequest),
+        "GetAllocatableResources": unary(allocatable, resources.AllocatableResourcesRequest),
+    }
+
+
+def unary(method: Any, request: Any) -> Any:
+    """A method handler: request message -> response message, PluginErrors as the call's status."""
+    return grpc.unary_unary_rpc_method_handler(answering(method), request.FromString, _serialize)
+
+
+def _serialize(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data

@@ -1,0 +1,129 @@
+"""Kubernetes events as client-go's recorder writes them: repeats raise a count (contract kubelet.md section 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.objects import Object, timestamp
+from mews.kube.api.resources import EVENTS
+from mews.kube.client.port import Patch
+from mews.kube.clock import rest
+from mews.kube.component import Context
+
+_KNOWN = 4096
+_RETRY_S = 1.0
+_ATTEMPTS = 12
+
+
+@dataclass(slots=True)
+class _Posted:
+    name: str
+    namespace: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    key: tuple[str, ...]
+    body: dict[str, Any]
+    namespace: str
+
+
+def reference(obj: Mapping[str, Any], *, field_path: str = "", kind: str = "") -> dict[str, Any]:
+    """An object reference, as an event's ``involvedObject``."""
+    metadata = obj["metadata"]
+    made = {"kind": obj.get("kind") or kind, "namespace": metadata.get("namespace"), "name": metadata["name"]}
+    made |= {"uid": metadata.get("uid"), "apiVersion": obj.get("apiVersion", "v1")}
+    made |= {"resourceVersion": metadata.get("resourceVersion"), "fieldPath": field_path}
+    return {key: value for key, value in made.items() if value}
+
+
+def pod_reference(pod: Object, *, container: str = "", init: bool = False) -> dict[str, Any]:
+    """A reference to a pod, or to one of its containers."""
+    where = f"spec.{'initContainers' if init else 'containers'}{{{container}}}" if container else ""
+    return reference({**pod, "kind": "Pod", "apiVersion": "v1"}, field_path=where)
+
+
+def node_reference(name: str) -> dict[str, Any]:
+    """A reference to a node as the kubelet makes it: its uid is its name."""
+    return {"kind": "Node", "name": name, "uid": name}
+
+
+class EventRecorder:
+    """Posts events in order from a task of its own (``run``), so that nobody waits for them."""
+
+    def __init__(self, context: Context, component: str, host: str = "") -> None:
+        self._context = context
+        self._component = component
+        self._host = host
+        self._queue: deque[_Sighting] = deque()
+        self._queued = asyncio.Event()
+        self._posted: dict[tuple[str, ...], _Posted] = {}
+        self._number = 0
+
+    def event(self, involved: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
+        """Note an event of type ``Normal`` or ``Warning``. Does not wait."""
+        now = self._context.clock.now()
+        stamp = timestamp(now)
+        namespace = str(involved.get("namespace") or "default")
+        self._number += 1
+        source = {"component": self._component, "host": self._host} if self._host else {"component": self._component}
+        body: dict[str, Any] = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": f"{involved['name']}.{int(now * 1e6) * 1000 + self._number % 1000:x}"},
+            "involvedObject": dict(involved),
+            "reason": reason,
+            "message": message,
+            "source": source,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "count": 1,
+            "type": kind,
+            "eventTime": None,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+        }
+        body["metadata"]["namespace"] = namespace
+        key = (str(involved.get("uid")), str(involved.get("fieldPath")), str(involved["name"]), kind, reason, message)
+        self._queue.append(_Sighting(key, body, namespace))
+        self._queued.set()
+
+    async def run(self) -> None:
+        """Post what is queued, until cancelled. An event that cannot be posted is dropped after a while."""
+        while True:
+            while self._queue:
+                await self._post(self._queue.popleft())
+            self._queued.clear()
+            await self._queued.wait()
+
+    async def _post(self, sighting: _Sighting) -> None:
+        for _ in range(_ATTEMPTS):
+            try:
+                await self._write(sighting)
+                return
+            except ApiError as error:
+                self._context.log.info("event %s refused: %s", sighting.body["reason"], error)
+                return
+            except Unavailable:
+                await rest(_RETRY_S)
+
+    async def _write(self, sighting: _Sighting) -> None:
+        kube, known = self._context.kube, self._posted.pop(sighting.key, None)
+        if known is not None:
+            change = {"count": known.count + 1, "lastTimestamp": sighting.body["lastTimestamp"]}
+            try:
+                await kube.patch(EVENTS, known.name, change, kind=Patch.MERGE, namespace=known.namespace)
+                self._posted[sighting.key] = _Posted(known.name, known.namespace, known.count + 1)
+                return
+            except NotFound:
+                pass
+        await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
+        self._posted[sighting.key] = _Posted(sighting.body["metadata"]["name"], sighting.namespace, 1)
+        if len(self._posted) > _KNOWN:
+            self._posted.pop(next(iter(self._posted)))

@@ -1,0 +1,207 @@
+"""One node's container daemon: sandboxes and containers, which live on while their kubelet is dead."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from mews.harness.kubelet.errors import NoSuchContainer
+from mews.harness.kubelet.runtime import Launch, Process, Runtime, follow
+from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
+from mews.kube.client.port import ExecResult
+from mews.kube.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One start of a container; times are unix seconds. ``exit_code`` is None while it runs."""
+
+    container: str
+    id: str
+    attempt: int
+    started_at: float
+    finished_at: float | None = None
+    exit_code: int | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.exit_code is None
+
+
+@dataclass(slots=True)
+class Sandbox:
+    """One pod on this node: its address and its containers' starts, oldest first."""
+
+    pod: Object
+    ip: str
+    ready: bool = True
+    instances: dict[str, tuple[Instance, ...]] = field(default_factory=dict)
+    processes: dict[str, list[Process]] = field(default_factory=dict)
+    ends: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+
+Listener = Callable[[str], None]
+"""Called with a pod's uid when one of its containers started or ended. Must not wait."""
+
+
+class Containerd:
+    """Runs containers as processes where the image can be one and ``processes`` is given, else plays them.
+
+    ``network`` is the first three numbers of the pods' addresses: ``10.244.1``, or ``127.7.1`` where processes are to
+    have an address of their own on this machine.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        simulated: Runtime,
+        processes: Runtime | None = None,
+        network: str = "10.244.0",
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._simulated = simulated
+        self._processes = processes
+        self._network = network
+        self._addresses = 0
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._listeners: list[Listener] = []
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Hear of changes; call the result to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def sandbox(self, uid: str) -> Sandbox | None:
+        """The pod's sandbox, up or stopped, or None."""
+        return self._sandboxes.get(uid)
+
+    def sandboxes(self) -> tuple[Sandbox, ...]:
+        """All of them, oldest first."""
+        return tuple(self._sandboxes.values())
+
+    def create(self, pod: Object) -> Sandbox:
+        """Bring up a sandbox with an address of its own."""
+        taken = {sandbox.ip for sandbox in self._sandboxes.values() if sandbox.ready}
+        for _ in range(253):
+            self._addresses = self._addresses % 253 + 1
+            if f"{self._network}.{self._addresses + 1}" not in taken:
+                break
+        sandbox = Sandbox(pod, f"{self._network}.{self._addresses + 1}")
+        self._sandboxes[uid_of(pod)] = sandbox
+        self._tell(uid_of(pod))
+        return sandbox
+
+    async def start(self, launch: Launch) -> Instance:
+        """Start a container in its pod's sandbox.
+
+        Raises StartError.
+        """
+        uid = uid_of(launch.pod)
+        sandbox = self._sandboxes[uid]
+        use_process = self._processes is not None and launch.image.process is not None
+        runtime = self._processes if use_process else self._simulated
+        assert runtime is not None
+        process = await runtime.start(launch)
+        instance = Instance(launch.container, f"{self._rng.getrandbits(256):064x}", launch.attempt, self._clock.now())
+        sandbox.instances[launch.container] = (*sandbox.instances.get(launch.container, ())[-1:], instance)
+        sandbox.processes[launch.container] = [*sandbox.processes.get(launch.container, [])[-1:], process]
+        task = asyncio.get_running_loop().create_task(self._watch(uid, instance, process))
+        sandbox.ends[launch.container] = task
+        self._watching.add(task)
+        task.add_done_callback(self._watching.discard)
+        self._tell(uid)
+        return instance
+
+    async def _watch(self, uid: str, instance: Instance, process: Process) -> None:
+        code = await process.wait()
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is None:
+            return
+        ended = Instance(
+            instance.container, instance.id, instance.attempt, instance.started_at, self._clock.now(), code
+        )
+        known = sandbox.instances[instance.container]
+        sandbox.instances[instance.container] = tuple(ended if one.id == ended.id else one for one in known)
+        self._tell(uid)
+
+    async def stop(self, uid: str, container: str, grace_s: float) -> None:
+        """TERM, then KILL after the grace; returns when the container has ended and is recorded so."""
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is None or not sandbox.processes.get(container):
+            return
+        end = sandbox.ends[container]
+        await sandbox.processes[container][-1].stop(grace_s)
+        await asyncio.wait((end,))
+
+    def down(self, uid: str) -> None:
+        """Stop the sandbox; its containers must have ended."""
+        if uid in self._sandboxes:
+            self._sandboxes[uid].ready = False
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod and its logs."""
+        self._sandboxes.pop(uid, None)
+
+    def log(
+        self, uid: str, container: str, *, follows: bool = False, previous: bool = False, tail_lines: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """A container's log in chunks.
+
+        Raises NoSuchContainer at once.
+        """
+        process = self._process(uid, container, previous=previous)
+        return _chunks(process, follows=follows, tail_lines=tail_lines)
+
+    async def exec(self, uid: str, container: str, command: Sequence[str]) -> ExecResult:
+        """Run a command beside a running container.
+
+        Raises NoSuchContainer, ExecRefused.
+        """
+        process = self._process(uid, container)
+        if not self._sandboxes[uid].instances[container][-1].running:
+            raise NoSuchContainer(f"container {container} is not running")
+        return await process.exec(command)
+
+    def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
+        sandbox = self._sandboxes.get(uid)
+        processes = sandbox.processes.get(container, []) if sandbox else []
+        if len(processes) < (2 if previous else 1):
+            which = "previous terminated container" if previous else "container"
+            where = f'pod "{name_of(sandbox.pod)}" in {namespace_of(sandbox.pod)}' if sandbox else f"pod {uid}"
+            raise NoSuchContainer(f'{which} "{container}" in {where} not found')
+        return processes[-2 if previous else -1]
+
+    def _tell(self, uid: str) -> None:
+        for listener in list(self._listeners):
+            listener(uid)
+
+    async def close(self) -> None:
+        """End every container and give everything back."""
+        await self._simulated.close()
+        if self._processes is not None:
+            await self._processes.close()
+        for task in list(self._watching):
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+
+
+async def _chunks(process: Process, *, follows: bool, tail_lines: int | None) -> AsyncIterator[bytes]:
+    text = process.log.read()
+    if tail_lines is not None:
+        lines = text.splitlines(keepends=True)
+        start = len(text) - len(b"".join(lines[-tail_lines:] if tail_lines else []))
+    else:
+        start = 0
+    if not follows:
+        if text[start:]:
+            yield text[start:]
+        return
+    async for chunk in follow(process, start):
+        yield chunk

@@ -1,0 +1,37 @@
+"""Errors of the emulated kubelet.
+
+::
+
+    KubeletError
+    ├── ImagesError          the images file cannot be read
+    ├── StartError           a container could not be started: the waiting reason and message of a real kubelet
+    └── NoSuchContainer      log or exec asks for a container that is not there
+    ExecRefused              exec asks for what a simulated container cannot do
+"""
+
+from __future__ import annotations
+
+
+class KubeletError(Exception):
+    """Anything that the emulated kubelet refuses."""
+
+
+class ImagesError(KubeletError):
+    """The images file: which file, which place in it, which value, what is allowed."""
+
+
+class StartError(KubeletError):
+    """A container start that failed; ``reason`` (``ErrImagePull``, ``RunContainerError``) is what it waits for."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class NoSuchContainer(KubeletError):
+    """The pod or container is not on this node, or has not started yet."""
+
+
+class ExecRefused(KubeletError):
+    """A simulated container only answers what it can know: its environment."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from mews.kube.api.objects import Object, timestamp
+from mews.kube.api.quantities import parse
 
 VERSION = "v1.34.2"
+_AMOUNTS = ("capacity", "allocatable")
 _NOT_READY = "[container runtime status check may not have completed yet, CSINode is not yet initialized]"
 
 
@@ -63,14 +66,20 @@ def status_of(
 
 
 def differs(status: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether anything but heartbeats changed."""
-    if any(status[key] != before.get(key) for key in status if key != "conditions"):
+    """Whether anything but heartbeats changed. Amounts are compared by value: the API server rewrites ``2048Ki``."""
+    if any(_amounts(status[key]) != _amounts(before.get(key) or {}) for key in _AMOUNTS):
+        return True
+    if any(status[key] != before.get(key) for key in ("addresses", "daemonEndpoints", "nodeInfo")):
         return True
     old = {entry["type"]: entry for entry in before.get("conditions") or ()}
     return any(
         (entry["status"], entry["reason"]) != (old.get(entry["type"], {}).get("status"), old[entry["type"]]["reason"])
         for entry in status["conditions"]
     )
+
+
+def _amounts(quantities: Mapping[str, str]) -> dict[str, Decimal]:
+    return {name: parse(quantity) for name, quantity in quantities.items()}
 
 
 def _machine(spec: NodeSpec) -> dict[str, str]:

@@ -111,11 +111,10 @@ class ProcessRuntime:
         Raises StartError (``RunContainerError``) when the program is not there.
         """
         folder = self._folder / uid_of(launch.pod) / launch.container
-        work = folder / "work"
-        work.mkdir(parents=True, exist_ok=True)
+        work = _make(folder / "work")
         log = FileLog(folder / f"{launch.attempt}.log")
         env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **launch.env}
-        where = Path(launch.working_dir) if os.path.isdir(launch.working_dir) else work
+        where = _existing(launch.working_dir) or work
         argv = _argv(launch)
         try:
             with log.path.open("wb") as file:
@@ -137,6 +136,15 @@ class ProcessRuntime:
         self._running.clear()
         if self._own:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _existing(folder: str) -> Path | None:
+    return Path(folder) if folder and Path(folder).is_dir() else None
 
 
 def _argv(launch: Launch) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from mews.kube.component import Context
 
 _RETRY_S = 1.0
 _KEYS = (
-    ("observedGeneration", "phase", "reason", "message", "conditions", "hostIP", "hostIPs", "podIP", "podIPs")
-    + ("startTime", "initContainerStatuses", "containerStatuses", "qosClass")
+    *("observedGeneration", "phase", "reason", "message", "conditions", "hostIP", "hostIPs", "podIP", "podIPs"),
+    *("startTime", "initContainerStatuses", "containerStatuses", "qosClass"),
 )
 
 

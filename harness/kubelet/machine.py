@@ -1,0 +1,109 @@
+"""One emulated node as a machine: what outlives its kubelets, and how each start of its kubelet is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mews.harness.clock import Pace
+from mews.harness.kubelet.api import KubeletApi
+from mews.harness.kubelet.containerd import Containerd
+from mews.harness.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources
+from mews.harness.kubelet.images import ImageBook
+from mews.harness.kubelet.kubelet import Kubelet
+from mews.harness.kubelet.node import NodeSpec
+from mews.harness.kubelet.timings import MEASURED, Timings
+from mews.harness.kubelet.tools import Note, Overhead, silent
+from mews.kube.component import Context
+from mews.kube.deviceplugin.port import PluginDialer, PodResources
+
+
+class KubeletFolder(PluginDialer, Protocol):
+    """The device-plugins folder, as the kubelet uses it (``mews.harness.ports.deviceplugin``, or gRPC on sockets)."""
+
+    def start(self, registrar: DeviceManager, pod_resources: PodResources) -> Awaitable[None] | None:
+        """Remove all sockets, make ``kubelet.sock`` anew and answer on it."""
+        ...
+
+    def stop(self) -> Awaitable[None] | None:
+        """The kubelet has ended, in whatever way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a node keeps over the deaths of its kubelet: containers, device-plugins folder, checkpoint."""
+
+    spec: NodeSpec
+    containerd: Containerd
+    folder: KubeletFolder
+    checkpoint: CheckpointStore
+    images: ImageBook
+    pace: Pace
+    overhead: Overhead | None = None
+    note: Note = silent
+    timings: Timings = MEASURED
+
+    def api(self) -> KubeletApi:
+        """Logs and commands of its pods."""
+        return KubeletApi(self.containerd)
+
+    def kubelet(self, context: Context, *, note: Note | None = None) -> KubeletProcess:
+        """A new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that incarnation."""
+        return KubeletProcess(self, context, note or self.note)
+
+
+class KubeletProcess:
+    """One start of a kubelet with its device manager: a Component."""
+
+    def __init__(self, machine: Machine, context: Context, note: Note) -> None:
+        self._machine = machine
+        self._context = context
+        self._note = note
+        self.kubelet: Kubelet | None = None
+        self.devices: DeviceManager | None = None
+
+    async def run(self) -> None:
+        """Run until cancelled; then its connections and sockets are closed, and its containers run on."""
+        machine = self._machine
+        devices = DeviceManager(
+            dialer=machine.folder,
+            checkpoint=machine.checkpoint,
+            pace=machine.pace,
+            rng=self._context.rng,
+            active_pods=lambda: kubelet.active_pods(),
+            node_allocatable=lambda: kubelet.allocatable(),
+            log=self._context.log,
+        )
+        resources = ManagerPodResources(
+            devices,
+            active_pods=lambda: kubelet.active_pods(),
+            find_pod=lambda namespace, name: kubelet.known_pod(namespace, name),
+        )
+
+        async def open_sockets() -> None:
+            started = machine.folder.start(devices, resources)
+            if started is not None:
+                await started
+
+        kubelet = Kubelet(
+            self._context,
+            machine.spec,
+            devices,
+            machine.containerd,
+            machine.pace,
+            images=machine.images,
+            overhead=machine.overhead,
+            note=self._note,
+            timings=machine.timings,
+            open_sockets=open_sockets,
+        )
+        self.kubelet, self.devices = kubelet, devices
+        try:
+            await kubelet.run()
+        finally:
+            stopped = machine.folder.stop()
+            if stopped is not None:
+                await stopped
+            await devices.close()

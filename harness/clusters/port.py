@@ -54,6 +54,8 @@ class Cluster(Protocol):
     hardware: HardwareControl
     pace: Pace
     dialect: str
+    records: Journal
+    """What components log, beside the journal: structured records by their event, warnings as ``log``."""
 
     def lacks(self, requirement: str) -> str | None:
         """Why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.

@@ -81,14 +81,15 @@ class Job(Model):
 
 
 class PodTemplate(Model):
-    """The pod made for each job. ``{job}``, ``{type}`` and ``{duration}`` (seconds) are filled in in the command."""
+    """The pod made for each job. ``{job}``, ``{type}`` and ``{duration}`` (seconds) are filled in in the command and
+    the annotations. The default image runs for as long as its annotation says."""
 
     scheduler_name: str = "kubecomp-scheduler"
-    image: str = "busybox"
-    command: tuple[str, ...] = ("sleep", "{duration}")
+    image: str = "mews/train"
+    command: tuple[str, ...] = ()
     resource: str = "falcon.com/gpu"
     labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=lambda: {"mews.dev/duration-s": "{duration}"})
     priority_class_name: str | None = None
     namespace: str = "default"
 
@@ -139,6 +140,9 @@ MetricName = Literal[
 ]
 
 
+BoundName = Literal["scheduled_s", "unattached_s", "settle_s"]
+
+
 class Scenario(Model):
     """One scenario. ``hardware`` is a path (after loading an absolute one) or the hardware itself."""
 
@@ -151,7 +155,9 @@ class Scenario(Model):
     seed: int = 1
     timeout: Seconds = Field(default=7200.0, description="of the whole scenario")
     step_timeout: Seconds = Field(default=300.0, description="of steps that say nothing else")
-    bound: Seconds = Field(default=600.0, description="what fits is scheduled within this time (invariant 8)")
+    bounds: dict[BoundName, Seconds | None] = Field(
+        default_factory=dict, description="how long the invariants let things take; null: no limit"
+    )
     objects: Objects | tuple[()] = Field(default=(), description="applied before the first step")
     steps: tuple[Step, ...] = ()
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")

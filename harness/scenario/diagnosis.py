@@ -1,0 +1,65 @@
+"""What else is worth knowing when something did not come out: related journal lines, and a hint."""
+
+from __future__ import annotations
+
+from mews.harness.clusters.port import Cluster
+from mews.harness.journal import Journal, Line
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import condition_of, node_name_of, phase_of
+from mews.kube.api.resources import PODS
+
+_SHOWN = 8
+_NEWS = ("fault", "invariant", "component")
+
+
+def related_to(journal: Journal, about: tuple[str, ...], since: int) -> tuple[str, ...]:
+    """The last lines about these things, and the last faults, kills and violations."""
+    lines = journal.lines(since)
+    close = [line for line in lines if _is_about(line, about)][-_SHOWN:]
+    loud = [line for line in lines if line.layer in _NEWS and line not in close][-_SHOWN // 2 :]
+    other = [] if close or loud else [line for line in lines if line.layer != "step"][-_SHOWN:]
+    return tuple(_shown(line) for line in sorted([*close, *loud, *other], key=lambda line: line.number))
+
+
+async def hint_for(cluster: Cluster, about: tuple[str, ...], *, deadlock: bool) -> str:
+    """What to look at next."""
+    for thing in about:
+        kind, _, name = thing.partition("/")
+        namespace, _, pod = name.partition("/")
+        if kind == "pod" and pod:
+            hint = await _pod_hint(cluster, namespace, pod)
+            if hint:
+                return hint
+    if deadlock:
+        return "only periodic loops are left, and a whole round of them changed nothing: no timeout would help"
+    return ""
+
+
+async def _pod_hint(cluster: Cluster, namespace: str, name: str) -> str:
+    try:
+        pod = await cluster.kube.get(PODS, name, namespace=namespace)
+    except (ApiError, Unavailable) as error:
+        return str(error)
+    status = pod.get("status") or {}
+    scheduled = condition_of(pod, "PodScheduled")
+    if phase_of(pod) == "Failed":
+        return f"pod {name} failed: {status.get('reason', '')} {status.get('message', '')}".strip()
+    if not node_name_of(pod):
+        why = (scheduled or {}).get("message") or "no scheduler has said anything about it: is schedulerName right?"
+        return f"pod {name} is not scheduled: {why}"
+    waiting = [s["state"]["waiting"] for s in status.get("containerStatuses") or () if "waiting" in s.get("state", {})]
+    if waiting:
+        return (
+            f"a container of pod {name} waits: {waiting[0].get('reason', '')} {waiting[0].get('message', '')}".strip()
+        )
+    return ""
+
+
+def _is_about(line: Line, about: tuple[str, ...]) -> bool:
+    names = {line.actor, str(line.fields.get("object", "")), f"pod/{line.fields.get('pod', '')}"}
+    return any(thing in names for thing in about)
+
+
+def _shown(line: Line) -> str:
+    text = line.as_json()
+    return text if len(text) <= 240 else text[:239] + "…"

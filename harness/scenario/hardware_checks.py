@@ -1,0 +1,162 @@
+"""Looking at the chassis' table and at who holds its devices."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from mews.harness.scenario.expectations import GpusExpectation, SettledExpectation
+from mews.harness.scenario.match import match, show
+from mews.harness.scenario.stage import Finding, Stage
+from mews.kube.api.objects import condition_of, containers_of, name_of, node_name_of, phase_of
+from mews.kube.api.quantities import whole
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.deviceplugin.port import PluginError, PodDevices
+
+Row = Mapping[str, Any]
+_UUID = re.compile(r"\b[A-Za-z]+-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+
+
+async def rows_of(stage: Stage) -> list[Row]:
+    """All rows of the table, of all chassis."""
+    table = await stage.cluster.hardware.table()
+    return [row for devices in table.values() for row in devices.values()]
+
+
+async def log_of(stage: Stage, namespace: str, pod: str, container: str | None) -> str:
+    """What the container has written so far."""
+    chunks = [chunk async for chunk in stage.cluster.kube.log(namespace, pod, container=container)]
+    return b"".join(chunks).decode("utf-8", "replace")
+
+
+async def table(stage: Stage, expected: Any) -> Finding:
+    """The table matches the pattern."""
+    wrong = match(expected, await stage.cluster.hardware.table())
+    return Finding(wrong is None, f"chassis table like {show(expected)}", str(wrong or ""))
+
+
+async def hosts(stage: Stage, expected: Mapping[str, Any]) -> Finding:
+    """So many devices on each host; ``free`` are on no port."""
+    counted = Counter(str(row.get("host") or "free") for row in await rows_of(stage))
+    seen = ", ".join(f"{host}: {counted[host]}" for host in sorted({*counted, *expected}))
+    wrong = next((w for host, p in expected.items() if (w := match(p, counted[host], host)) is not None), None)
+    return Finding(wrong is None, f"devices per host {show(expected)}", seen)
+
+
+async def moves(stage: Stage, expected: Any) -> Finding:
+    """So many attaches were completed."""
+    lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))
+    moved = ", ".join(f"{line.fields['gpuid']} to {line.fields.get('host')}" for line in lines)
+    wrong = match(expected, len(lines))
+    return Finding(wrong is None, f"{show(expected)} moved devices", f"{len(lines)}: {moved or 'none'}")
+
+
+async def operations(stage: Stage, expected: Mapping[str, Any]) -> Finding:
+    """So many chassis lines of each event."""
+    counted = Counter(line.event for line in stage.cluster.journal.find("chassis", since=stage.first_line))
+    wrong = next((w for event, p in expected.items() if (w := match(p, counted[event], event)) is not None), None)
+    return Finding(wrong is None, f"chassis operations {show(expected)}", f"{wrong}" if wrong else "")
+
+
+async def settled(stage: Stage, expected: SettledExpectation) -> Finding:
+    """Every node is Ready and has all its host's devices allocatable."""
+    rows = [row for row in await rows_of(stage) if expected.kind in (None, row.get("kind"))]
+    there = Counter(stage.cluster.node_of(row["host"]) for row in rows if row.get("host"))
+    nodes = (await stage.cluster.kube.list(NODES)).items
+    awaited = f"all nodes Ready with {expected.resource} as the chassis has them"
+    missing = sorted(set(there) - {name_of(node) for node in nodes})
+    if missing:
+        return Finding(False, awaited, f"no node {missing[0]}", (f"node/{missing[0]}",))
+    for node in nodes:
+        name = name_of(node)
+        ready = (condition_of(node, "Ready") or {}).get("status")
+        amount = whole(((node.get("status") or {}).get("allocatable") or {}).get(expected.resource, 0))
+        if ready != "True" or amount != there[name]:
+            seen = f"{name}: Ready {ready}, allocatable {amount}, on the chassis {there[name]}"
+            return Finding(False, awaited, seen, (f"node/{name}",))
+    return Finding(True, awaited)
+
+
+async def gpus(stage: Stage, expected: GpusExpectation) -> Finding:
+    """The pod's processes, the kubelet's pod resources and the chassis' table name the same devices."""
+    about = f"pod/{expected.namespace}/{expected.pod}"
+    awaited = f"{about} to hold {expected.count} {expected.resource}" + (
+        f" on {expected.host}" if expected.host else ""
+    )
+    wrong = await _gpus_wrong(stage, expected)
+    return Finding(not wrong, awaited, wrong, (about,))
+
+
+async def _gpus_wrong(stage: Stage, expected: GpusExpectation) -> str:
+    pod = await stage.cluster.kube.get(PODS, expected.pod, namespace=expected.namespace)
+    if phase_of(pod) != "Running":
+        return f"phase {phase_of(pod)}, node {node_name_of(pod) or 'none'}"
+    rows = await rows_of(stage)
+    found = {str(row["host"]) for row in rows if row.get("host")}
+    host = next((h for h in sorted(found) if stage.cluster.node_of(h) == node_name_of(pod)), None)
+    if host is None:
+        return f"it runs on {node_name_of(pod)}, where the chassis has no device"
+    if expected.host not in (None, host):
+        return f"it runs on {host}"
+    try:
+        report = await stage.cluster.pod_resources(host)
+    except PluginError as error:
+        return f"pod resources of {host}: {error}"
+    return await _holdings_wrong(stage, expected, held=_held(report, expected), host=host, rows=rows) or (
+        _unlisted(pod, _held(report, expected))
+    )
+
+
+def _unlisted(pod: Mapping[str, Any], held: Mapping[str, list[str]]) -> str:
+    strangers = sorted(set(held) - {str(c.get("name")) for c in [*containers_of(pod), *_inits(pod)]})
+    return f"pod resources name containers that the pod does not have: {', '.join(strangers)}" if strangers else ""
+
+
+def _inits(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(pod.get("spec", {}).get("initContainers") or ())
+
+
+def _held(report: tuple[PodDevices, ...], expected: GpusExpectation) -> dict[str, list[str]]:
+    """Container -> GPUIDs, as pod resources say."""
+    return {
+        container: sorted(d for entry in devices if entry.resource == expected.resource for d in entry.device_ids)
+        for pod in report
+        if (pod.namespace, pod.name) == (expected.namespace, expected.pod)
+        for container, devices in pod.containers
+    }
+
+
+async def _holdings_wrong(
+    stage: Stage, expected: GpusExpectation, *, held: Mapping[str, list[str]], host: str, rows: list[Row]
+) -> str:
+    total = sum(map(len, held.values()))
+    if total != expected.count:
+        return f"pod resources of {host} give it {total}: {show(held)}"
+    for container, wanted in expected.containers.items():
+        if len(held.get(container, ())) != wanted:
+            return f"pod resources of {host} give container {container} {len(held.get(container, ()))}, not {wanted}"
+    by_gpuid = {row["gpuid"]: row for row in rows}
+    for gpuid in (g for gpuids in held.values() for g in gpuids):
+        where = by_gpuid.get(gpuid, {}).get("host")
+        if where != host:
+            return f"pod resources of {host} give it {gpuid}, which the chassis has on {where or 'no port'}"
+    for container, gpuids in held.items() if expected.log else ():
+        wrong = _printed_wrong(
+            container,
+            await log_of(stage, expected.namespace, expected.pod, container),
+            sorted(str(by_gpuid[gpuid]["uuid"]) for gpuid in gpuids),
+            [str(row["uuid"]) for row in rows],
+        )
+        if wrong:
+            return wrong
+    return ""
+
+
+def _printed_wrong(container: str, log: str, wanted: list[str], known: list[str]) -> str:
+    """Whether a container printed other UUIDs than it holds: known ones, and whatever else looks like one."""
+    printed = sorted({uuid for uuid in known if uuid in log} | set(_UUID.findall(log)))
+    if printed == wanted:
+        return ""
+    return f"container {container} holds {', '.join(wanted) or 'nothing'} and prints {', '.join(printed) or 'nothing'}"

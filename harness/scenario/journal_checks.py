@@ -1,0 +1,98 @@
+"""Looking at what has happened: journal lines and Kubernetes events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.expectations import EventExpectation, JournalExpectation
+from mews.harness.scenario.match import match, show
+from mews.harness.scenario.stage import Finding, Stage
+from mews.kube.api.resources import EVENTS
+
+Entry = Mapping[str, Any]
+
+
+async def journal(stage: Stage, expected: JournalExpectation) -> Finding:
+    """Lines that occurred, never did, came in that order, or so often."""
+    lines = [line.as_dict() for line in stage.cluster.journal.lines(_since(stage, expected.since))]
+    for pattern in expected.occurs:
+        if not _like(pattern, lines):
+            return Finding(False, f"a journal line {show(pattern)}", _closest(pattern, lines))
+    for pattern in expected.never:
+        found = _like(pattern, lines)
+        if found:
+            return Finding(False, f"no journal line {show(pattern)}", f"{len(found)}, first {show(found[0], 300)}")
+    missing = _out_of_order(expected.order, lines)
+    if missing is not None:
+        before = show(expected.order[missing - 1]) if missing else "the start"
+        return Finding(False, f"a journal line {show(expected.order[missing])} after {before}", "none after it")
+    for entry in expected.count:
+        number = len(_like(entry.of, lines))
+        if match(entry.is_, number) is not None:
+            return Finding(False, f"{show(entry.is_)} journal lines {show(entry.of)}", str(number))
+    return Finding(True, "the journal as expected")
+
+
+def _since(stage: Stage, name: str | None) -> int:
+    if name is None:
+        return stage.first_line
+    if name not in stage.marks:
+        raise ScenarioError(
+            f"journal.since {name!r}: no earlier step has that name; there are {', '.join(stage.marks)}"
+        )
+    return stage.marks[name]
+
+
+def _like(pattern: Entry, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line for line in lines if match(pattern, line) is None]
+
+
+def _closest(pattern: Entry, lines: list[dict[str, Any]]) -> str:
+    near = [
+        line for line in lines if all(line.get(key) == pattern[key] for key in ("layer", "event") if key in pattern)
+    ]
+    return f"none; the last of its kind: {show(near[-1], 300)}" if near else "none of that layer and event"
+
+
+def _out_of_order(order: tuple[Entry, ...], lines: list[dict[str, Any]]) -> int | None:
+    """The first pattern that is not found after the one before it, or None."""
+    position = 0
+    for index, pattern in enumerate(order):
+        while position < len(lines) and match(pattern, lines[position]) is not None:
+            position += 1
+        if position == len(lines):
+            return index
+        position += 1
+    return None
+
+
+async def event(stage: Stage, expected: EventExpectation) -> Finding:
+    """A Kubernetes event, with its repeats."""
+    events = (await stage.cluster.kube.list(EVENTS)).items
+    alike = [e for e in events if e.get("reason") == expected.reason and _concerns(e, expected)]
+    number = sum(int(e.get("count") or (e.get("series") or {}).get("count") or 1) for e in alike)
+    wrong = match(expected.count, number)
+    told = expected.model_dump(exclude_unset=True, exclude={"reason", "count"})
+    awaited = f"{show(expected.count)} events {expected.reason} {show(told) if told else ''}".strip()
+    others = sorted({str(e.get("message")) for e in events if e.get("reason") == expected.reason})
+    seen = f"{number}" + (f"; messages with that reason: {show(others)}" if others else "")
+    return Finding(wrong is None, awaited, seen, _about(expected))
+
+
+def _concerns(found: Entry, expected: EventExpectation) -> bool:
+    about = found.get("involvedObject") or {}
+    kind, name, namespace = about.get("kind"), about.get("name"), about.get("namespace")
+    if expected.object not in (None, f"{kind}/{name}", f"{kind}/{namespace}/{name}"):
+        return False
+    if expected.type not in (None, found.get("type")):
+        return False
+    return expected.message is None or match(expected.message, found.get("message")) is None
+
+
+def _about(expected: EventExpectation) -> tuple[str, ...]:
+    parts = (expected.object or "").split("/")
+    if parts[0] != "Pod" or len(parts) not in (2, 3):
+        return ()
+    return (f"pod/{parts[1] if len(parts) == 3 else 'default'}/{parts[-1]}",)

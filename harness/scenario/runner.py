@@ -1,0 +1,230 @@
+"""Running a scenario on a cluster: its steps, its workload, its metrics, and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mews.harness.clusters.port import Cluster
+from mews.harness.invariants import Bounds, Oracle
+from mews.harness.scenario.actions import Step
+from mews.harness.scenario.artefacts import keep
+from mews.harness.scenario.driver import Driver
+from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.metrics import bound_broken, hardware_metrics, phase_seconds, workload_metrics
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.requirements import demand
+from mews.harness.scenario.result import Observer, Progress, Result, Verdict
+from mews.harness.scenario.stage import Stage
+from mews.harness.scenario.steps import apply_objects, do
+from mews.harness.scenario.trace import read_trace
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.quantities import parse
+from mews.kube.api.resources import NODES
+
+log = logging.getLogger(__name__)
+
+_WORST: tuple[Verdict, ...] = ("passed", "skipped", "failed", "error")
+
+
+@dataclass(slots=True)
+class _Ending:
+    """The verdict as it forms: the first of the worst counts."""
+
+    verdict: Verdict = "passed"
+    reason: str = ""
+    reports: list[str] = field(default_factory=list)
+
+    def add(self, verdict: Verdict, reason: str, report: str = "") -> None:
+        if _WORST.index(verdict) > _WORST.index(self.verdict):
+            self.verdict, self.reason = verdict, reason
+        self.reports.append(report or reason)
+
+
+async def run_scenario(
+    scenario: Scenario,
+    cluster: Cluster,
+    *,
+    seed: int | None = None,
+    observer: Observer | None = None,
+    artefacts: Path | None = None,
+) -> Result:
+    """Run a scenario to its end on a running cluster and judge it. Never raises for what the run does: a step that
+    fails is ``failed``, a scenario that cannot be carried out ``error``, a missing feature ``skipped``.
+
+    ``seed`` is the one that the cluster was opened with; ``artefacts`` is where a folder is written on failure.
+    """
+    run = _Run(scenario, cluster, observer)
+    wall = time.perf_counter()
+    start = asyncio.get_running_loop().time()
+    metrics, violations = await run.to_the_end()
+    virtual = asyncio.get_running_loop().time() - start if cluster.time == "virtual" else None
+    result = Result(
+        scenario=scenario.name,
+        path=str(scenario.path or ""),
+        cluster=cluster.name,
+        time=cluster.time,
+        seed=scenario.seed if seed is None else seed,
+        verdict=run.ending.verdict,
+        reason=run.ending.reason,
+        virtual_s=None if virtual is None else round(virtual, 6),
+        wall_s=time.perf_counter() - wall,
+        metrics=metrics,
+        violations=violations,
+        report="\n\n".join(run.ending.reports),
+    )
+    if artefacts is not None and result.verdict in ("failed", "error"):
+        result = replace(result, artefacts=await keep(cluster, result, artefacts))
+    return result
+
+
+class _Run:
+    """One run; ``ending`` forms as it goes on."""
+
+    def __init__(self, scenario: Scenario, cluster: Cluster, observer: Observer | None) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        self._observer = observer
+        self._number = 0
+        self._steps = _all_steps(scenario)
+        loop = asyncio.get_running_loop()
+        self._stage = Stage(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
+        self.ending = _Ending()
+
+    async def to_the_end(self) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
+        """Metrics and violations; the verdict is in ``ending``."""
+        metrics: dict[str, Any] = {}
+        violations: list[dict[str, Any]] = []
+        async with self._judged():
+            await demand(self._scenario.requires, self._cluster)
+            oracle = Oracle(self._cluster, bounds=Bounds.of(self._scenario.bounds))
+            await oracle.start()
+            try:
+                async with self._judged():
+                    await self._play()
+                await self._clean_up()
+                async with self._judged():
+                    metrics = await self._measure()
+            finally:
+                violations = [violation.as_dict() for violation in await oracle.finish()]
+                self._condemn(violations)
+                if self._stage.driver is not None:
+                    await self._stage.driver.close()
+        return metrics, tuple(violations)
+
+    @contextlib.asynccontextmanager
+    async def _judged(self) -> AsyncIterator[None]:
+        """Turn what goes wrong within into the verdict. The outermost loop of a run: nothing gets past it."""
+        try:
+            yield
+        except StepFailed as error:
+            self.ending.add("failed", self._placed(error.failure.reason), self._placed(error.failure.report))
+        except Lacking as error:
+            self.ending.add("skipped", str(error))
+        except (ScenarioError, ApiError, Unavailable) as error:
+            self.ending.add("error", self._placed(str(error)))
+        except Exception as error:  # noqa: BLE001
+            log.error("scenario %s: %s", self._scenario.name, traceback.format_exc())
+            self.ending.add("error", self._placed(f"{type(error).__name__}: {error}"), traceback.format_exc())
+
+    def _placed(self, text: str) -> str:
+        if not 0 < self._number <= len(self._steps):
+            return text
+        step = self._steps[self._number - 1]
+        name = f" ({step.name})" if step.name else ""
+        return f"step {self._number} {step.action}{name}: {text}"
+
+    async def _play(self) -> None:
+        workload = self._scenario.workload
+        if workload is not None:
+            jobs = read_trace(workload, str(self._scenario.path or self._scenario.name))
+            self._stage.driver = Driver(self._cluster, workload, jobs, self._scenario.name)
+        await apply_objects(self._stage, self._scenario.objects)
+        for step in self._steps[: len(self._steps) - len(self._scenario.finally_)]:
+            await self._do(step)
+
+    async def _clean_up(self) -> None:
+        self._number = len(self._steps) - len(self._scenario.finally_)
+        for step in self._scenario.finally_:
+            # Whatever happened, each of them gets its time.
+            self._stage.deadline_s = max(
+                self._stage.deadline_s, asyncio.get_running_loop().time() + self._scenario.step_timeout
+            )
+            async with self._judged():
+                await self._do(step)
+
+    async def _do(self, step: Step) -> None:
+        self._number += 1
+        journal, actor = self._cluster.journal, self._scenario.name
+        if step.name:
+            self._stage.marks[step.name] = len(journal)
+        named = {"name": step.name} if step.name else {}
+        journal.write("step", actor, "begun", step=self._number, do=step.action, **named)
+        self._tell(step)
+        try:
+            async with asyncio.timeout(self._limit_s(step)):
+                await do(self._stage, step)
+        except StepFailed as error:
+            journal.write("step", actor, "failed", step=self._number, do=step.action, reason=error.failure.reason)
+            self._tell(step, verdict="failed", reason=error.failure.reason)
+            raise
+        journal.write("step", actor, "passed", step=self._number, do=step.action)
+        self._tell(step, verdict="passed")
+
+    def _limit_s(self, step: Step) -> float | None:
+        """A guard in wall-clock time against calls that hang; virtual time has none (it would keep the run going)."""
+        if self._cluster.time == "virtual":
+            return None
+        longest = max(step.timeout or 0.0, self._scenario.step_timeout, self._cluster.pace.loop_s(step.sleep or 0.0))
+        return None if step.workload or step.hold else longest + 30.0
+
+    def _tell(self, step: Step, *, verdict: Any = None, reason: str = "") -> None:
+        if self._observer is not None:
+            self._observer(
+                Progress(
+                    scenario=self._scenario.name,
+                    step=self._number,
+                    steps=len(self._steps),
+                    do=step.action,
+                    name=step.name,
+                    t=self._cluster.journal.elapsed_s,
+                    verdict=verdict,
+                    reason=reason,
+                )
+            )
+
+    async def _measure(self) -> dict[str, Any]:
+        self._number = 0
+        lines = self._cluster.journal.lines(self._stage.first_line)
+        metrics: dict[str, Any] = {**hardware_metrics(lines)}
+        if self._stage.driver is not None and self._stage.driver.started:
+            nodes = (await self._cluster.kube.list(NODES)).items
+            cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)
+            metrics = {**workload_metrics(self._stage.driver.times(), cpus), **metrics}
+        phases = phase_seconds(self._cluster.records.lines())
+        if phases:
+            metrics["phase_seconds"] = phases
+        if self.ending.verdict == "passed":
+            for name, bound in self._scenario.metrics.items():
+                broken = bound_broken(name, bound, metrics)
+                if broken:
+                    self.ending.add("failed", f"metrics: {broken}")
+        return metrics
+
+    def _condemn(self, violations: Sequence[dict[str, Any]]) -> None:
+        for violation in violations:
+            self.ending.add("failed", f"invariant {violation['invariant']} ({violation['name']}): {violation['what']}")
+
+
+def _all_steps(scenario: Scenario) -> tuple[Step, ...]:
+    """The steps as they are done: a workload that no step mentions is run after the others."""
+    mentioned = any(step.workload for step in scenario.steps)
+    run = (Step(workload="run"),) if scenario.workload is not None and not mentioned else ()
+    return (*scenario.steps, *run, *scenario.finally_)

@@ -1,0 +1,52 @@
+"""What the steps and checks of one run share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mews.harness.clusters.port import Cluster
+from mews.harness.scenario.model import Scenario
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.driver import Driver
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a look at the world found: whether the expectation holds, what it was, what is there instead.
+
+    ``about`` names the things that it is about (``pod/default/a``), so that related events can be shown.
+    """
+
+    holds: bool
+    awaited: str
+    seen: str = ""
+    about: tuple[str, ...] = ()
+
+
+def all_of(findings: list[Finding]) -> Finding:
+    """Several expectations as one: the first that does not hold speaks for all."""
+    for finding in findings:
+        if not finding.holds:
+            return finding
+    awaited = " and ".join(finding.awaited for finding in findings)
+    return Finding(True, awaited, about=tuple(thing for finding in findings for thing in finding.about))
+
+
+@dataclass(slots=True)
+class Stage:
+    """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, and
+    ``deadline_s`` (loop seconds) ends the whole of it."""
+
+    scenario: Scenario
+    cluster: Cluster
+    deadline_s: float
+    first_line: int = 0
+    marks: dict[str, int] = field(default_factory=dict)
+    driver: Driver | None = None
+
+    def remaining_s(self, wanted_s: float) -> float:
+        """A step's time limit within that of the scenario, in loop seconds."""
+        return max(0.0, min(wanted_s, self.deadline_s - asyncio.get_running_loop().time()))

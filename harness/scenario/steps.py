@@ -1,0 +1,265 @@
+"""Doing a step: a function per action, over the Cluster protocol only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mews.harness.journal import Line
+from mews.harness.scenario.actions import ComponentAction, FaultAction, Step
+from mews.harness.scenario.checks import look
+from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
+from mews.harness.scenario.kinds import complete, resource_of
+from mews.harness.scenario.match import match, show
+from mews.harness.scenario.stage import Finding, Stage
+from mews.harness.scenario.waiting import hold, now, until
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.client.port import DeleteOptions, Patch
+
+_PATCHES = {"merge": Patch.MERGE, "strategic": Patch.STRATEGIC, "json": Patch.JSON}
+
+
+async def do(stage: Stage, step: Step) -> None:
+    """Do one step.
+
+    Raises StepFailed, or ScenarioError where the step names something that there is not.
+    """
+    try:
+        await _STEPS[step.action](stage, step)
+    except (ApiError, Unavailable) as error:
+        raise StepFailed(Failure(f"{step.action} to be accepted", str(error))) from error
+
+
+async def apply_objects(stage: Stage, objects: Any) -> None:
+    """Create objects, or merge them into what is there."""
+    kube = stage.cluster.kube
+    for given in objects:
+        resource = await resource_of(kube, given["kind"], given.get("apiVersion", ""))
+        obj = complete(given, resource)
+        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
+        try:
+            await kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            await kube.create(resource, obj, namespace=namespace, field_manager="mews")
+        else:
+            await kube.patch(resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager="mews")
+
+
+def _timeout_s(stage: Stage, step: Step) -> float:
+    return step.timeout if step.timeout is not None else stage.scenario.step_timeout
+
+
+async def _apply(stage: Stage, step: Step) -> None:
+    await apply_objects(stage, step.apply)
+
+
+async def _create(stage: Stage, step: Step) -> None:
+    for given in step.create or ():
+        resource = await resource_of(stage.cluster.kube, given["kind"], given.get("apiVersion", ""))
+        obj = complete(given, resource)
+        await stage.cluster.kube.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
+
+
+async def _delete(stage: Stage, step: Step) -> None:
+    action = step.delete
+    assert action is not None
+    kube = stage.cluster.kube
+    resource = await resource_of(kube, action.kind, action.api_version)
+    namespace = action.namespace if resource.namespaced else None
+    about = "/".join(filter(None, (resource.kind.lower(), namespace, action.name)))
+    try:
+        options = DeleteOptions(grace_period_s=action.grace_period)
+        uid = (await kube.get(resource, action.name, namespace=namespace))["metadata"]["uid"]
+        await kube.delete(resource, action.name, namespace=namespace, options=options)
+    except NotFound:
+        if action.missing_ok:
+            return
+        raise
+
+    async def gone() -> Finding:
+        try:
+            obj = await kube.get(resource, action.name, namespace=namespace)
+        except NotFound:
+            return Finding(True, f"{about} to be gone", about=(about,))
+        still = obj["metadata"]["uid"] == uid
+        return Finding(not still, f"{about} to be gone", "it is still there, being deleted", (about,))
+
+    if action.wait:
+        await until(stage, gone, _timeout_s(stage, step))
+
+
+async def _patch(stage: Stage, step: Step) -> None:
+    action = step.patch
+    assert action is not None
+    resource = await resource_of(stage.cluster.kube, action.kind, action.api_version)
+    await stage.cluster.kube.patch(
+        resource,
+        action.name,
+        action.body,
+        kind=_PATCHES[action.type],
+        namespace=action.namespace if resource.namespaced else None,
+        subresource=action.subresource,
+        field_manager="mews",
+    )
+
+
+async def _wait(stage: Stage, step: Step) -> None:
+    checks = step.wait or ()
+    await until(stage, lambda: look(stage, checks), _timeout_s(stage, step))
+
+
+async def _assert(stage: Stage, step: Step) -> None:
+    checks = step.assert_ or ()
+    await now(stage, lambda: look(stage, checks))
+
+
+async def _hold(stage: Stage, step: Step) -> None:
+    action = step.hold
+    assert action is not None
+    await hold(stage, lambda: look(stage, action.check), stage.cluster.pace.loop_s(action.for_))
+
+
+async def _chassis(stage: Stage, step: Step) -> None:
+    action = step.chassis
+    assert action is not None
+    hardware = stage.cluster.hardware
+    if action.edit is None:
+        await hardware.reset()
+        return
+    table = await hardware.table()
+    edit = action.edit
+    if edit.chassis not in table or edit.device not in table[edit.chassis]:
+        known = {name: sorted(devices) for name, devices in table.items()}
+        raise ScenarioError(f"chassis.edit: {edit.chassis}/{edit.device}: no such device; there are {show(known, 400)}")
+    port = edit.port if edit.host is None else _port_of(table[edit.chassis], edit.host)
+    await hardware.edit(edit.chassis, edit.device, port)
+
+
+def _port_of(devices: dict[str, dict[str, Any]], host: str) -> str:
+    """The port of a host, told by a device on it."""
+    ports = sorted({str(row["port"]) for row in devices.values() if row.get("host") == host})
+    if len(ports) != 1:
+        raise ScenarioError(
+            f"chassis.edit.host {host!r}: no device of that chassis is on it now: name its port instead"
+        )
+    return ports[0]
+
+
+async def _fault(stage: Stage, step: Step) -> None:
+    action = step.fault
+    assert action is not None
+    if action.clear is not None:
+        await stage.cluster.hardware.clear(None if action.clear == "all" else action.clear)
+        return
+    for chassis in await _chassis_named(stage, action):
+        try:
+            await stage.cluster.hardware.fault(chassis, action.add or {})
+        except ValueError as error:
+            raise ScenarioError(f"fault.add on chassis {chassis}: {error}") from error
+
+
+async def _chassis_named(stage: Stage, action: FaultAction) -> list[str]:
+    there = sorted(await stage.cluster.hardware.table())
+    if action.chassis == "*":
+        return there
+    if action.chassis not in there:
+        raise ScenarioError(f"fault.chassis {action.chassis!r}: must be one of {', '.join(there)}, or '*'")
+    return [action.chassis]
+
+
+def _component(stage: Stage, action: ComponentAction | None) -> ComponentAction:
+    assert action is not None
+    allowed = stage.cluster.components()
+    if action.component not in allowed:
+        raise ScenarioError(f"component {action.component!r}: must be one of {', '.join(allowed)}")
+    return action
+
+
+async def _kill(stage: Stage, step: Step) -> None:
+    action = _component(stage, step.kill)
+    if action.at is not None:
+        await _cut_at(stage, action, _timeout_s(stage, step))
+    await stage.cluster.kill(action.component)
+
+
+async def _cut_at(stage: Stage, action: ComponentAction, timeout_s: float) -> None:
+    """Crash the component at the next journal line like ``at``, while that line is being written."""
+    at: list[Line] = []
+
+    def heard(line: Line) -> None:
+        if not at and match(action.at, line.as_dict()) is None:
+            at.append(line)
+            stage.cluster.cut(action.component)
+
+    async def happened() -> Finding:
+        return Finding(bool(at), f"a journal line {show(action.at)} to kill {action.component} at", "none yet")
+
+    stop = stage.cluster.journal.listen(heard)
+    try:
+        await until(stage, happened, timeout_s)
+    finally:
+        stop()
+
+
+async def _start(stage: Stage, step: Step) -> None:
+    await stage.cluster.start(_component(stage, step.start).component)
+
+
+async def _restart(stage: Stage, step: Step) -> None:
+    action = _component(stage, step.restart)
+    if action.at is not None:
+        await _cut_at(stage, action, _timeout_s(stage, step))
+    await stage.cluster.kill(action.component)
+    await stage.cluster.start(action.component)
+
+
+async def _exec(stage: Stage, step: Step) -> None:
+    action = step.exec
+    assert action is not None
+    result = await stage.cluster.kube.exec(action.namespace, action.pod, action.command, container=action.container)
+    seen = {
+        "exitCode": result.exit_code,
+        "stdout": result.stdout.decode("utf-8", "replace"),
+        "stderr": result.stderr.decode("utf-8", "replace"),
+    }
+    wanted = {"exitCode": action.exit_code}
+    wanted |= {key: p for key, p in (("stdout", action.stdout), ("stderr", action.stderr)) if p is not None}
+    wrong = match(wanted, seen)
+    if wrong is not None:
+        raise StepFailed(Failure(f"{' '.join(action.command)} in pod {action.pod} with {show(wanted)}", str(wrong)))
+
+
+async def _sleep(stage: Stage, step: Step) -> None:
+    await asyncio.sleep(stage.remaining_s(stage.cluster.pace.loop_s(step.sleep or 0.0)))
+
+
+async def _workload(stage: Stage, step: Step) -> None:
+    driver = stage.driver
+    assert driver is not None
+    if step.workload in ("start", "run"):
+        await driver.start()
+    if step.workload in ("wait", "run"):
+        if not driver.started:
+            raise ScenarioError("workload: wait: the workload was not started: workload: start (or run) comes first")
+        # Jobs last for hours: only the scenario's own time limit counts unless the step has one.
+        await until(stage, driver.finding, step.timeout if step.timeout is not None else stage.scenario.timeout)
+
+
+_STEPS: dict[str, Callable[[Stage, Step], Awaitable[None]]] = {
+    "apply": _apply,
+    "create": _create,
+    "delete": _delete,
+    "patch": _patch,
+    "wait": _wait,
+    "assert": _assert,
+    "hold": _hold,
+    "chassis": _chassis,
+    "fault": _fault,
+    "kill": _kill,
+    "start": _start,
+    "restart": _restart,
+    "exec": _exec,
+    "sleep": _sleep,
+    "workload": _workload,
+}

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.chassis.faults.spec import parse_fault
 from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Checks
 from mews.harness.scenario.quantity import Seconds
@@ -78,8 +80,8 @@ class FaultAction(Model):
     def _one(self) -> FaultAction:
         if (self.add is None) == (self.clear is None):
             raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
-        if self.add is not None and not isinstance(self.add.get("kind"), str):
-            raise ValueError("add must have a kind, for example add: {kind: lying-result, count: 1}")
+        if self.add is not None:
+            parse_fault(self.add, FAULTS)
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +19,42 @@ _RESOURCES = (NODES, PODS, CONFIGMAPS, EVENTS)
 async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
     """Write all of it into a folder named after scenario and seed, and return that."""
     target = folder / f"{_safe(result.scenario)}-{result.seed}"
-    target.mkdir(parents=True, exist_ok=True)
-    (target / "report.txt").write_text(f"{result.verdict}: {result.reason}\n\n{result.report}\n", encoding="utf-8")
-    (target / "result.json").write_text(_json(result.as_dict()), encoding="utf-8")
-    (target / "journal.jsonl").write_text(cluster.journal.as_jsonl(), encoding="utf-8")
-    (target / "records.jsonl").write_text(cluster.records.as_jsonl(), encoding="utf-8")
-    (target / "table.json").write_text(_json(await cluster.hardware.table()), encoding="utf-8")
+    texts = {
+        "report.txt": f"{result.verdict}: {result.reason}\n\n{result.report}\n",
+        "result.json": _json(result.as_dict()),
+        "journal.jsonl": cluster.journal.as_jsonl(),
+        "records.jsonl": cluster.records.as_jsonl(),
+        "table.json": _json(await cluster.hardware.table()),
+        **await _objects(cluster),
+    }
+    write_texts(target, texts)
+    return target
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Files by their path within a folder, which is made."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+async def _objects(cluster: Cluster) -> dict[str, str]:
+    texts: dict[str, str] = {}
     for resource in _RESOURCES:
         try:
             items = (await cluster.kube.list(resource)).items
         except (ApiError, Unavailable) as error:
-            (target / f"{resource.plural}.json").write_text(_json({"error": str(error)}), encoding="utf-8")
+            texts[f"{resource.plural}.json"] = _json({"error": str(error)})
             continue
-        (target / f"{resource.plural}.json").write_text(_json(items), encoding="utf-8")
+        texts[f"{resource.plural}.json"] = _json(items)
         if resource is PODS:
-            await _logs(cluster, items, target / "logs")
-    return target
+            texts.update(await _logs(cluster, items))
+    return texts
 
 
-async def _logs(cluster: Cluster, pods: list[dict[str, Any]], folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
+async def _logs(cluster: Cluster, pods: list[dict[str, Any]]) -> dict[str, str]:
+    texts = {}
     for pod in pods:
         for status in (pod.get("status") or {}).get("containerStatuses") or ():
             namespace, name, container = namespace_of(pod), name_of(pod), str(status.get("name"))
@@ -45,7 +62,8 @@ async def _logs(cluster: Cluster, pods: list[dict[str, Any]], folder: Path) -> N
                 text = b"".join([c async for c in cluster.kube.log(namespace, name, container=container)])
             except (ApiError, Unavailable) as error:
                 text = f"no log: {error}\n".encode()
-            (folder / f"{namespace}_{name}_{container}.log").write_bytes(text)
+            texts[f"logs/{namespace}_{name}_{container}.log"] = text.decode("utf-8", "replace")
+    return texts
 
 
 def _json(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
 from mews.harness.scenario.trace import read_trace
@@ -45,6 +46,7 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
         scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
+    hardware_of(scenario)
     if scenario.workload is not None:
         read_trace(scenario.workload, document.where(("workload",)))
     return scenario
@@ -151,6 +153,8 @@ def _resolve_paths(document: Document, folder: Path) -> None:
     hardware = root.get("hardware")
     if isinstance(hardware, str):
         root["hardware"] = str(_hardware_path(document, folder, hardware))
+    elif isinstance(hardware, dict) and isinstance(hardware.get("file"), str):
+        root["hardware"] = {**hardware, "file": str(_hardware_path(document, folder, hardware["file"]))}
     workload = root.get("workload")
     if isinstance(workload, dict) and isinstance(workload.get("trace"), str):
         path = (folder / workload["trace"]).resolve()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from mews.emulator.chassis.faults.registry import INEXPRESSIBLE
 from mews.harness.clusters.port import Cluster
 from mews.harness.scenario.errors import Lacking
-from mews.harness.scenario.model import Requires
+from mews.harness.scenario.model import Scenario
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 
 
-async def demand(requires: Requires, cluster: Cluster) -> None:
-    """Check all requirements.
+async def demand(scenario: Scenario, cluster: Cluster) -> None:
+    """Check all requirements, those written down and those that the steps imply.
 
     Raises Lacking with the first that cannot be had.
     """
+    requires = scenario.requires
     for name, wanted, there in (
         ("time", (requires.time,) if requires.time else (), cluster.time),
         ("dialect", requires.dialect, cluster.dialect),
@@ -25,6 +27,10 @@ async def demand(requires: Requires, cluster: Cluster) -> None:
         reason = cluster.lacks(feature)
         if reason is not None:
             raise Lacking(f"needs {feature}: {reason}")
+    for step in (*scenario.steps, *scenario.finally_):
+        kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
+        if kind in INEXPRESSIBLE.get(cluster.dialect, ()):
+            raise Lacking(f"needs the fault {kind}, which the dialect {cluster.dialect} has no words for")
     if requires.node_cpus:
         await _node_cpus(requires.node_cpus, cluster)
 

@@ -17,7 +17,7 @@ from mews.harness.invariants import Bounds, Oracle
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.driver import Driver
-from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, phase_seconds, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import demand
@@ -103,8 +103,10 @@ class _Run:
         metrics: dict[str, Any] = {}
         violations: list[dict[str, Any]] = []
         async with self._judged():
-            await demand(self._scenario.requires, self._cluster)
-            oracle = Oracle(self._cluster, bounds=Bounds.of(self._scenario.bounds))
+            await demand(self._scenario, self._cluster)
+            oracle = Oracle(
+                self._cluster, bounds=Bounds.of({str(name): value for name, value in self._scenario.bounds.items()})
+            )
             await oracle.start()
             try:
                 async with self._judged():
@@ -171,6 +173,11 @@ class _Run:
         try:
             async with asyncio.timeout(self._limit_s(step)):
                 await do(self._stage, step)
+        except TimeoutError as error:
+            failure = Failure(f"{step.action} to return", "it hangs", self._limit_s(step))
+            journal.write("step", actor, "failed", step=self._number, do=step.action, reason=failure.reason)
+            self._tell(step, verdict="failed", reason=failure.reason)
+            raise StepFailed(failure) from error
         except StepFailed as error:
             journal.write("step", actor, "failed", step=self._number, do=step.action, reason=error.failure.reason)
             self._tell(step, verdict="failed", reason=error.failure.reason)

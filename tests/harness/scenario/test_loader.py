@@ -11,7 +11,7 @@ GOOD = """\
 apiVersion: mews/v1
 kind: Scenario
 metadata: {name: one}
-hardware: {kind: Hardware}
+hardware: demo
 steps:
   - apply: {kind: Pod, metadata: {name: a}}
   - wait: {pod: {name: a, phase: Running}}
@@ -51,8 +51,13 @@ def test_a_scenario_is_read_into_frozen_values(tmp_path):
         (("    timeout: 2m", "    sleep: 3"), "a step has exactly one action (wait and sleep given)"),
         (("name: one}", "name: one, name: two}"), "one.yaml:3: metadata.name: duplicate key 'name'"),
         (("metadata: {name: one}\n", ""), "one.yaml:1: metadata: missing"),
-        (("{kind: Hardware}", "nowhere.yaml"), "hardware: 'nowhere.yaml': neither a file"),
+        (("hardware: demo", "hardware: nowhere.yaml"), "hardware: 'nowhere.yaml': neither a file"),
+        (("hardware: demo", "hardware: {file: demo, profile: fast}"), "profile: profile 'fast': must be one of"),
         (("steps:", "steps: ["), "not YAML"),
+        (
+            ("apply: {kind: Pod, metadata: {name: a}}", "fault: {add: {kind: lying}}"),
+            "one.yaml:6: steps.0.fault: {'add': {'kind': 'lying'}}: fault kind 'lying': must be one of slow-operation",
+        ),
         (("steps:", "workload: {jobs: [], trace: a.csv}\nsteps:"), "workload.trace: 'a.csv': no such file"),
     ],
 )

@@ -1,0 +1,44 @@
+"""The hardware that a scenario names, as the chassis' own model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mews.emulator.chassis.errors import HardwareError
+from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.yamlfile import read_yaml
+
+
+def hardware_of(scenario: Scenario) -> Hardware:
+    """The inventory: a file, one written in the scenario, or a ``{file: …}`` with other top-level keys changed
+    (``{file: demo, profile: falcon-4005}``).
+
+    Raises ScenarioError, one line.
+    """
+    given = scenario.hardware
+    if isinstance(given, str):
+        return _parsed(_read(given), given)
+    where = f"{scenario.path}: hardware" if scenario.path else "hardware"
+    if "file" not in given:
+        return _parsed({"apiVersion": "mews/v1", "kind": "Hardware", **given}, where)
+    document = _read(given["file"])
+    if not isinstance(document, dict):
+        raise ScenarioError(f"{given['file']}: must be a mapping with kind: Hardware")
+    return _parsed({**document, **{key: value for key, value in given.items() if key != "file"}}, where)
+
+
+def _read(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return read_yaml(file.read(), path).value
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+
+
+def _parsed(document: Any, source: str) -> Hardware:
+    try:
+        return parse_hardware(document, source)
+    except HardwareError as error:
+        raise ScenarioError(str(error)) from None

@@ -1,0 +1,1 @@
+"""Benchmarks: each figure beside a named baseline measured in the same run."""

@@ -1,0 +1,33 @@
+"""A cold `mews run` of the demo in virtual time, as a whole process, beside an empty Python process."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+from benchmarks.common import ROOT, progress, report
+
+
+def seconds_of(*argv: str, runs: int = 7) -> float:
+    """Median seconds of a whole process; a failing one is an error."""
+    taken = []
+    for _ in range(runs):
+        begin = time.monotonic()
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+        taken.append(time.monotonic() - begin)
+    return statistics.median(taken)
+
+
+def main() -> None:
+    """Median of seven."""
+    progress("cold `mews run scenarios/demo.yaml`")
+    demo = str(ROOT / "scenarios" / "demo.yaml")
+    ours = seconds_of(sys.executable, "-m", "mews.harness.cli", "run", demo)
+    empty = seconds_of(sys.executable, "-c", "pass")
+    report("cold_demo", ours, "s", baseline=empty, baseline_name="an empty Python process")
+
+
+if __name__ == "__main__":
+    main()

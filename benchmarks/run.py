@@ -1,0 +1,25 @@
+"""Run all benchmarks: progress on standard error, one JSON object a line on standard output."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+BENCHES = ("cold_start", "chassis_http", "bind_rate", "phases", "testbed")
+
+
+def main() -> None:
+    """All, or those named on the command line."""
+    names = sys.argv[1:] or list(BENCHES)
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        sys.exit(f"benchmarks: {unknown[0]!r} is none of {', '.join(BENCHES)}")
+    for name in names:
+        importlib.import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main()

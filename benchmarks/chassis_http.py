@@ -1,4 +1,4 @@
-"""GET resources on a served chassis of 12 and of 1,000 devices, beside a plain Flask + waitress list of the same rows."""
+"""GET resources on a served chassis of 12 and 1,000 devices, beside a plain Flask + waitress list of the same rows."""
 
 from __future__ import annotations
 

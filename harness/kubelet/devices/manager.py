@@ -25,7 +25,8 @@ from mews.harness.kubelet.devices.inventory import Inventory
 from mews.harness.kubelet.devices.merge import merged
 from mews.harness.kubelet.devices.naming import is_extended_resource
 from mews.harness.kubelet.devices.order import shuffled, union, without
-from mews.kube.api.objects import containers_of, init_containers_of, is_terminal, name_of, namespace_of, uid_of
+from mews.harness.kubelet.note import Note, silent
+from mews.kube.api.objects import containers_of, init_containers_of, is_terminal, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.quantities import whole
 from mews.kube.component import record
 from mews.kube.deviceplugin.port import (
@@ -51,7 +52,7 @@ class DeviceManager:
     """One kubelet process's devices; make it inside the running loop, a new one for each start of the kubelet.
 
     ``active_pods``: pods of the node that may hold devices now (bound, admitted, not terminal); ``node_allocatable``:
-    ``status.allocatable`` of the Node object as the kubelet last saw it.
+    ``status.allocatable`` of the Node object as the kubelet last saw it; ``note`` hears what the journal keeps.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class DeviceManager:
         active_pods: PodList,
         node_allocatable: Callable[[], Mapping[str, Any]] = dict,
         log: logging.Logger | None = None,
+        note: Note = silent,
     ) -> None:
         self._dialer = dialer
         self._store = checkpoint
@@ -72,6 +74,7 @@ class DeviceManager:
         self._active_pods = active_pods
         self._node_allocatable = node_allocatable
         self._log = log or logging.getLogger(__name__)
+        self._note = note
         self._connections = Connections(self._listed, self._gone, self._log)
         self._admission = asyncio.Lock()
         self._admitting = ""
@@ -107,6 +110,7 @@ class DeviceManager:
         self._endpoints[resource] = ResourceEndpoint(resource, plugin, asked)
         self._expired.pop(resource, None)
         record(self._log, "plugin-registered", resource=resource, endpoint=endpoint)
+        self._note("registered", resource=resource)
         self._connections.watch(connection, plugin)
 
     async def close(self) -> None:
@@ -129,6 +133,9 @@ class DeviceManager:
         self._save()
         capacity, healthy = self._inventory.numbers(resource)
         record(self._log, "devices-listed", resource=resource, capacity=capacity, healthy=healthy)
+        fit = self._inventory.healthy(resource) or ()
+        unfit = without(tuple(self._inventory.known(resource)), fit)
+        self._note("devices", resource=resource, healthy=sorted(fit), unhealthy=sorted(unfit))
 
     def _gone(self, resource: str) -> None:
         endpoint = self._endpoints.get(resource)
@@ -185,15 +192,15 @@ class DeviceManager:
         uid, name = uid_of(pod), str(container["name"])
         if self._admitting != uid:
             self._admitting, self._reusable = uid, {}
-        await self._allocate_container(uid, container, running)
+        await self._allocate_container(pod, container, running)
         held = self._holdings.of_container(uid, name)
         plain_init = container.get("restartPolicy") != "Always" and any(
             c["name"] == name for c in init_containers_of(pod)
         )
         self._reusable = (left_for_reuse if plain_init else kept_from_reuse)(self._reusable, held)
 
-    async def _allocate_container(self, uid: str, container: Mapping[str, Any], running: Collection[str]) -> None:
-        name, limits = str(container["name"]), _limits_of(container)
+    async def _allocate_container(self, pod: Pod, container: Mapping[str, Any], running: Collection[str]) -> None:
+        uid, name, limits = uid_of(pod), str(container["name"]), _limits_of(container)
         collected = given = False
         for resource in shuffled(limits, self._rng):
             if not self._is_device(resource):
@@ -206,6 +213,8 @@ class DeviceManager:
             chosen = await self._choose(self._need(uid, name, resource, whole(limits[resource])))
             if chosen:
                 await self._give(uid, name, resource, chosen)
+                held = {"resource": resource, "devices": sorted(chosen)}
+                self._note("allocated", pod=key_of(pod), uid=uid, container=name, **held)
                 given = True
         if given:
             self._save()

@@ -1,0 +1,17 @@
+"""How a kubelet's parts write into the journal."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Note(Protocol):
+    """Writes a line of layer kubelet (``mews.harness.journal``)."""
+
+    def __call__(self, event: str, /, **fields: object) -> object:
+        """One line."""
+        ...
+
+
+def silent(event: str, /, **fields: object) -> None:
+    """A journal that keeps nothing."""

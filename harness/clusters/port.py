@@ -86,6 +86,11 @@ class Cluster(Protocol):
         """Start a killed component anew."""
         ...
 
+    def metrics(self) -> Mapping[str, Any]:
+        """What the components measured of themselves: ``phase_seconds`` {phase: seconds}, ``reconfigurations``; {} where
+        there are none."""
+        ...
+
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
         ...

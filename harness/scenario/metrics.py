@@ -14,15 +14,6 @@ from mews.harness.journal import Line
 from mews.harness.scenario.model import MetricBound
 from mews.harness.scenario.trace import TraceJob
 
-PHASES = (
-    "node_selection",
-    "availability_update",
-    "allocation_retrieval",
-    "reallocation",
-    "detection_binding",
-)
-"""The five phases of a reconfiguration (paper, Table III)."""
-
 
 @dataclass(slots=True)
 class JobTimes:
@@ -121,15 +112,6 @@ def hardware_metrics(lines: Iterable[Line]) -> dict[str, int]:
             asking.add(line.actor)
             reconfigurations += 1
     return {"moved_gpus": moved, "reconfigurations": reconfigurations}
-
-
-def phase_seconds(records: Iterable[Line]) -> dict[str, float]:
-    """Mean seconds of each phase over the run's reconfigurations, from the components' records (event ``phase``)."""
-    seen: dict[str, list[float]] = defaultdict(list)
-    for line in records:
-        if line.event == "phase" and line.fields.get("phase") in PHASES:
-            seen[line.fields["phase"]].append(float(line.fields["seconds"]))
-    return {phase: round(sum(seen[phase]) / len(seen[phase]), 6) for phase in PHASES if seen[phase]}
 
 
 def bound_broken(name: str, bound: MetricBound, metrics: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.driver import Driver
 from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
-from mews.harness.scenario.metrics import bound_broken, hardware_metrics, phase_seconds, workload_metrics
+from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import demand
 from mews.harness.scenario.result import Observer, Progress, Result, Verdict
@@ -215,9 +215,7 @@ class _Run:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)
             metrics = {**workload_metrics(self._stage.driver.times(), cpus), **metrics}
-        phases = phase_seconds(self._cluster.records.lines())
-        if phases:
-            metrics["phase_seconds"] = phases
+        metrics |= self._cluster.metrics()
         if self.ending.verdict == "passed":
             for name, bound in self._scenario.metrics.items():
                 broken = bound_broken(name, bound, metrics)

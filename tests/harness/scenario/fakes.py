@@ -172,6 +172,9 @@ class FakeCluster:
             await asyncio.sleep(float(lasts))
             await self.set_pod(pod, phase="Succeeded")
 
+    def metrics(self):
+        return {"phase_seconds": {"reallocation": 1.5}}
+
     def lacks(self, requirement):
         return self.missing.get(requirement)
 

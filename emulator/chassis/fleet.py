@@ -50,9 +50,11 @@ class Fleet:
 
         ``port`` and ``host`` are None while free; ``pending`` is ``attach``, ``detach`` or None.
         """
-        return {name: self._rows(box, now_s) for name, box in self.boxes.items()}
+        return {name: self.rows(name, now_s) for name in self.boxes}
 
-    def _rows(self, box: Box, now_s: float) -> dict[str, dict[str, Any]]:
+    def rows(self, name: str, now_s: float) -> dict[str, dict[str, Any]]:
+        """The table of one chassis."""
+        box = self.box(name)
         rows = box.rows(now_s)
         pending = box.pending()
         return {

@@ -10,3 +10,6 @@ from mews.emulator.dialects.resource_pool import ResourcePool
 from mews.emulator.dialects.wire import Dialect
 
 DIALECTS: Mapping[str, Callable[[Box], Dialect]] = {"h3api": H3Api, "resource-pool": ResourcePool}
+
+PREFIXES: Mapping[str, str] = {"h3api": "/h3api/", "resource-pool": "/"}
+"""What each one's paths begin with, so that all of them fit on one port."""

@@ -1,0 +1,117 @@
+"""The device lookup tables on disk (sqlite, WAL, synchronous=FULL): what was acknowledged survives kill -9."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from mews.emulator.chassis.errors import StoreFailed
+from mews.emulator.chassis.inventory import DeviceSpec
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS chassis (name TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS device (
+  chassis TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY (chassis, id)
+);
+"""
+
+
+class StateFile:
+    """One file for all chassis of a process, which holds it alone.
+
+    Raises StoreFailed where the file cannot be used.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=2)
+        except sqlite3.Error as error:
+            raise StoreFailed(f"{path}: {error}") from error
+        try:
+            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(SCHEMA)
+        except sqlite3.Error as error:
+            self._db.close()
+            raise StoreFailed(f"{path}: {error}") from error
+
+    def table(self, chassis: str) -> SqliteStore:
+        """The table of one chassis."""
+        return SqliteStore(self, chassis)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._db.close()
+
+    def limit_pages(self, pages: int) -> None:
+        """Let the file grow to that many pages only, as a full disk would."""
+        self._db.execute(f"PRAGMA max_page_count={int(pages)}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, durable at its end.
+
+        Raises StoreFailed.
+        """
+        with self._lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield self._db
+                self._db.execute("COMMIT")
+            except sqlite3.Error as error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise StoreFailed(f"{self._path}: {error}") from error
+
+
+class SqliteStore:
+    """TableStore of one chassis in a ``StateFile``."""
+
+    def __init__(self, state: StateFile, chassis: str) -> None:
+        self._state = state
+        self._chassis = chassis
+
+    def load(self) -> tuple[DeviceSpec, ...] | None:
+        """All rows in order of their first writing, or None.
+
+        Raises StoreFailed.
+        """
+        with self._state.transaction() as db:
+            if db.execute("SELECT 1 FROM chassis WHERE name = ?", (self._chassis,)).fetchone() is None:
+                return None
+            query = "SELECT row FROM device WHERE chassis = ? ORDER BY position"
+            return tuple(DeviceSpec(**json.loads(row)) for (row,) in db.execute(query, (self._chassis,)))
+
+    def save(self, row: DeviceSpec) -> None:
+        """Write one row; see TableStore."""
+        with self._state.transaction() as db:
+            self._write(db, row)
+
+    def remove(self, device: str) -> None:
+        """Delete one row; see TableStore."""
+        with self._state.transaction() as db:
+            db.execute("DELETE FROM device WHERE chassis = ? AND id = ?", (self._chassis, device))
+
+    def replace(self, rows: Iterable[DeviceSpec]) -> None:
+        """Write the whole table; see TableStore."""
+        with self._state.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO chassis VALUES (?)", (self._chassis,))
+            db.execute("DELETE FROM device WHERE chassis = ?", (self._chassis,))
+            for row in rows:
+                self._write(db, row)
+
+    def _write(self, db: sqlite3.Connection, row: DeviceSpec) -> None:
+        db.execute(
+            "INSERT INTO device VALUES (?1, ?2,"
+            " (SELECT coalesce(max(position), 0) + 1 FROM device WHERE chassis = ?1), ?3)"
+            " ON CONFLICT (chassis, id) DO UPDATE SET row = excluded.row",
+            (self._chassis, row.id, json.dumps(asdict(row), separators=(",", ":"))),
+        )

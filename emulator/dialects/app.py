@@ -1,0 +1,89 @@
+"""Flask faces: a request is read, carried to a chassis or to control, and its answer written. No rules here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import IO
+
+from flask import Flask, request
+from flask import Response as FlaskResponse
+from werkzeug.routing import Rule
+
+from mews.emulator.dialects.wire import MAX_BODY, Dropped, Request, Response
+
+DROP = "mews.drop"
+"""WSGI environ key by which the server is told to end the connection without an answer."""
+
+DRAINED = 64 << 20
+"""Bytes of an overlong body that are read and thrown away, so that its sender hears the answer."""
+
+Answer = Callable[[Request], Response | Dropped]
+
+
+class WireResponse(FlaskResponse):
+    """A response without headers of its own making."""
+
+    default_mimetype = None
+
+
+def wire_app(answer: Answer) -> Flask:
+    """An app that hands every request, whatever its verb and path, to ``answer``."""
+    app = Flask("mews", static_folder=None)
+    app.response_class = WireResponse
+    app.url_map.merge_slashes = False
+    for path in ("/", "/<path:path>"):
+        app.url_map.add(Rule(path, endpoint="wire", merge_slashes=False))
+
+    def wire(path: str = "") -> FlaskResponse:
+        reply = answer(read_request())
+        if isinstance(reply, Dropped):
+            request.environ[DROP] = True
+            return WireResponse()
+        return write_response(reply)
+
+    app.view_functions["wire"] = wire
+    return app
+
+
+def read_request() -> Request:
+    """The current Flask request; a body over ``MAX_BODY`` is drained and left out."""
+    body, too_large = _body(request.stream)
+    return Request(
+        method=request.method,
+        path=request.path,
+        query=request.args.to_dict(),
+        headers={name.lower(): value for name, value in request.headers.items()},
+        body=body,
+        too_large=too_large,
+    )
+
+
+def _body(stream: IO[bytes]) -> tuple[bytes, bool]:
+    body = stream.read(MAX_BODY + 1)
+    if len(body) <= MAX_BODY:
+        return body, False
+    left = DRAINED
+    while left > 0 and (chunk := stream.read(min(left, 1 << 16))):
+        left -= len(chunk)
+    return b"", True
+
+
+def write_response(reply: Response) -> FlaskResponse:
+    """The Flask response of a reply."""
+    response = WireResponse(reply.body, reply.status)
+    for name, value in reply.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def route(dialects: Mapping[str, Answer], prefixes: Mapping[str, str]) -> Answer:
+    """One answer for several dialects on one port: the longest matching prefix wins, without any the last dialect."""
+    ordered = sorted(dialects, key=lambda name: (-len(prefixes.get(name, "/")), name))
+
+    def answer(asked: Request) -> Response | Dropped:
+        for name in ordered:
+            if asked.path.startswith(prefixes.get(name, "/")):
+                return dialects[name](asked)
+        return dialects[ordered[-1]](asked)
+
+    return answer

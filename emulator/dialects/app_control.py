@@ -1,0 +1,71 @@
+"""The Flask face of ``control``, with its feed of server-sent events."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+from flask import Flask, request
+from flask import Response as FlaskResponse
+
+from mews.emulator.dialects.app import WireResponse, read_request, wire_app, write_response
+from mews.emulator.dialects.control import Control, since
+from mews.emulator.dialects.wire import JSON, Request, Response, as_json
+from mews.emulator.feed import EventFeed
+
+MAX_STREAMS = 64
+"""Each open feed holds a thread of the server, which has more."""
+
+HEARTBEAT_S = 10.0
+"""Real seconds of silence after which a comment shows whether the reader is still there."""
+
+
+def control_app(control: Control, feed: EventFeed) -> Flask:
+    """The app: requests to ``control``, feeds from ``feed``."""
+    streams = threading.BoundedSemaphore(MAX_STREAMS)
+    app = wire_app(lambda asked: control.answer(asked))
+
+    def wire(path: str = "") -> FlaskResponse:
+        asked = read_request()
+        refusal = control.refused(asked, request.remote_addr or "")
+        if refusal is not None:
+            return write_response(refusal)
+        if asked.path == "/v1/events" and asked.method == "GET" and _wants_feed(asked):
+            return _feed(feed, asked, streams)
+        return write_response(control.answer(asked))
+
+    app.view_functions["wire"] = wire
+    return app
+
+
+def _wants_feed(asked: Request) -> bool:
+    return "text/event-stream" in asked.headers.get("accept", "")
+
+
+def _feed(feed: EventFeed, asked: Request, streams: threading.BoundedSemaphore) -> FlaskResponse:
+    try:
+        start = since(asked)
+    except ValueError as error:
+        return write_response(Response(400, JSON, as_json({"error": str(error)})))
+    if not streams.acquire(blocking=False):
+        return write_response(Response(503, JSON, as_json({"error": f"all {MAX_STREAMS} feeds are taken"})))
+    response = WireResponse(
+        _lines(feed, start), 200, {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+    )
+    response.call_on_close(streams.release)
+    return response
+
+
+def _lines(feed: EventFeed, seq: int) -> Iterator[bytes]:
+    yield b": mews\n\n"
+    while True:
+        events = feed.wait(seq, HEARTBEAT_S)
+        if events is None:
+            return
+        if not events:
+            yield b": still here\n\n"
+        for event in events:
+            seq = event["seq"]
+            data = json.dumps(event, separators=(",", ":"))
+            yield f"id: {seq}\nevent: {event['event']}\ndata: {data}\n\n".encode()

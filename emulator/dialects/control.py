@@ -1,0 +1,193 @@
+"""Dialect ``control``: the back door of an engineer in front of the boxes. JSON; errors are ``{"error": text}``.
+
+| verb and path | body or query | answer |
+|---|---|---|
+| GET /v1/table | | chassis -> device -> row (``Fleet.table``) |
+| POST /v1/edit | ``{chassis, device, port}``, port null = none | ``{}`` |
+| GET /v1/faults | | chassis -> list of faults in place |
+| POST /v1/faults | ``{chassis, spec}`` | 201 ``{"fault": id}`` |
+| DELETE /v1/faults | ``?chassis=A`` and ``&fault=f1``, both optional | ``{}`` |
+| POST /v1/reset | | ``{}`` |
+| GET, PUT /v1/speed | ``{"speed": 2}`` | ``{"speed": 2.0}`` |
+| GET /v1/events | ``?since=N`` | ``{"events": […], "seq": N}``; a feed for ``Accept: text/event-stream`` |
+| GET /v1/inventory | | the hardware |
+| POST /v1/devices | ``{chassis, device: {id, uuid, …}}`` | 201 ``{}``: one more device, if a slot is empty |
+| DELETE /v1/devices | ``?chassis=A&device=000100`` | ``{}``: pulled out |
+
+Only loopback may ask, with ``Authorization: Bearer <token>``: else 403 or 401.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from mews.emulator.chassis.errors import NotStored, Refusal
+from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.dialects.wire import JSON, BadJson, Request, Response, as_json, read_object
+from mews.emulator.rack import Rack
+
+Handler = Callable[[Request], tuple[int, Any]]
+
+
+class Control:
+    """Answers control requests about one rack."""
+
+    def __init__(self, rack: Rack, token: str) -> None:
+        self._rack = rack
+        self._token = token
+        self._routes: Mapping[str, Mapping[str, Handler]] = {
+            "/v1/table": {"GET": lambda request: (200, rack.table())},
+            "/v1/edit": {"POST": self._edit},
+            "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
+            "/v1/reset": {"POST": self._reset},
+            "/v1/speed": {"GET": self._speed, "PUT": self._set_speed},
+            "/v1/events": {"GET": self._events},
+            "/v1/inventory": {"GET": lambda request: (200, _inventory(rack))},
+            "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
+        }
+
+    def refused(self, request: Request, address: str) -> Response | None:
+        """The refusal of a caller that is not on this machine or has no token; None lets it in."""
+        if not _loopback(address):
+            return _error(403, f"{address}: control is for this machine only")
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+            return _error(401, "Authorization: Bearer <token> is required", {"WWW-Authenticate": "Bearer"})
+        return None
+
+    def answer(self, request: Request) -> Response:
+        """The answer to a request that was let in."""
+        verbs = self._routes.get(request.path)
+        if verbs is None:
+            return _error(404, f"{request.path}: there are {', '.join(self._routes)}")
+        if request.method not in verbs:
+            return _error(405, f"{request.method}: must be {', '.join(verbs)}", {"Allow": ", ".join(verbs)})
+        if request.too_large:
+            return _error(413, "the body is too large")
+        try:
+            status, value = verbs[request.method](request)
+        except NotStored as refusal:
+            return _error(507, str(refusal))
+        except Refusal as refusal:
+            return _error(409, str(refusal))
+        except (BadJson, ValueError) as error:
+            return _error(400, str(error))
+        return Response(status, JSON, as_json(value))
+
+    def _edit(self, request: Request) -> tuple[int, Any]:
+        body = read_object(request.body)
+        port = body.get("port")
+        if port is not None and not isinstance(port, str):
+            raise ValueError(f"port {port!r}: must be a string or null")
+        with self._rack.box(_text(body, "chassis")) as box:
+            box.edit(_text(body, "device"), port, self._rack.clock.now())
+        return 200, {}
+
+    def _faults(self, request: Request) -> tuple[int, Any]:
+        listed = {}
+        for name in self._rack.names():
+            with self._rack.box(name) as box:
+                listed[name] = box.faults.listed()
+        return 200, listed
+
+    def _add_fault(self, request: Request) -> tuple[int, Any]:
+        body = read_object(request.body)
+        with self._rack.box(_text(body, "chassis")) as box:
+            return 201, {"fault": box.faults.add(body.get("spec") or {}, self._rack.clock.now())}
+
+    def _clear_faults(self, request: Request) -> tuple[int, Any]:
+        chassis = request.query.get("chassis")
+        for name in self._rack.names() if chassis is None else (chassis,):
+            with self._rack.box(name) as box:
+                box.faults.clear(self._rack.clock.now(), request.query.get("fault"))
+        return 200, {}
+
+    def _reset(self, request: Request) -> tuple[int, Any]:
+        for name in self._rack.names():
+            with self._rack.box(name) as box:
+                box.reset(self._rack.clock.now())
+        return 200, {}
+
+    def _speed(self, request: Request) -> tuple[int, Any]:
+        return 200, {"speed": self._rack.clock.speed}
+
+    def _set_speed(self, request: Request) -> tuple[int, Any]:
+        speed = read_object(request.body).get("speed")
+        if isinstance(speed, bool) or not isinstance(speed, int | float):
+            raise ValueError(f"speed {speed!r}: must be a number above 0")
+        self._rack.clock.speed = speed
+        return 200, {"speed": self._rack.clock.speed}
+
+    def _events(self, request: Request) -> tuple[int, Any]:
+        events = self._rack.feed.since(since(request))
+        return 200, {"events": events, "seq": events[-1]["seq"] if events else self._rack.feed.seq}
+
+    def _insert(self, request: Request) -> tuple[int, Any]:
+        body = read_object(request.body)
+        device = body.get("device")
+        names = [field.name for field in fields(DeviceSpec)]
+        if not isinstance(device, dict) or not {"id", "uuid"} <= set(device) <= set(names):
+            raise ValueError(f"device {device!r}: must be a mapping with id, uuid and any of {', '.join(names[2:])}")
+        if not all(isinstance(value, str) for name, value in device.items() if name != "port" or value is not None):
+            raise ValueError(f"device {device!r}: every value must be a string, port may be null")
+        with self._rack.box(_text(body, "chassis")) as box:
+            box.insert(DeviceSpec(**device), self._rack.clock.now())
+        return 201, {}
+
+    def _remove(self, request: Request) -> tuple[int, Any]:
+        with self._rack.box(_text(request.query, "chassis")) as box:
+            box.remove(_text(request.query, "device"), self._rack.clock.now())
+        return 200, {}
+
+
+def since(request: Request) -> int:
+    """The event number after which a reader wants to hear: ``Last-Event-ID`` or ``?since=``, else all that is kept.
+
+    Raises ValueError.
+    """
+    text = request.headers.get("last-event-id") or request.query.get("since") or "0"
+    if not text.isdecimal():
+        raise ValueError(f"since {text!r}: must be an event's seq")
+    return int(text)
+
+
+def _inventory(rack: Rack) -> dict[str, Any]:
+    hardware = rack.hardware
+    return {
+        "name": hardware.name,
+        "hosts": [asdict(host) for host in hardware.hosts],
+        "chassis": [
+            {
+                "name": spec.name,
+                "index": spec.index,
+                "pool": spec.pool,
+                "slots": spec.slots,
+                "profile": spec.profile.name,
+                "ports": dict(spec.ports),
+                "devices": [asdict(device) for device in spec.devices],
+            }
+            for spec in hardware.chassis
+        ],
+    }
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} {value!r}: must be a string")
+    return value
+
+
+def _loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address.split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _error(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, {**JSON, **(headers or {})}, as_json({"error": text}))

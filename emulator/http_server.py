@@ -1,0 +1,92 @@
+"""Serves a Flask app with cheroot: threads as needed, and connections that can really be dropped."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from cheroot import wsgi
+from cheroot.workers.threadpool import ThreadPool
+from flask import Flask
+
+from mews.emulator.dialects.app import DROP
+
+LOG = logging.getLogger("mews.emulator.http")
+SPARE = 4
+"""Threads that stand ready beyond the requests that wait."""
+MOST = 600
+
+
+class _Pool(ThreadPool):
+    """Grows while requests wait: each one that is being timed holds a thread."""
+
+    _queue: Any
+    _threads: list[Any]
+    _spawn_worker: Any
+
+    def put(self, obj: Any) -> None:
+        super().put(obj)
+        if self.idle < self._queue.qsize() + SPARE and len(self._threads) < self.max:
+            self._threads.append(self._spawn_worker())
+
+
+class _Gateway(wsgi.Gateway_10):
+    """WSGI, but an app can have its connection ended without an answer: no byte is sent, the socket is closed."""
+
+    def respond(self) -> None:
+        response = self.req.server.wsgi_app(self.env, self.start_response)
+        try:
+            if self.env.get(DROP):
+                self.req.sent_headers = True
+                self.req.close_connection = True
+                return
+            for chunk in filter(None, response):
+                self.write(chunk)
+            self.req.ensure_headers_sent()
+        finally:
+            response.close()
+
+
+class HttpServer:
+    """One listening port.
+
+    Raises OSError where it cannot be had.
+    """
+
+    def __init__(self, app: Flask, host: str, port: int) -> None:
+        self._server = wsgi.Server((host, port), app, server_name="mews", shutdown_timeout=2)
+        self._server.gateway = _Gateway
+        self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
+        self._server.error_log = _log  # type: ignore[method-assign]
+        self._server.prepare()
+        self._thread = threading.Thread(target=self._server.serve, name=f"http {self.port}", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port, also where it was chosen by the system."""
+        return int(self._server.bind_addr[1])
+
+    def start(self) -> None:
+        """Answer requests, on threads of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the port and all connections."""
+        self._server.stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+
+def stop_all(servers: Iterable[HttpServer]) -> None:
+    """Stop several at the same time: each takes up to half a second to notice."""
+    threads = [threading.Thread(target=server.stop) for server in servers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _log(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
+    LOG.log(level, msg, exc_info=traceback)

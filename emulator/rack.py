@@ -1,0 +1,99 @@
+"""A fleet in wall time: a lock per chassis, the clock, the event feed, a keeper that lets things happen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.fleet import Fleet
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.store import TableStore
+from mews.emulator.clock import EmulatedClock
+from mews.emulator.dialects.wire import Dialect, Dropped, Request, Response
+from mews.emulator.feed import EventFeed
+
+T = TypeVar("T")
+
+
+class Rack:
+    """All chassis of a hardware file, shared by the threads of their servers."""
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        *,
+        clock: EmulatedClock,
+        seed: int | str = 0,
+        stores: Mapping[str, TableStore] | None = None,
+    ) -> None:
+        self.hardware = hardware
+        self.clock = clock
+        self.feed = EventFeed()
+        self._fleet = Fleet(hardware, seed, listener=self.feed.tell, stores=stores)
+        self._locks = {name: threading.Lock() for name in self._fleet.boxes}
+        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+
+    def start(self) -> None:
+        """Let what is due happen although nobody looks."""
+        self._keeper.start()
+
+    def stop(self) -> None:
+        """End all waits and readers."""
+        self.clock.stop()
+        self.feed.close()
+        self._keeper.join()
+
+    def names(self) -> tuple[str, ...]:
+        """The chassis, in the order of the file."""
+        return tuple(self._fleet.boxes)
+
+    def speak(self, chassis: str, make: Callable[[Box], Dialect]) -> Dialect:
+        """A chassis' face in a dialect, to be used with ``answer``."""
+        return make(self._fleet.box(chassis))
+
+    @contextmanager
+    def box(self, name: str) -> Iterator[Box]:
+        """One chassis, nobody else touching it meanwhile; then whoever waits on its times asks again.
+
+        Raises ValueError naming those there are.
+        """
+        box = self._fleet.box(name)
+        with self._locks[name]:
+            yield box
+        self.clock.stir()
+
+    def answer(self, chassis: str, dialect: Dialect, request: Request) -> Response | Dropped:
+        """Begin, wait until due, finish."""
+        lock, clock = self._locks[chassis], self.clock
+        with lock:
+            now_s = clock.now()
+            pending = dialect.begin(request, now_s)
+            if pending.due_s <= now_s:
+                return dialect.finish(pending, now_s)
+        clock.stir()
+        if not clock.wait_until(lambda: pending.due_s):
+            return Dropped()
+        with lock:
+            return dialect.finish(pending, clock.now())
+
+    def table(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Chassis -> device -> row; see ``Fleet.table``."""
+        return {name: self._one_table(name) for name in self._fleet.boxes}
+
+    def _one_table(self, name: str) -> dict[str, dict[str, Any]]:
+        with self._locks[name]:
+            return self._fleet.rows(name, self.clock.now())
+
+    def _keep(self) -> None:
+        while self.clock.wait_until(self._next_due):
+            now_s = self.clock.now()
+            for name, box in self._fleet.boxes.items():
+                with self._locks[name]:
+                    box.settle(now_s)
+            self.clock.stir()
+
+    def _next_due(self) -> float | None:
+        return min((due for box in self._fleet.boxes.values() if (due := box.next_due()) is not None), default=None)

@@ -1,0 +1,222 @@
+"""Serves all chassis of a hardware file over HTTP: ``python -m mews.emulator.serve --hardware FILE``.
+
+Each chassis has a port of its own that speaks all its dialects; the back door ``control`` has another, on loopback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.chassis.errors import EmulatorError, HardwareError
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis_store import StateFile
+from mews.emulator.clock import EmulatedClock
+from mews.emulator.dialects.app import Answer, route, wire_app
+from mews.emulator.dialects.app_control import control_app
+from mews.emulator.dialects.control import Control
+from mews.emulator.dialects.registry import DIALECTS, PREFIXES
+from mews.emulator.dialects.wire import Dropped, Request, Response
+from mews.emulator.http_server import HttpServer, stop_all
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.rack import Rack
+
+LOOPBACK = "127.0.0.1"
+CONTROL = "/control"
+"""Key of the back door among the servers; no chassis can be named so."""
+BAD_INPUT = 2
+ENVIRONMENT = 3
+
+
+class ChassisServer:
+    """All chassis of a hardware file, and ``control``; for use within a process too (``start``, ``stop``).
+
+    Raises ValueError for an unknown dialect, OSError for a port that cannot be had, EmulatorError for a state file
+    that cannot be used.
+    """
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        dialects: Sequence[str] = tuple(DIALECTS),
+        state: str | Path | None = None,
+        speed: float = 1.0,
+        seed: int | str = 0,
+        token: str | None = None,
+    ) -> None:
+        for dialect in dialects:
+            if dialect not in DIALECTS:
+                raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
+        self._host, self._dialects = host, tuple(dialects)
+        self.token = secrets.token_urlsafe(24) if token is None else token
+        clock = EmulatedClock(speed)
+        self._servers: dict[str, HttpServer] = {}
+        self._state = None if state is None else StateFile(state)
+        try:
+            stores = {spec.name: self._state.table(spec.name) for spec in hardware.chassis} if self._state else None
+            self.rack = Rack(hardware, clock=clock, seed=seed, stores=stores)
+            self._listen(port)
+        except (OSError, EmulatorError):
+            self._close()
+            raise
+
+    def _listen(self, port: int) -> None:
+        for name in self.rack.names():
+            self._servers[name] = HttpServer(wire_app(self._answer(name)), self._host, port)
+            port = 0
+        control = Control(self.rack, self.token)
+        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed), LOOPBACK, 0)
+
+    def _answer(self, chassis: str) -> Answer:
+        faces: dict[str, Answer] = {}
+        for name in self._dialects:
+            dialect = self.rack.speak(chassis, DIALECTS[name])
+
+            def answer(request: Request, dialect: Any = dialect) -> Response | Dropped:
+                return self.rack.answer(chassis, dialect, request)
+
+            faces[name] = answer
+        return route(faces, PREFIXES)
+
+    def start(self) -> None:
+        """Serve, on threads of its own."""
+        self.rack.start()
+        for server in self._servers.values():
+            server.start()
+
+    def stop(self) -> None:
+        """End everything."""
+        self.rack.stop()
+        self._close()
+
+    def _close(self) -> None:
+        stop_all(self._servers.values())
+        if self._state is not None:
+            self._state.close()
+
+    def ready(self) -> dict[str, Any]:
+        """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "pid"}``."""
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        return {
+            "chassis": {
+                name: dict.fromkeys(self._dialects, f"http://{shown}:{server.port}")
+                for name, server in self._servers.items()
+                if name != CONTROL
+            },
+            "control": {"url": f"http://{LOOPBACK}:{self._servers[CONTROL].port}", "token": self.token},
+            "pid": os.getpid(),
+        }
+
+
+def serve(
+    hardware: Hardware,
+    *,
+    listen: tuple[str, int] = (LOOPBACK, 0),
+    dialects: Sequence[str] = tuple(DIALECTS),
+    ready_file: str | Path | None = None,
+    state: str | Path | None = None,
+    speed: float = 1.0,
+    seed: int | str = 0,
+    token: str | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; only from a process' main thread.
+
+    ``ready_file`` appears, whole, when all of it serves and is removed at the end. ``state`` is a file in which the
+    tables outlive the process. Raises as ``ChassisServer`` does.
+    """
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    server = ChassisServer(
+        hardware,
+        host=listen[0],
+        port=listen[1],
+        dialects=dialects,
+        state=state,
+        speed=speed,
+        seed=seed,
+        token=token,
+    )
+    server.start()
+    try:
+        ready = server.ready()
+        if ready_file is not None:
+            write_ready(Path(ready_file), ready)
+        for name, urls in ready["chassis"].items():
+            sys.stdout.write(f"chassis {name}: {', '.join(f'{dialect} {url}' for dialect, url in urls.items())}\n")
+        sys.stdout.write(f"control: {ready['control']['url']}\n")
+        sys.stdout.flush()
+        ended.wait()
+    finally:
+        server.stop()
+        if ready_file is not None:
+            Path(ready_file).unlink(missing_ok=True)
+
+
+def write_ready(path: Path, ready: dict[str, Any]) -> None:
+    """Write a ready file such that a reader sees all of it or none; only its owner may read it, for the token."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(json.dumps(ready) + "\n")
+    temporary.replace(path)
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """``HOST:PORT``.
+
+    Raises ValueError.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"listen {text!r}: must be HOST:PORT, such as 127.0.0.1:8000")
+    return host.strip("[]"), int(port)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
+    parser = argparse.ArgumentParser(prog="mews.emulator.serve", description="Serve emulated chassis over HTTP.")
+    parser.add_argument("--hardware", required=True, metavar="FILE")
+    parser.add_argument("--listen", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="the first chassis' port")
+    parser.add_argument("--dialect", action="append", choices=sorted(DIALECTS), help="may be repeated; default: all")
+    parser.add_argument("--ready", metavar="FILE")
+    parser.add_argument("--state", metavar="FILE", help="where the tables outlive the process")
+    parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--seed", default="0")
+    parser.add_argument("--token", help="for control; default: a new one, in the ready file")
+    chosen = parser.parse_args(arguments)
+    try:
+        serve(
+            load_hardware(chosen.hardware),
+            listen=parse_listen(chosen.listen),
+            dialects=chosen.dialect or tuple(DIALECTS),
+            ready_file=chosen.ready,
+            state=chosen.state,
+            speed=chosen.speed,
+            seed=chosen.seed,
+            token=chosen.token,
+        )
+    except (HardwareError, ValueError) as error:
+        return _failed(error, BAD_INPUT)
+    except (OSError, EmulatorError) as error:
+        return _failed(error, ENVIRONMENT)
+    return 0
+
+
+def _failed(error: Exception, code: int) -> int:
+    sys.stderr.write(f"{' '.join(str(error).split())}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,1 @@
-"""Results as text, JSON and JUnit."""
+"""What people and programs are told about runs: text, JSON, JUnit XML, HTML."""

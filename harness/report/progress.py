@@ -1,0 +1,74 @@
+"""Progress of long work on the terminal: nothing for two seconds, then a line that moves. A pipe sees none of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mews.harness.scenario.result import Progress as StepProgress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PATIENCE_S = 2.0
+
+
+class ProgressBar:
+    """``begin(name)`` per run, ``step`` as the runner's observer."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._name = ""
+        self._began_s = time.monotonic()
+        self._bar: tuple[Progress, TaskID] | None = None
+        self._shown = sys.stderr.isatty()
+
+    def begin(self, name: str) -> None:
+        """A run begins."""
+        self._name = name
+        self._show(name)
+
+    def step(self, progress: StepProgress) -> None:
+        """A step begins or ends."""
+        self._show(f"{self._name}: step {progress.step}/{progress.steps} {progress.do} {progress.name}".rstrip())
+
+    def end(self) -> None:
+        """A run ended."""
+        self._done += 1
+        self._show(self._name)
+
+    def close(self) -> None:
+        """Wipe it out."""
+        if self._bar is not None:
+            self._bar[0].stop()
+
+    def _show(self, text: str) -> None:
+        if not self._shown or (self._bar is None and time.monotonic() - self._began_s < PATIENCE_S):
+            return
+        if self._bar is None:
+            self._bar = self._start()
+        bar, task = self._bar
+        bar.update(task, completed=self._done, description=text)
+
+    def _start(self) -> tuple[Progress, TaskID]:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        bar.start()
+        return bar, bar.add_task("", total=self._total)
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[ProgressBar]:
+    """A bar that is gone when the work is done."""
+    bar = ProgressBar(total)
+    try:
+        yield bar
+    finally:
+        bar.close()

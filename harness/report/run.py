@@ -1,0 +1,29 @@
+"""A run with its time line, as the reports take it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mews.harness.journal import Line
+from mews.harness.scenario.result import Result
+
+PASSED, SKIPPED = "passed", "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run came to, and its lines (journal and component records) by time."""
+
+    result: Result
+    lines: Sequence[Line] = ()
+
+    @property
+    def good(self) -> bool:
+        """Neither failed nor broken."""
+        return self.result.verdict in (PASSED, SKIPPED)
+
+
+def exit_code_of(runs: Sequence[Run]) -> int:
+    """1 if any run failed or broke, else 0 (all skipped too)."""
+    return 0 if all(run.good for run in runs) else 1

@@ -1,0 +1,126 @@
+"""Results for people: a line per run as it ends and a table at the end on a terminal, plain lines into a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from mews.harness.journal import Line
+from mews.harness.report.line import plain
+from mews.harness.report.run import SKIPPED, Run
+from mews.harness.scenario.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STYLES = {"passed": "green", "failed": "bold red", "error": "bold magenta", "skipped": "yellow"}
+TIMELINE = 25
+SHOWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "reconfigurations", "makespan_s", "cpu_utilisation")
+
+
+class TextReport:
+    """Writes to a stream; colours and a table only where that is a terminal."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stdout if stream is None else stream
+        self._rich = self._stream.isatty()
+
+    def ended(self, run: Run) -> None:
+        """Tell one run; on a terminal only what went wrong, as the table follows."""
+        if not self._rich:
+            self._plain([headline(run.result), *(f"    {text}" for text in details(run))])
+        elif not run.good:
+            self._rich_failure(run)
+
+    def finish(self, runs: Sequence[Run]) -> None:
+        """The table (terminal) and the count."""
+        if self._rich:
+            self._console().print(_table(runs))
+            self._console().print(count(runs), highlight=False)
+        else:
+            self._plain([count(runs)])
+
+    def _plain(self, lines: Sequence[str]) -> None:
+        self._stream.write("".join(line + "\n" for line in lines))
+        self._stream.flush()
+
+    def _rich_failure(self, run: Run) -> None:
+        from rich.text import Text
+
+        console, result = self._console(), run.result
+        console.print(Text(headline(result), style=STYLES[result.verdict]))
+        for text in details(run):
+            console.print(Text("    " + text), soft_wrap=True)
+
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(file=self._stream)
+
+
+def headline(result: Result) -> str:
+    """``passed  demo  seed 1  12.3 s virtual, 0.21 s  moved_gpus=1``."""
+    took = f"{result.wall_s:.2f} s"
+    if result.virtual_s is not None:
+        took = f"{result.virtual_s:.1f} s virtual, {took}"
+    return f"{result.verdict:7} {result.scenario:36} seed {result.seed:<4} {took}  {metrics_text(result)}".rstrip()
+
+
+def metrics_text(result: Result) -> str:
+    """The metrics that fit a line."""
+    shown = ((name, result.metrics[name]) for name in SHOWN_METRICS if result.metrics.get(name) is not None)
+    return " ".join(f"{name}={_number(value)}" for name, value in shown)
+
+
+def details(run: Run) -> Iterator[str]:
+    """The reason, the violations and, where it went wrong, the end of the time line."""
+    result = run.result
+    if result.reason:
+        yield result.reason
+    for violation in result.violations:
+        yield f"invariant {violation.get('invariant')} ({violation.get('name')}): {violation.get('what')}"
+    if run.good:
+        return
+    yield from (text for text in result.report.splitlines() if text.strip() and text.strip() != result.reason)
+    lines = told(run.lines)
+    if lines:
+        yield f"the last {len(lines)} of {len(run.lines)} lines of the journal:"
+        yield from (plain(line) for line in lines)
+    if result.artefacts:
+        yield f"artefacts: {result.artefacts}"
+
+
+def told(lines: Sequence[Line]) -> Sequence[Line]:
+    """The end of the time line, with the line where an invariant broke if that is earlier."""
+    tail = list(lines[-TIMELINE:])
+    broken = {line.fields.get("first") for line in lines if line.layer == "invariant"}
+    return [line for line in lines[:-TIMELINE] if line.number in broken and line.layer != "invariant"] + tail
+
+
+def count(runs: Sequence[Run]) -> str:
+    """``15 passed, 1 skipped``; says so when nothing was run."""
+    verdicts = [run.result.verdict for run in runs]
+    parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in STYLES if verdict in verdicts]  # type: ignore[arg-type]
+    text = ", ".join(parts)
+    return f"{text} (warning: everything was skipped)" if runs and set(verdicts) == {SKIPPED} else text
+
+
+def _table(runs: Sequence[Run]) -> object:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("verdict", "scenario", "seed", "virtual", "wall", "metrics, reason"):
+        table.add_column(name, justify="right" if name in ("seed", "virtual", "wall") else "left")
+    for run in runs:
+        result = run.result
+        virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f} s"
+        remark = " — ".join(filter(None, (metrics_text(result), result.reason)))
+        verdict = Text(result.verdict, style=STYLES[result.verdict])
+        table.add_row(verdict, Text(result.scenario), str(result.seed), virtual, f"{result.wall_s:.2f} s", Text(remark))
+    return table
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

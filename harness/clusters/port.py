@@ -103,3 +103,15 @@ class Cluster(Protocol):
     async def close(self) -> None:
         """Stop everything and give everything back."""
         ...
+
+
+class ServedCluster(Cluster, Protocol):
+    """A cluster that other processes can reach: ``embedded`` in wall-clock time, ``control-plane``."""
+
+    def ready(self) -> dict[str, Any]:
+        """What ``mews up`` writes to ``ready.json``, without the pid (design section 1)::
+
+            {"api", "kubeconfig", "chassis": {name: {dialect: url}}, "control": {"url", "token"},
+             "nodes": {name: {"device_plugins": dir, "pod_resources": dir, "sysfs": dir, "env": {…}}}}
+        """
+        ...

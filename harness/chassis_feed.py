@@ -42,7 +42,8 @@ class ChassisFeed:
     def hear(self, number: int, event: str, fields: Fields) -> None:
         """Take one event; it is written once all before it are."""
         self._early[number] = (event, fields)
-        if self._next is None:
+        if self._next is None or number < self._next:
+            # A restarted chassis counts from 1 again; nothing that is merely late bears a number already passed.
             self._next = number
         while self._next in self._early:
             name, content = self._early.pop(self._next)

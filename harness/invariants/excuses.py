@@ -66,9 +66,10 @@ class Excuses:
         return [w for w in self._windows if w.invariant == invariant and w.device in (None, device)]
 
     def _fault(self, line: Line) -> None:
-        """A fault declares with its firing (or its adding) what it may break, in seconds from then on."""
+        """A fault declares as it fires (or is added) what it may break, in seconds from then on (None: for good)."""
         given = line.fields.get("excuses") or {}
-        self._open({int(number): float(span) for number, span in given.items()}, line)
+        spans = {int(number): FOREVER if span is None else float(span) for number, span in given.items()}
+        self._open(spans, line)
 
     def _open(self, excuses: Mapping[int, float], line: Line) -> None:
         device = line.fields.get("gpuid")

@@ -101,7 +101,7 @@ def told(lines: Sequence[Line]) -> Sequence[Line]:
 def count(runs: Sequence[Run]) -> str:
     """``15 passed, 1 skipped``; says so when nothing was run."""
     verdicts = [run.result.verdict for run in runs]
-    parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in STYLES if verdict in verdicts]  # type: ignore[arg-type]
+    parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in STYLES if verdict in verdicts]
     text = ", ".join(parts)
     return f"{text} (warning: everything was skipped)" if runs and set(verdicts) == {SKIPPED} else text
 

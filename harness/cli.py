@@ -1,0 +1,228 @@
+"""The command ``mews``. Exit codes: 0 passed, 1 something failed, 2 bad input, 3 the environment lacks something.
+
+Everything that a command needs is imported when it runs, so that a virtual run starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.ways import DIALECTS, Way, check_choice, check_speed, seeds_of, time_of
+
+app = typer.Typer(
+    name="mews",
+    help="A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+"""Of the click that this typer brings along."""
+
+Paths = Annotated[list[Path], typer.Argument(help="scenario files, or folders of them", metavar="PATH...")]
+ClusterOption = Annotated[str, typer.Option("--cluster", help="embedded, control-plane, kind or kubeconfig")]
+SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
+DialectOption = Annotated[
+    str | None, typer.Option("--dialect", help="how the chassis is spoken to: h3api, resource-pool or redfish")
+]
+HardwareOption = Annotated[Path | None, typer.Option("--hardware", help="inventory file; default: the demo's")]
+
+
+@app.command()
+def run(
+    paths: Paths,
+    cluster: ClusterOption = "embedded",
+    time: Annotated[str | None, typer.Option("--time", help="virtual or wall")] = None,
+    speed: SpeedOption = 1.0,
+    seed: Annotated[int | None, typer.Option("--seed", help="instead of the scenario's own")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", metavar="A-B", help="each of these seeds")] = None,
+    dialect: DialectOption = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
+    ] = None,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="results as JUnit XML")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="results as one HTML page")] = None,
+    journal: Annotated[Path | None, typer.Option("--journal", metavar="FILE", help="time line, JSON lines")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="leave a wall-clock cluster running afterwards")] = False,
+    kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", help="for --cluster kubeconfig")] = None,
+    context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
+    timeout: Annotated[float | None, typer.Option("--timeout", help="of each scenario, in seconds")] = None,
+) -> int:
+    """Run scenarios and judge them."""
+    if seed is not None and seeds is not None:
+        raise BadInput(f"--seed {seed} --seeds {seeds}: only one of the two")
+    _check_dialect(dialect)
+    check_speed(speed)
+    if timeout is not None and timeout <= 0:
+        raise BadInput(f"--timeout {timeout:g}: must be above 0")
+    way = Way(
+        cluster=cluster,
+        time=time_of(cluster, time),
+        speed=speed,
+        dialect=dialect,
+        kubeconfig=kubeconfig,
+        context=context,
+        timeout_s=timeout,
+        keep=keep,
+    )
+    wanted = seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
+
+    from mews.harness.commands.run import Outputs
+    from mews.harness.commands.run import run as run_all
+
+    outputs = Outputs(json, junit, html, journal)
+    return run_all(paths, way, seeds=wanted, overrides=set_ or (), outputs=outputs)
+
+
+@app.command()
+def validate(
+    paths: Annotated[list[Path] | None, typer.Argument(help="scenario files, or folders", metavar="PATH...")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="print the JSON Schema of scenario files")] = False,
+) -> int:
+    """Check scenario files without running them."""
+    from mews.harness.commands import run as commands
+
+    if schema:
+        return commands.print_schema()
+    if not paths:
+        raise BadInput("PATH: missing; give scenario files or folders, or --schema")
+    return commands.validate(paths)
+
+
+@app.command()
+def demo(
+    dialect: Annotated[str, typer.Option("--dialect", help="h3api or resource-pool")] = "h3api",
+    speed: SpeedOption = 20.0,
+) -> int:
+    """Show a GPU move because a pod asked for it."""
+    check_choice("--dialect", dialect, DIALECTS[:2])
+    check_speed(speed)
+
+    from mews.harness.commands.demo import demo as show
+
+    return show(dialect, speed)
+
+
+@app.command()
+def up(
+    hardware: HardwareOption = None,
+    dir_: Annotated[Path | None, typer.Option("--dir", help="where kubeconfig and ready.json are written")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print ready.json, and nothing else")] = False,
+    cluster: Annotated[str, typer.Option("--cluster", help="embedded or control-plane")] = "embedded",
+    scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
+    speed: SpeedOption = 1.0,
+    dialect: DialectOption = None,
+    name: Annotated[str, typer.Option("--name", help="what `mews down` calls it")] = "mews",
+) -> int:
+    """Bring up a cluster with its chassis and stay in the foreground until told to end."""
+    check_choice("--cluster", cluster, ("embedded", "control-plane"))
+    _check_dialect(dialect)
+    check_speed(speed)
+
+    from mews.harness.commands.up import Wish
+    from mews.harness.commands.up import up as bring_up
+
+    return bring_up(Wish(hardware, dir_, cluster, scenario, speed, dialect, name), as_json=json)
+
+
+@app.command()
+def down(
+    name: Annotated[str | None, typer.Option("--name", help="the one of that name; default: mews")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="every one that `mews up` recorded")] = False,
+) -> int:
+    """End what `mews up` brought up, and remove leftovers."""
+    if name is not None and all_:
+        raise BadInput(f"--name {name} --all: only one of the two")
+
+    from mews.harness.commands.down import down as end
+
+    return end(None if all_ else name or "mews")
+
+
+@app.command()
+def serve(
+    hardware: HardwareOption = None,
+    listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="of the first face")] = "127.0.0.1:0",
+    dialect: DialectOption = None,
+    ready: Annotated[Path | None, typer.Option("--ready", metavar="FILE", help="written when all of it serves")] = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")
+    ] = None,
+    speed: SpeedOption = 1.0,
+) -> int:
+    """Serve the chassis alone."""
+    _check_dialect(dialect)
+    check_speed(speed)
+
+    from mews.harness.commands.serve import serve as serve_chassis
+
+    return serve_chassis(hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed)
+
+
+@app.command()
+def version() -> int:
+    """Print the version."""
+    from mews import __version__
+
+    sys.stdout.write(f"mews {__version__}\n")
+    return 0
+
+
+def _check_dialect(dialect: str | None) -> None:
+    if dialect is not None:
+        check_choice("--dialect", dialect, DIALECTS)
+
+
+def exit_code(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; errors become one line on standard error and a code."""
+    try:
+        return int(_call(arguments) or 0)
+    except typer.Exit as leave:
+        return leave.exit_code
+    except typer.Abort:
+        return 130
+    except ClickError as error:
+        return _fail(2, _usage(error))
+    except BadInput as error:
+        return _fail(2, str(error))
+    except Lacks as error:
+        return _fail(3, str(error))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+def _call(arguments: Sequence[str] | None) -> Any:
+    return app(args=None if arguments is None else list(arguments), prog_name="mews", standalone_mode=False)
+
+
+def _usage(error: Exception) -> str:
+    message = str(getattr(error, "format_message", error.__str__)()).strip()
+    context = getattr(error, "ctx", None)
+    path = f"{context.command_path}: " if context is not None else ""
+    return f"{path}{message}" if message else "no command given; see mews --help"
+
+
+def _fail(code: int, message: str) -> int:
+    sys.stderr.write(f"{message}\n")
+    return code
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(exit_code())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What `mews up` brought up on this machine: one small file each in a state folder, so that `mews down` finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+MARK = "MEWS_INSTANCE"
+"""In the environment of everything that an instance starts: its folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One running (or dead) `mews up`. ``born`` tells a process from a later one with the same number."""
+
+    name: str
+    pid: int
+    born: str
+    folder: str
+
+
+def state_folder() -> Path:
+    """``$XDG_RUNTIME_DIR/mews``, or ``~/.local/state/mews``."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "mews" if runtime else Path.home() / ".local" / "state" / "mews"
+
+
+def born(pid: int) -> str:
+    """When the kernel started that process (proc(5), stat field 22, in ticks since boot); "" when there is none, or it
+    is only waiting to be reaped."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def alive(instance: Instance) -> bool:
+    """Whether its process still runs."""
+    return born(instance.pid) == instance.born != ""
+
+
+def record(instance: Instance) -> None:
+    """Write it down."""
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / f"{instance.name}.json").write_text(json.dumps(asdict(instance)), encoding="utf-8")
+
+
+def forget(name: str) -> None:
+    """Strike it out."""
+    (state_folder() / f"{name}.json").unlink(missing_ok=True)
+
+
+def recorded() -> list[Instance]:
+    """All that are written down, by name."""
+    found = []
+    for path in sorted(state_folder().glob("*.json")):
+        try:
+            found.append(Instance(**json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, TypeError):
+            continue
+    return found
+
+
+def offspring(folder: str) -> Iterator[int]:
+    """Processes of this user that bear the instance's mark, this one left out."""
+    mark = f"{MARK}={folder}".encode()
+    for entry in sorted(Path("/proc").iterdir()):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in environment.split(b"\0"):
+            yield int(entry.name)

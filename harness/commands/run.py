@@ -1,0 +1,154 @@
+"""``mews run`` and ``mews validate``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mews.harness.clusters.port import Cluster
+from mews.harness.engine import Engine
+from mews.harness.errors import BadInput
+from mews.harness.report.progress import progress_bar
+from mews.harness.report.run import Run, exit_code_of
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema
+from mews.harness.ways import Way, check_available
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where reports go; ``json`` may be ``-``, standard output."""
+
+    json: str | None = None
+    junit: Path | None = None
+    html: Path | None = None
+    journal: Path | None = None
+
+
+def run(
+    paths: Sequence[Path], way: Way, *, seeds: Sequence[int] | None, overrides: Sequence[str], outputs: Outputs
+) -> int:
+    """Check all files, run every scenario with every seed, write the reports; the exit code.
+
+    Raises BadInput, Lacks.
+    """
+    check_available(way.cluster)
+    scenarios = _load(paths, _overrides(overrides, way))
+    _check_outputs(outputs)
+    plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
+    quiet = outputs.json == "-"
+    runs = _run_all(plan, way, outputs, quiet=quiet)
+    _write_reports(runs, outputs)
+    return exit_code_of(runs)
+
+
+def validate(paths: Sequence[Path]) -> int:
+    """Check all files, tell every error.
+
+    Raises BadInput with one line per bad file.
+    """
+    errors = []
+    try:
+        found = find_scenarios(paths)
+    except ScenarioError as error:
+        raise BadInput(str(error)) from error
+    for path in found:
+        try:
+            load_scenario(path)
+        except ScenarioError as error:
+            errors.append(str(error))
+    if errors:
+        raise BadInput("\n".join(errors))
+    sys.stdout.write(f"{len(found)} scenario{'s' * (len(found) != 1)} valid\n")
+    return 0
+
+
+def print_schema() -> int:
+    """The JSON Schema of scenario files, on standard output."""
+    sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
+    return 0
+
+
+def _load(paths: Sequence[Path], overrides: Sequence[str]) -> list[Scenario]:
+    try:
+        return load_scenarios(paths, overrides)
+    except ScenarioError as error:
+        raise BadInput(str(error)) from error
+
+
+def _overrides(overrides: Sequence[str], way: Way) -> list[str]:
+    return [*overrides, *([f"timeout={way.timeout_s:g}"] if way.timeout_s is not None else [])]
+
+
+def _check_outputs(outputs: Outputs) -> None:
+    json_file = Path(outputs.json) if outputs.json not in (None, "-") else None
+    options = {"--json": json_file, "--junit": outputs.junit, "--html": outputs.html, "--journal": outputs.journal}
+    for option, path in options.items():
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise BadInput(f"{option} {path}: must be a file in a folder that exists")
+
+
+def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, outputs: Outputs, *, quiet: bool) -> list[Run]:
+    from mews.harness.report.text import TextReport
+
+    report = TextReport(sys.stderr if quiet else sys.stdout)
+    runs: list[Run] = []
+    with progress_bar(len(plan)) as bar:
+        hold = _hold if way.keep and way.time == "wall" else None
+        engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold)
+        for scenario, seed in plan:
+            bar.begin(f"{scenario.name} (seed {seed})")
+            run = _with_journal(engine.run(scenario, seed), outputs.journal, alone=len(plan) == 1)
+            runs.append(run)
+            bar.end()
+            if not quiet:
+                report.ended(run)
+    if not quiet:
+        report.finish(runs)
+    return runs
+
+
+def _with_journal(run: Run, file: Path | None, *, alone: bool) -> Run:
+    """Write the journal; with several runs each has a file of its own beside the one that was named."""
+    if file is None:
+        return run
+    result = run.result
+    path = file if alone else file.with_name(f"{file.stem}-{result.scenario}-{result.seed}{file.suffix}")
+    path.write_text("".join(line.as_json() + "\n" for line in run.lines), encoding="utf-8")
+    return replace(run, result=replace(result, journal=str(path)))
+
+
+def _write_reports(runs: Sequence[Run], outputs: Outputs) -> None:
+    if outputs.json is not None:
+        text = json.dumps([run.result.as_dict() for run in runs], indent=2) + "\n"
+        _write(outputs.json, text)
+    if outputs.junit is not None:
+        from mews.harness.report.junit import junit_xml
+
+        _write(str(outputs.junit), junit_xml(runs))
+    if outputs.html is not None:
+        from mews.harness.report.html import html_page
+
+        _write(str(outputs.html), html_page(runs))
+
+
+def _write(where: str, text: str) -> None:
+    if where == "-":
+        sys.stdout.write(text)
+    else:
+        Path(where).write_text(text, encoding="utf-8")
+
+
+async def _hold(cluster: Cluster) -> None:
+    """``--keep``: leave the cluster running until the user ends it."""
+    import asyncio
+
+    sys.stderr.write(f"kept: cluster {cluster.name} runs on until you press Ctrl-C\n")
+    await asyncio.Event().wait()

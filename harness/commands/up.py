@@ -1,0 +1,104 @@
+"""``mews up``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mews.harness.commands.instances import MARK, Instance, alive, born, forget, record, recorded, state_folder
+from mews.harness.errors import BadInput
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
+from mews.harness.up import UpOptions, run_up
+from mews.harness.ways import DIALECTS, check_available
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The options as given."""
+
+    hardware: Path | None
+    folder: Path | None
+    cluster: str
+    scenario: Path | None
+    speed: float
+    dialect: str | None
+    name: str
+
+
+def up(wish: Wish, *, as_json: bool) -> int:
+    """Bring it up, stay until told to end.
+
+    Raises BadInput, Lacks.
+    """
+    check_available(wish.cluster)
+    from mews.emulator.chassis.errors import HardwareError
+
+    scenario = scenario_of(wish.hardware, wish.scenario)
+    instance = _claim(wish)
+    dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
+    options = UpOptions(scenario, Path(instance.folder), wish.cluster, wish.speed, dialect)
+    os.environ[MARK] = instance.folder
+    try:
+        asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
+    except HardwareError as error:
+        raise BadInput(str(error)) from error
+    finally:
+        forget(instance.name)
+    return 0
+
+
+def scenario_of(hardware: Path | None, scenario: Path | None) -> Scenario:
+    """The scenario whose hardware and stack are brought up: the given one, or an empty one on the given hardware.
+
+    Raises BadInput.
+    """
+    if hardware is None and scenario is None:
+        hardware = shipped("hardware", "demo")
+    sets = {} if hardware is None else {"hardware": str(hardware.absolute())}
+    text = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: up}\nhardware: demo\n"
+    try:
+        return load_scenario(scenario, sets) if scenario is not None else parse_scenario(text, Path("up"), sets)
+    except ScenarioError as error:
+        raise BadInput(str(error)) from error
+
+
+def _claim(wish: Wish) -> Instance:
+    for known in recorded():
+        if known.name == wish.name and alive(known):
+            raise BadInput(f"--name {wish.name}: is up already (pid {known.pid}); mews down ends it")
+    folder = (wish.folder or state_folder() / wish.name).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
+    instance = Instance(wish.name, os.getpid(), born(os.getpid()), str(folder))
+    record(instance)
+    return instance
+
+
+def _tell(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
+    if as_json:
+        text = json.dumps(ready)
+    else:
+        faces = ((name, *face) for name, urls in ready["chassis"].items() for face in urls.items())
+        chassis = [f"  chassis {name}: {url} ({dialect})" for name, dialect, url in faces]
+        ends = "" if instance == "mews" else f" --name {instance}"
+        parts = [
+            f"up: {ready['api']}",
+            f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
+            *chassis,
+            f"  ends with Ctrl-C or: mews down{ends}",
+        ]
+        text = "\n".join(parts)
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

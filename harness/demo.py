@@ -1,0 +1,204 @@
+"""The demo: a pod asks for five GPUs, its node has four, and exactly one moves. Told live, hop by hop, and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.harness.clusters.port import Cluster
+from mews.harness.invariants import Oracle
+from mews.harness.journal import Line
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import is_terminal, node_name_of, phase_of
+from mews.kube.api.resources import PODS
+from mews.kube.deviceplugin.port import PodDevices
+
+POD, NAMESPACE, GPUS, RESOURCE = "wants-five", "default", 5, "falcon.com/gpu"
+PATIENCE_S = 60.0
+"""Wall-clock seconds until the demo gives up."""
+
+MANIFEST: Mapping[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": POD, "namespace": NAMESPACE},
+    "spec": {
+        "schedulerName": "kubecomp-scheduler",
+        "restartPolicy": "Never",
+        "containers": [
+            {"name": "main", "image": "mews/gpu-hold", "resources": {"limits": {RESOURCE: str(GPUS)}}},
+        ],
+    },
+}
+
+Told = Callable[[float, str, str], None]
+"""Hears (seconds, who, what) for every hop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One GPU of the pod: what the process printed, and who confirms it."""
+
+    uuid: str
+    gpuid: str
+    chassis: str
+    moved: bool
+    in_table: bool
+    in_pod_resources: bool
+
+    @property
+    def good(self) -> bool:
+        """Whether everybody agrees."""
+        return self.in_table and self.in_pod_resources
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the demo ended: one row per UUID that the process printed, and what is wrong, if anything."""
+
+    node: str
+    rows: tuple[Row, ...] = ()
+    moved: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        """Whether all is as it should be."""
+        return not self.wrong
+
+
+async def run_demo(cluster: Cluster, told: Told) -> Outcome:
+    """Play the demo on a running cluster with the demo's hardware."""
+    oracle = Oracle(cluster)
+    await oracle.start()
+    first = len(cluster.journal)
+    stop = cluster.journal.listen(lambda line: _narrate(line, told))
+    try:
+        await cluster.kube.create(PODS, MANIFEST, namespace=NAMESPACE)
+        pod, printed = await _running(cluster)
+        outcome = await _check(cluster, pod, printed, first)
+    finally:
+        stop()
+        violations = await oracle.finish()
+    broken = tuple(str(violation) for violation in violations)
+    return Outcome(outcome.node, outcome.rows, outcome.moved, (*outcome.wrong, *broken))
+
+
+async def _running(cluster: Cluster) -> tuple[Mapping[str, Any], list[str]]:
+    """The running pod and the UUIDs that its process printed; what there is when patience ends."""
+    pod: Mapping[str, Any] = {}
+    printed: list[str] = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE_S):
+            while len(printed) < GPUS and not (pod and is_terminal(pod)):
+                await asyncio.sleep(0.05)
+                pod = await cluster.kube.get(PODS, POD, namespace=NAMESPACE)
+                if phase_of(pod) != "Pending":
+                    printed = await _printed(cluster)
+    return pod, printed
+
+
+async def _printed(cluster: Cluster) -> list[str]:
+    text = b""
+    with contextlib.suppress(ApiError, Unavailable):
+        async for chunk in cluster.kube.log(NAMESPACE, POD):
+            text += chunk
+    return text.decode(errors="replace").split()
+
+
+async def _check(cluster: Cluster, pod: Mapping[str, Any], printed: list[str], first: int) -> Outcome:
+    host = node_name_of(pod)
+    if not host:
+        return Outcome("", wrong=(f"pod {POD} is not on a node after {PATIENCE_S:g} s",))
+    table = await cluster.hardware.table()
+    devices = {row["uuid"]: (name, row) for name, rows in table.items() for row in rows.values()}
+    reported = _reported(await cluster.pod_resources(host))
+    moved = tuple(line.fields["gpuid"] for line in cluster.journal.find("chassis", "attached", since=first))
+    rows = []
+    for uuid in printed:
+        chassis, row = devices.get(uuid, ("", {"gpuid": "unknown", "host": None}))
+        gpuid = str(row["gpuid"])
+        rows.append(Row(uuid, gpuid, chassis, gpuid in moved, row["host"] == host, gpuid in reported))
+    return Outcome(host, tuple(rows), moved, tuple(_wrong(rows, moved, reported)))
+
+
+def _reported(report: tuple[PodDevices, ...]) -> set[str]:
+    return {
+        device
+        for pod in report
+        if (pod.namespace, pod.name) == (NAMESPACE, POD)
+        for _, devices in pod.containers
+        for entry in devices
+        if entry.resource == RESOURCE
+        for device in entry.device_ids
+    }
+
+
+def _wrong(rows: list[Row], moved: tuple[str, ...], reported: set[str]) -> list[str]:
+    wrong = [f"{row.uuid}: chassis table and pod resources do not both have it" for row in rows if not row.good]
+    if len({row.uuid for row in rows}) != GPUS or len(rows) != GPUS:
+        wrong.append(f"the process printed {len(rows)} UUIDs, expected {GPUS} different ones")
+    if len(reported) != GPUS:
+        wrong.append(f"pod resources report {len(reported)} devices, expected {GPUS}")
+    if len(moved) != 1:
+        wrong.append(f"{len(moved)} GPUs moved ({', '.join(moved) or 'none'}), expected exactly one")
+    return wrong
+
+
+def _narrate(line: Line, told: Told) -> None:
+    tell = STORY.get((line.layer, line.event))
+    text = tell(line) if tell is not None else None
+    if text:
+        told(line.t, line.actor, text)
+
+
+def _ours(line: Line) -> bool:
+    return line.actor == f"pod/{NAMESPACE}/{POD}"
+
+
+def _annotated(line: Line) -> str | None:
+    notes = line.fields["annotations"]
+    if not _ours(line) or not notes.get("dst_node"):
+        return None
+    return f"scheduler: best on {notes['dst_node']}, short of {notes.get('gpu_demand')}; Permit waits, others go on"
+
+
+def _event(line: Line) -> str | None:
+    return f"event: {line.fields['message']}" if line.fields["reason"] == "Reconfig" else None
+
+
+def _list(line: Line) -> str:
+    return f"device manager announces {len(line.fields['healthy'])} GPUs to the kubelet"
+
+
+def _allocatable(line: Line) -> str | None:
+    fields = line.fields
+    return f"{RESOURCE} allocatable: {fields['old']} -> {fields['new']}" if fields["resource"] == RESOURCE else None
+
+
+def _phase(line: Line) -> str | None:
+    return f"the pod is {line.fields['phase']}" if _ours(line) else None
+
+
+def _begun(line: Line) -> str:
+    return f"{line.event.removesuffix('-begun')} of {line.fields['gpuid']} begins"
+
+
+STORY: Mapping[tuple[str, str], Callable[[Line], str | None]] = {
+    ("api", "created"): lambda line: f"a pod asks for {GPUS} x {RESOURCE}" if _ours(line) else None,
+    ("api", "annotations"): _annotated,
+    ("api", "event"): _event,
+    ("chassis", "detach-begun"): _begun,
+    ("chassis", "detached"): lambda line: f"{line.fields['gpuid']} is off {line.fields['old_host']}",
+    ("chassis", "attach-begun"): _begun,
+    ("chassis", "attached"): lambda line: f"{line.fields['gpuid']} is on {line.fields['host']}",
+    ("kubelet", "devices"): _list,
+    ("api", "allocatable"): _allocatable,
+    ("api", "bound"): lambda line: f"bound to {line.fields['node']}" if _ours(line) else None,
+    ("kubelet", "allocated"): lambda line: f"gives {', '.join(line.fields['devices'])} to {line.fields['pod']}",
+    ("kubelet", "container-started"): lambda line: f"container {line.fields['container']} runs",
+    ("api", "phase"): _phase,
+}
+"""Which lines are hops of the story, and how they are told."""

@@ -1,0 +1,133 @@
+"""Runs scenarios one after the other, each on a cluster of its own: what the command line and pytest share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mews.harness.clock import run_virtual
+from mews.harness.clusters.port import Cluster
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.report.run import Run
+from mews.harness.scenario.result import Observer, Result
+from mews.harness.ways import DIALECTS, Way, check_available
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+def _deaf(_: object) -> None:
+    """Nobody observes."""
+
+
+@dataclass(slots=True)
+class Engine:
+    """``run`` gives a Run for every scenario, whatever happens in it; ``artefacts`` is where failures leave theirs.
+
+    Synchronous, and usable where an event loop runs already: then the run gets a thread of its own.
+    """
+
+    way: Way
+    artefacts: Path | None = None
+    observe: Observer = field(default=_deaf)
+    hold: Callable[[Cluster], Coroutine[Any, Any, None]] | None = None
+
+    def run(self, scenario: Scenario, seed: int | None = None) -> Run:
+        """Open a cluster, run, close it. The outermost loop of a run: what breaks in it is the verdict ``error``.
+
+        Raises Lacks for a cluster that cannot be had, BadInput for hardware that cannot be read.
+        """
+        from mews.emulator.chassis.errors import HardwareError
+
+        check_available(self.way.cluster)
+        seed = scenario.seed if seed is None else seed
+        began_s = time.monotonic()
+
+        async def main() -> Run:
+            return await self._run(scenario, seed)
+
+        try:
+            return in_own_loop(main, virtual=self.way.time == "virtual")
+        except HardwareError as error:
+            raise BadInput(str(error)) from error
+        except (BadInput, Lacks):
+            raise
+        except Exception as error:  # noqa: BLE001
+            log.error("scenario %s, seed %s: %s", scenario.name, seed, traceback.format_exc())
+            return self._broken(scenario, seed, error, time.monotonic() - began_s)
+
+    async def _run(self, scenario: Scenario, seed: int) -> Run:
+        from mews.harness.clusters import open_cluster
+        from mews.harness.scenario.runner import run_scenario
+
+        way = self.way
+        dialect = way.dialect or scenario.stack.dialect or DIALECTS[0]
+        cluster = await open_cluster(
+            scenario, cluster=way.cluster, time=way.time, seed=seed, speed=way.speed, dialect=dialect
+        )
+        try:
+            result = await run_scenario(scenario, cluster, seed=seed, observer=self.observe, artefacts=self.artefacts)
+            lines = list(cluster.journal.lines())
+            if self.hold is not None:
+                await self.hold(cluster)
+        finally:
+            await cluster.close()
+        return Run(result, lines)
+
+    def _broken(self, scenario: Scenario, seed: int, error: Exception, wall_s: float) -> Run:
+        result = Result(
+            scenario=scenario.name,
+            path=str(scenario.path or ""),
+            cluster=self.way.cluster,
+            time=self.way.time,
+            seed=seed,
+            verdict="error",
+            reason=f"{type(error).__name__}: {error}",
+            wall_s=wall_s,
+            report="".join(traceback.format_exception(error)),
+        )
+        return Run(result)
+
+
+def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool) -> T:
+    """Run a coroutine to its end on a fresh loop, in a fresh thread if this one has a running loop."""
+    run = run_virtual if virtual else _run_wall
+    if not _loop_runs():
+        return run(main)
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(run(main))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="mews-run")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return answers[0]
+
+
+def _run_wall(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return asyncio.run(main())
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""Brings up a cluster that other processes use, says when it is ready, and takes it down on a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mews.harness.clusters.port import ServedCluster
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What to bring up, and where: ``folder`` gets ``kubeconfig`` and ``ready.json``."""
+
+    scenario: Scenario
+    folder: Path
+    cluster: str = "embedded"
+    speed: float = 1.0
+    dialect: str = "h3api"
+
+
+async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) -> None:
+    """Serve until SIGTERM or SIGINT; ``told`` hears the content of ready.json once all of it serves."""
+    from mews.harness.clusters import open_cluster
+
+    ended = _signals()
+    opening = asyncio.ensure_future(
+        open_cluster(
+            options.scenario,
+            cluster=options.cluster,
+            time="wall",
+            seed=options.scenario.seed,
+            speed=options.speed,
+            dialect=options.dialect,
+            directory=options.folder,
+        )
+    )
+    cluster: ServedCluster | None = None
+    file = options.folder / "ready.json"
+    try:
+        cluster = await _unless(ended, opening)
+        if cluster is None:
+            return
+        ready = {**cluster.ready(), "pid": os.getpid()}
+        write_whole(file, json.dumps(ready, indent=2) + "\n")
+        told(ready)
+        await ended.wait()
+    finally:
+        file.unlink(missing_ok=True)
+        if cluster is not None:
+            await cluster.close()
+
+
+async def _unless(ended: asyncio.Event, opening: asyncio.Future[Any]) -> Any:
+    """The opened cluster, or None when a signal came first (opening is then given up, which closes what was begun)."""
+    waiting = asyncio.ensure_future(ended.wait())
+    await asyncio.wait([opening, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if opening.done():
+        return opening.result()
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    return None
+
+
+def _signals() -> asyncio.Event:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, ended.set)
+    return ended
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that nobody ever reads half of it."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

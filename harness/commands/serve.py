@@ -1,0 +1,42 @@
+"""``mews serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mews.emulator import serve as server
+from mews.emulator.chassis.errors import EmulatorError, HardwareError
+from mews.emulator.dialects.registry import DIALECTS
+from mews.emulator.inventory_file import load_hardware
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.scenario.loader import shipped
+
+
+def serve(
+    hardware: Path | None, listen: str, *, dialect: str | None, ready: Path | None, state: Path | None, speed: float
+) -> int:
+    """Serve the chassis of a hardware file (the demo's by default) until told to end.
+
+    Raises BadInput, Lacks.
+    """
+    file = hardware or shipped("hardware", "demo")
+    if file is None:
+        raise BadInput("--hardware: missing, and this installation lacks the demo's")
+    try:
+        server.serve(
+            load_hardware(file),
+            listen=server.parse_listen(listen),
+            dialects=tuple(DIALECTS) if dialect is None else (dialect,),
+            ready_file=ready,
+            state=state,
+            speed=speed,
+        )
+    except (HardwareError, ValueError) as error:
+        raise BadInput(_one_line(error)) from error
+    except (OSError, EmulatorError) as error:
+        raise Lacks(_one_line(error)) from error
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

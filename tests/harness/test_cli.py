@@ -1,0 +1,187 @@
+"""The command line: options, exit codes, one line for what is wrong."""
+
+import json
+import subprocess
+import sys
+from typing import ClassVar
+
+import pytest
+
+from mews.harness import cli
+from mews.harness.cli import exit_code
+from mews.harness.errors import Lacks
+from mews.harness.journal import Journal
+from mews.harness.report.run import Run
+from mews.harness.scenario.result import Result
+
+SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: NAME}\nhardware: demo\nsteps: [{sleep: 1s}]\n"
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "one.yaml"
+    path.write_text(SCENARIO.replace("NAME", "one"))
+    return path
+
+
+class FakeEngine:
+    """Ends as its table says: scenario name -> verdict."""
+
+    verdicts: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, way, artefacts=None, observe=None, hold=None):
+        self.way = way
+
+    def run(self, scenario, seed=None):
+        verdict = self.verdicts.get(scenario.name, "passed")
+        if verdict == "lacks":
+            raise Lacks("docker: not found; install it")
+        journal = Journal(lambda: 0.5)
+        journal.write("chassis", "chassis/A", "detached", gpuid="0-a")
+        result = Result(
+            scenario.name,
+            str(scenario.path),
+            self.way.cluster,
+            self.way.time,
+            seed,
+            verdict,
+            reason="because" * (verdict != "passed"),
+        )
+        return Run(result, journal.lines())
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    monkeypatch.setattr("mews.harness.commands.run.Engine", FakeEngine)
+    monkeypatch.setattr(FakeEngine, "verdicts", {})
+    return FakeEngine
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("run", 2, "Missing argument"),
+        ("run x.yaml --frob", 2, "No such option"),
+        ("frob", 2, "frob"),
+        ("run x.yaml --cluster moon", 2, "--cluster moon: must be one of embedded, control-plane, kind, kubeconfig"),
+        ("run x.yaml --cluster kind --time virtual", 2, "virtual time needs embedded"),
+        ("run x.yaml --time soon", 2, "--time soon: must be one of virtual, wall"),
+        ("run x.yaml --speed 0", 2, "--speed 0: must be above 0"),
+        ("run x.yaml --speed fast", 2, "--speed"),
+        ("run x.yaml --seeds 9-1", 2, "--seeds 9-1"),
+        ("run x.yaml --seeds a-b", 2, "must be A-B"),
+        ("run x.yaml --seed 1 --seeds 1-2", 2, "only one of the two"),
+        ("run x.yaml --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish"),
+        ("run x.yaml --timeout 0", 2, "--timeout 0"),
+        ("run /no/such/file.yaml", 2, "/no/such/file.yaml: no such file"),
+        ("run x.yaml --cluster kind", 3, "available: embedded"),
+        ("run x.yaml --cluster control-plane", 3, "available: embedded"),
+        ("up --cluster kind", 2, "--cluster kind: must be one of embedded, control-plane"),
+        ("up --cluster control-plane", 3, "available: embedded"),
+        ("up --hardware /no/such.yaml", 2, "/no/such.yaml"),
+        ("serve --hardware /no/such.yaml", 2, "/no/such.yaml"),
+        ("serve --listen nowhere", 2, "HOST:PORT"),
+        ("demo --dialect redfish", 2, "--dialect redfish: must be one of h3api, resource-pool"),
+        ("validate", 2, "PATH: missing"),
+        ("down --name a --all", 2, "only one of the two"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_a_code(line, code, says, capsys):
+    assert exit_code(line.split()) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert says in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_a_bad_scenario_is_two_and_one_line_per_file(scenario, capsys):
+    scenario.with_name("two.yaml").write_text(SCENARIO.replace("steps", "stesp"))
+    scenario.with_name("three.yaml").write_text(SCENARIO.replace("sleep", "slep"))
+    assert exit_code(["run", str(scenario.parent)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(".yaml:" in line and "allowed" in line for line in lines)
+
+
+def test_validate_checks_all_files_and_says_how_many(scenario, capsys):
+    assert exit_code(["validate", str(scenario.parent)]) == 0
+    assert capsys.readouterr().out == "1 scenario valid\n"
+
+
+def test_the_schema_is_json(capsys):
+    assert exit_code(["validate", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"), [("passed", 0), ("skipped", 0), ("failed", 1), ("error", 1), ("lacks", 3)]
+)
+def test_the_verdict_is_the_exit_code(verdict, code, scenario, engine, capsys):
+    engine.verdicts["one"] = verdict
+    assert exit_code(["run", str(scenario)]) == code
+    capsys.readouterr()
+
+
+def test_json_on_standard_output_is_json_only_with_the_fixed_fields(scenario, engine, capsys):
+    assert exit_code(["run", str(scenario), "--json", "-", "--seed", "7"]) == 0
+    [result] = json.loads(capsys.readouterr().out)
+    assert {
+        "scenario": "one",
+        "seed": 7,
+        "verdict": "passed",
+        "cluster": "embedded",
+        "time": "virtual",
+    }.items() <= result.items()
+    assert {"path", "reason", "seconds", "metrics", "violations", "journal"} <= set(result)
+
+
+def test_seeds_run_the_scenario_once_each(scenario, engine, capsys, tmp_path):
+    assert exit_code(["run", str(scenario), "--json", str(tmp_path / "out.json"), "--seeds", "3-5"]) == 0
+    assert [result["seed"] for result in json.loads((tmp_path / "out.json").read_text())] == [3, 4, 5]
+    assert "3 passed" in capsys.readouterr().out
+
+
+def test_the_journal_is_json_lines_and_each_of_several_runs_has_its_own(scenario, engine, tmp_path, capsys):
+    file = tmp_path / "j.jsonl"
+    assert exit_code(["run", str(scenario), "--journal", str(file)]) == 0
+    [line] = file.read_text().splitlines()
+    assert json.loads(line) == {"t": 0.5, "layer": "chassis", "actor": "chassis/A", "event": "detached", "gpuid": "0-a"}
+    assert (
+        exit_code(["run", str(scenario), "--journal", str(file), "--seeds", "1-2", "--json", str(tmp_path / "o")]) == 0
+    )
+    paths = [result["journal"] for result in json.loads((tmp_path / "o").read_text())]
+    assert paths == [str(tmp_path / "j-one-1.jsonl"), str(tmp_path / "j-one-2.jsonl")]
+    capsys.readouterr()
+
+
+def test_a_report_that_cannot_be_written_is_told_before_anything_runs(scenario, engine, capsys):
+    engine.verdicts["one"] = "lacks"
+    assert exit_code(["run", str(scenario), "--junit", "/no/such/folder/x.xml"]) == 2
+    assert "--junit /no/such/folder/x.xml" in capsys.readouterr().err
+
+
+def test_reports_are_written(scenario, engine, tmp_path, capsys):
+    engine.verdicts["one"] = "failed"
+    files = {"--junit": tmp_path / "r.xml", "--html": tmp_path / "r.html"}
+    options = [text for option, path in files.items() for text in (option, str(path))]
+    assert exit_code(["run", str(scenario), *options]) == 1
+    assert "<failure" in files["--junit"].read_text()
+    assert "<svg" in files["--html"].read_text()
+    assert "because" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(capsys):
+    assert exit_code(["version"]) == 0
+    assert capsys.readouterr().out.startswith("mews 0.")
+
+
+def test_importing_the_command_line_imports_no_package_that_a_run_may_not_need():
+    heavy = ("aiohttp", "grpc", "flask", "kubernetes", "rich", "pydantic", "yaml", "asyncio", "pytest")
+    code = f"import sys, mews.harness.cli; print([m for m in {heavy!r} if m in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_the_words_of_the_command_line_are_there():
+    names = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
+    assert {"demo", "run", "validate", "up", "down", "serve", "version"} <= names

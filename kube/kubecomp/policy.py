@@ -36,7 +36,7 @@ def required(pod: Object, resource: str) -> int:
 
 
 def available(allocatable: int, others: Iterable[int]) -> int:
-    """Devices of a node left for a pod: allocatable less the requests of all other bound or assumed pods (may be < 0)."""
+    """What a node has left for a pod: allocatable less the requests of all other bound or assumed pods; can be < 0."""
     return allocatable - sum(others)
 
 

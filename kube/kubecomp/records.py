@@ -5,7 +5,7 @@ ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
 - ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``.
 - ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused}, ``consents``, ``heartbeat``.
 - ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
-- ``reconfig-journal`` (Reconfig-Mgr): per pool the ``Intent`` that is under way.
+- ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Intent:
     ``origin`` is the port it came from (None: it was unattached), ``target`` the port it goes to.
     """
 
+    pool: str
     request: str
     gpuid: str
     chassis: str
@@ -174,12 +175,12 @@ def intent_data(intent: Intent) -> str:
 
 
 def intents(obj: Object | None) -> dict[str, Intent]:
-    """Pool -> intent in the journal object; none when it is absent."""
+    """GPUID -> intent in the journal object; none when it is absent."""
     found = {}
-    for pool in sorted((obj or {}).get("data") or {}):
-        entry = _load(obj, pool)
+    for gpuid in sorted((obj or {}).get("data") or {}):
+        entry = _load(obj, gpuid)
         if isinstance(entry, dict):
-            found[pool] = Intent(**entry)
+            found[gpuid] = Intent(**entry)
     return found
 
 

@@ -1,0 +1,71 @@
+"""One pool as the chassis and the API show it together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from mews.kube.kubecomp import policy
+from mews.kube.kubecomp.config import Topology
+from mews.kube.kubecomp.policy import Gpu, Holdings
+from mews.kube.kubecomp.reader import ChassisReader
+from mews.kube.kubecomp.records import PoolDevice, PoolState
+from mews.kube.kubecomp.view import ClusterView, Waiting
+
+
+class PoolTable:
+    """Questions over the last readings; O(devices) + O(nodes of the pool) each."""
+
+    def __init__(self, pool: str, topology: Topology, reader: ChassisReader, view: ClusterView) -> None:
+        self.pool = pool
+        self.chassis: tuple[str, ...] = tuple(chassis.name for chassis in topology.chassis_of(pool))
+        self.nodes: tuple[str, ...] = tuple(node.name for node in topology.nodes_of(pool))
+        self._topology = topology
+        self._reader = reader
+        self._view = view
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every chassis of the pool has been read at least once."""
+        return all(self._reader.belief(name).seen for name in self.chassis)
+
+    def devices(self) -> dict[str, PoolDevice]:
+        """GPUID -> device, for all devices believed to be in the pool."""
+        found = {}
+        for name in self.chassis:
+            chassis = self._topology.chassis(name)
+            for entry in self._reader.belief(name).devices.values():
+                gpuid = chassis.gpuid(entry.device)
+                node = self._topology.node_on(name, entry.port)
+                found[gpuid] = PoolDevice(gpuid, name, entry.device, entry.uuid, entry.port, node)
+        return dict(sorted(found.items()))
+
+    def attached(self, node: str) -> int:
+        """How many usable devices are on the node's ports: those it calls unhealthy do not count."""
+        unhealthy = self._view.report(node).unhealthy
+        return sum(1 for gpuid, device in self.devices().items() if device.node == node and gpuid not in unhealthy)
+
+    def candidates(self, pod: Waiting, *, excluded: Collection[str], now_s: float, stale_s: float) -> tuple[Gpu, ...]:
+        """The devices that may be moved for the pod; only ones that the last readings showed."""
+        holdings = {}
+        unusable = set(excluded)
+        for node in self.nodes:
+            report = self._view.report(node)
+            holdings[node] = Holdings(report.held, report.is_fresh(now_s, stale_s))
+            unusable.update(report.unhealthy)
+        devices = self.devices()
+        shown = [device for device in devices.values() if not self._reader.lacked(device.chassis, device.device)]
+        return policy.candidates(
+            [Gpu(device.gpuid, device.node, device.port, device.uuid) for device in shown],
+            pod.node,
+            holdings=holdings,
+            claims={node: list(self._view.claims(node)) for node in self.nodes},
+            excluded=unusable,
+        )
+
+    def state(self) -> PoolState:
+        """The pool as it is published: free = all devices less all requests on the pool's nodes."""
+        devices = tuple(self.devices().values())
+        return PoolState(devices, policy.pool_free(len(devices), self._requests(self.nodes)))
+
+    def _requests(self, nodes: Iterable[str]) -> Iterable[int]:
+        return (claim.req for node in nodes for claim in self._view.claims(node))

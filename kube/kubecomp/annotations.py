@@ -49,7 +49,7 @@ class Notes:
         await self._tell(pod)
 
     async def clear(self, pod: PodInfo, unless: Callable[[], bool] = lambda: False) -> None:
-        """Take them off, unless they are wanted again by now; a pod that is gone, or replaced by its namesake, has none."""
+        """Take them off, unless they are wanted again by now; a pod that is gone or another one has none."""
         async with self._lock:
             if unless():
                 return

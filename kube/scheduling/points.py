@@ -73,15 +73,19 @@ class Points:
         if not self.bind:
             raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
 
-    def _weighted(self, scorers: list[Score]) -> list[tuple[Score, int]]:
-        """The plugins that score, with their weights."""
+    def _weighted(self, scorers: list[Score]) -> list[tuple[Score, int, Normalize | None]]:
+        """The plugins that score, with their weights, and again where they normalise."""
         weights = self.profile.score_weights
         if weights is None:
-            return [(plugin, int(getattr(plugin, "weight", 1))) for plugin in scorers]
+            weights = {plugin.name: int(getattr(plugin, "weight", 1)) for plugin in scorers}
         unknown = sorted(set(weights) - {plugin.name for plugin in scorers})
         if unknown:
             raise BadProfile(f"profile {self.profile.scheduler_name!r}: score_weights {unknown}: no such Score plugin")
-        return [(plugin, weights[plugin.name]) for plugin in scorers if weights.get(plugin.name)]
+        return [
+            (plugin, weights[plugin.name], plugin if isinstance(plugin, Normalize) else None)
+            for plugin in scorers
+            if weights.get(plugin.name)
+        ]
 
     def may_queue(self, pod: PodInfo) -> Status:
         """The first PreEnqueue refusal, or SUCCESS."""
@@ -133,13 +137,13 @@ class Points:
                 skipped.add(plugin.name)
         state.skip_score = frozenset(skipped)
         total = {node.name: 0 for node in nodes}
-        for scorer, weight in self.score:
+        for scorer, weight, normalizer in self.score:
             if scorer.name in skipped:
                 continue
             score = scorer.score
             part = {node.name: score(state, pod, node) for node in nodes}
-            if isinstance(scorer, Normalize):
-                part = dict(scorer.normalize(state, pod, part))
+            if normalizer is not None:
+                part = dict(normalizer.normalize(state, pod, part))
             for name, value in part.items():
                 total[name] += weight * value
         return total

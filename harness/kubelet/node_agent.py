@@ -9,7 +9,7 @@ from mews.harness.events import node_reference
 from mews.harness.kubelet.node import NodeSpec, differs, new_node, status_of
 from mews.harness.kubelet.tools import Tools
 from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
-from mews.kube.api.objects import Object, condition_of, labels_of, micro_timestamp, uid_of
+from mews.kube.api.objects import Object, condition_of, labels_of, micro_timestamp, uid_of, version_of
 from mews.kube.api.resources import LEASES, NODES
 from mews.kube.client.port import Patch
 from mews.kube.clock import rest
@@ -28,6 +28,7 @@ class NodeAgent:
         self._kube = tools.context.kube
         self._node: Object = {}
         self._report_at = 0.0
+        self._seen: tuple[int, Mapping[str, tuple[int, int]]] = (0, {})
         self._leased = False
 
     def allocatable(self) -> Mapping[str, Any]:
@@ -87,10 +88,14 @@ class NodeAgent:
     async def tick(self) -> None:
         """Look at everything; write the status if something changed or the report is due."""
         tools, now = self._tools, self._tools.context.clock.now()
-        self._node = await self._kube.get(NODES, self._spec.name)
+        self._node, devices = await self._kube.get(NODES, self._spec.name), tools.devices.node_resources()
+        seen = (version_of(self._node), devices)
+        if seen == self._seen and now < self._report_at:
+            return
+        self._seen = seen
         before = self._node.get("status") or {}
         was_ready = (condition_of(self._node, "Ready") or {}).get("status") == "True"
-        status = status_of(self._spec, tools.devices.node_resources(), now=now, ready=True, before=before)
+        status = status_of(self._spec, devices, now=now, ready=True, before=before)
         changed = differs(status, before)
         if not changed and now < self._report_at:
             return

@@ -14,6 +14,7 @@ from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_o
 from mews.kube.clock import rest
 
 DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_ASKED = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations")
 _DEFAULT_GRACE_S = 30.0
 _FORCED_GRACE_S = 1.0
 
@@ -43,11 +44,12 @@ class PodWorker:
         )
 
     def update(self, pod: Object) -> None:
-        """The API's pod changed."""
-        self.pod = pod
+        """The API's pod changed; only what is asked of the kubelet wakes it, not statuses."""
+        old, self.pod = self.pod, pod
         if is_deleting(pod):
             self._stopping.set()
-        self._wake.set()
+        if any(_asked(old, key) != _asked(pod, key) for key in _ASKED) or old["spec"] != pod["spec"]:
+            self._wake.set()
 
     def removed(self) -> None:
         """The pod is gone from the API."""
@@ -219,3 +221,7 @@ class PodWorker:
             self._tools.events.event(pod_reference(self.pod), "Normal", *DEADLINE)
             self._stopping.set()
             self._wake.set()
+
+
+def _asked(pod: Object, key: str) -> object:
+    return pod["metadata"].get(key)

@@ -214,7 +214,7 @@ def _conditions(
         if message:
             entry["message"] = message
         conditions.append(entry)
-    return conditions + [entry for kind, entry in old.items() if kind not in OWN_CONDITIONS]
+    return [entry for kind, entry in old.items() if kind not in OWN_CONDITIONS] + conditions
 
 
 def _initialized(state: PodState, phase: str) -> tuple[bool, str, str]:
@@ -254,7 +254,7 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
         entry["state"] = _never_started(state, waits)
     else:
         entry["state"] = {"running": {"startedAt": timestamp(latest.started_at)}} if latest.running else _ended(latest)
-        if waits is not None and not latest.running and not state.ended:
+        if waits is not None and not latest.running and not state.ended and not is_deleting(state.pod):
             entry["state"], entry["lastState"] = {"waiting": _reason(waits)}, _ended(latest)
         elif previous is not None:
             entry["lastState"] = _ended(previous)

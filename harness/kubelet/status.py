@@ -94,7 +94,7 @@ class StatusManager:
         had = current.get("status") or {}
         others = [entry for entry in had.get("conditions") or () if entry["type"] not in OWN_CONDITIONS]
         own = [entry for entry in status.get("conditions") or () if entry["type"] in OWN_CONDITIONS]
-        wanted = {**status, "conditions": own + others or None}
+        wanted = {**status, "conditions": others + own or None}
         change = {key: wanted.get(key) for key in _KEYS if wanted.get(key) != had.get(key)}
         if change:
             await kube.patch(

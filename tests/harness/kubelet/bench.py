@@ -68,6 +68,7 @@ class Bench:
         self.devices = FakeDevices()
         self.pace = Pace()
         self.containerd = Containerd(self.clock, stream(seed, "containerd"), simulated=SimulatedRuntime(self.pace))
+        self.images = load_images()
         self.seed = seed
         self.options = options
         self.notes: list[tuple[str, dict[str, Any]]] = []
@@ -83,7 +84,7 @@ class Bench:
             self.devices,
             self.containerd,
             self.pace,
-            images=load_images(),
+            images=self.images,
             note=lambda event, **fields: self.notes.append((event, fields)),
             **self.options,
         )
@@ -124,6 +125,13 @@ class Bench:
         found = (await self.kube.list(EVENTS, namespace="default")).items
         mine = [event for event in found if event["involvedObject"]["name"] == name]
         return [(event["type"], event["reason"], event["message"], event["count"]) for event in mine]
+
+
+async def until(holds: Callable[[], bool], timeout_s: float = 600.0) -> None:
+    """Wait for a condition, looking a hundred times a second."""
+    async with asyncio.timeout(timeout_s):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def pod(

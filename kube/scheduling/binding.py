@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
-from mews.kube.api.objects import node_name_of, uid_of
+from mews.kube.api.objects import Object, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.scheduling import messages
+from mews.kube.scheduling.errors import Overtaken
 from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Status, error
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import Points
@@ -50,7 +51,7 @@ async def permitted(attempt: Attempt, waiting: WaitingPod) -> Status:
 
 
 async def bound(attempt: Attempt, kube: KubeApi) -> Status:
-    """PreBind and Bind; the outcome is known when this returns."""
+    """PreBind and Bind; the outcome is known when this returns. Raises Overtaken."""
     for pre in attempt.points.pre_bind:
         status = await pre.pre_bind(attempt.state, attempt.pod, attempt.node)
         if not status.ok:
@@ -65,9 +66,17 @@ async def bound(attempt: Attempt, kube: KubeApi) -> Status:
 async def _bind_by(binder: Bind, attempt: Attempt, kube: KubeApi) -> Status:
     try:
         return await binder.bind(attempt.state, attempt.pod, attempt.node)
-    except (Conflict, NotFound, Unavailable) as failed:
-        if await _is_bound_as_wanted(attempt, kube):
+    except Unavailable as failed:
+        pod = await _bound_pod(attempt, kube)
+        if pod is None:
+            return _failed(binder, failed)
+        if node_name_of(pod) == attempt.node:
             return SUCCESS
+        raise Overtaken(pod) from failed
+    except (Conflict, NotFound) as failed:
+        pod = await _bound_pod(attempt, kube)
+        if pod is not None:
+            raise Overtaken(pod) from failed
         return _failed(binder, failed)
     except ApiError as failed:
         return _failed(binder, failed)
@@ -77,14 +86,17 @@ def _failed(binder: Bind, failed: Exception) -> Status:
     return error(f'running Bind plugin "{binder.name}": {failed}')
 
 
-async def _is_bound_as_wanted(attempt: Attempt, kube: KubeApi) -> bool:
-    """Ask the API, for as long as it takes: giving up room that a bound pod holds would fill it twice."""
+async def _bound_pod(attempt: Attempt, kube: KubeApi) -> Object | None:
+    """The pod on the API when it is bound; None when it is not, or gone, or another of that name.
+
+    Asks for as long as it takes: giving up room that a bound pod holds would fill it twice.
+    """
     while True:
         try:
             pod = await kube.get(PODS, attempt.pod.name, namespace=attempt.pod.namespace)
         except NotFound:
-            return False
+            return None
         except (ApiError, Unavailable):
             await rest(_ASK_AGAIN_S)
             continue
-        return uid_of(pod) == attempt.pod.uid and node_name_of(pod) == attempt.node
+        return pod if uid_of(pod) == attempt.pod.uid and node_name_of(pod) else None

@@ -5,9 +5,12 @@
     SchedulingError          what a user got wrong about the scheduler
     ├── BadPlugin            a ``module:callable`` that cannot be had, or an object that is no plugin
     └── BadProfile           a profile or configuration that contradicts itself
+    Overtaken                someone else bound the pod first
 """
 
 from __future__ import annotations
+
+from mews.kube.api.objects import Object
 
 
 class SchedulingError(Exception):
@@ -20,3 +23,11 @@ class BadPlugin(SchedulingError):
 
 class BadProfile(SchedulingError):
     """Profiles that contradict themselves or each other."""
+
+
+class Overtaken(Exception):
+    """Someone else bound the pod while we were about to; ``pod`` is how the API has it."""
+
+    def __init__(self, pod: Object) -> None:
+        super().__init__("bound by someone else")
+        self.pod = pod

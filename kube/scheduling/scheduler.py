@@ -21,7 +21,7 @@ from mews.kube.scheduling.binding import Attempt
 from mews.kube.scheduling.cache import Cache
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.cycle import Decider, Found, best
-from mews.kube.scheduling.errors import BadProfile
+from mews.kube.scheduling.errors import BadProfile, Overtaken
 from mews.kube.scheduling.events import EventWriter, Recorder
 from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error
 from mews.kube.scheduling.handle import ProfileHandle
@@ -297,6 +297,10 @@ class Scheduler:
         try:
             if status.ok:
                 status = await self._permit_and_bind(attempt, waiting)
+        except Overtaken as overtaken:
+            status = error(str(overtaken))
+            self._cache.set_pod(pod_info(overtaken.pod))
+            self._queue.remove(attempt.pod.uid)
         except Exception as failed:
             self._context.log.exception("binding of %s failed", attempt.pod.key)
             status = error(str(failed))

@@ -1,4 +1,4 @@
-"""When refused pods are tried again (contract apiserver.md section 8; data/scheduler-1.34/backoff-and-sampling.json)."""
+"""When refused pods are tried again (data/scheduler-1.34/backoff-and-sampling.json)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.kube.scheduling.world import World, live
 
 
 class Picky:
-    """Refuses every node until a ConfigMap ``key`` of namespace default says otherwise; keeps the times it was asked."""
+    """Refuses every node until there is a ConfigMap ``key``; keeps the times at which it was asked."""
 
     name = "Picky"
 

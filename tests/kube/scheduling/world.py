@@ -114,8 +114,8 @@ class World:
     async def add(self, name: str, **options: Any) -> Object:
         return await self.kube.create(PODS, pod(name, **options), namespace="default")
 
-    async def priority(self, name: str, value: int) -> None:
-        await self.kube.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
+    async def priority(self, name: str, value: int, **more: Any) -> None:
+        await self.kube.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, **more})
 
     async def get(self, name: str) -> Object:
         return await self.kube.get(PODS, name, namespace="default")

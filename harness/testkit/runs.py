@@ -1,0 +1,63 @@
+"""Scenarios run from a test."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mews.harness.engine import Engine
+from mews.harness.report.run import Run
+from mews.harness.report.text import details
+from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.result import Result
+from mews.harness.ways import Way, time_of
+
+
+@dataclass(slots=True)
+class Runner:
+    """What the fixture ``mews_run`` is: call it with a scenario.
+
+    ``folder`` is the test's own, from which relative paths are looked up if the working directory has none.
+    """
+
+    cluster: str
+    folder: Path
+    artefacts: Path
+    runs: list[Run] = field(default_factory=list)
+
+    def __call__(
+        self, path: str | Path, seed: int | None = None, *, time: str | None = None, **overrides: Any
+    ) -> Result:
+        """Run one scenario, given by its path or the name of a shipped one, and return its result.
+
+        ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
+        """
+        scenario = load_scenario(self._find(path), overrides)
+        engine = Engine(Way(self.cluster, time_of(self.cluster, time)), artefacts=self.artefacts)
+        run = engine.run(scenario, seed)
+        self.runs.append(run)
+        return run.result
+
+    def _find(self, path: str | Path) -> Path:
+        candidates = [Path(path), self.folder / path]
+        found = next((candidate for candidate in candidates if candidate.is_file()), None)
+        return found or shipped("scenario", str(path)) or Path(path)
+
+    def keep(self) -> list[str]:
+        """After a failed test: make sure that each run left its artefacts, and say what it came to."""
+        return [text for number, run in enumerate(self.runs) for text in self._keep(number, run)]
+
+    def _keep(self, number: int, run: Run) -> list[str]:
+        folder = run.result.artefacts
+        if folder is None:
+            folder = self.artefacts / f"{run.result.scenario}-{run.result.seed}-{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "result.json").write_text(json.dumps(run.result.as_dict(), indent=2) + "\n", encoding="utf-8")
+            (folder / "journal.jsonl").write_text(
+                "".join(line.as_json() + "\n" for line in run.lines), encoding="utf-8"
+            )
+        result = run.result
+        said = [] if result.artefacts else [f"artefacts: {folder}"]
+        return [f"{result.scenario}, seed {result.seed}: {result.verdict}", *details(run), *said]

@@ -88,7 +88,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     outcome: Any = yield
     report = outcome.get_result()
     runner = item.stash.get(_RUNS, None)
-    if report.when == "call" and report.failed and runner is not None:
+    if report.when == "call" and report.failed and runner is not None and runner.runs:
         report.sections.append(("mews", "\n".join(runner.keep())))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from mews.harness.testkit.process import Child, started
+from mews.harness.testkit.process import Child, start, started
 
 _TIMEOUT_S = 10.0
 
@@ -72,7 +71,5 @@ def serve_chassis(hardware: Path | None, folder: Path) -> tuple[Child, Chassis]:
     command = [sys.executable, "-m", "mews.harness.cli", "serve", "--ready", str(ready)]
     if hardware is not None:
         command += ["--hardware", str(hardware)]
-    child = Child(
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    )
+    child = start(command)
     return child, Chassis(started(child, ready))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from mews.harness.engine import in_own_loop
 from mews.harness.testkit.chassis import Chassis
-from mews.harness.testkit.process import Child, started
+from mews.harness.testkit.process import Child, start, started
 from mews.kube.api.objects import Object, is_deleting, name_of, namespace_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -78,8 +77,6 @@ def bring_up(cluster: str, hardware: Path | None, folder: Path, speed: float = 1
     command = [sys.executable, "-m", "mews.harness.cli", "up", *arguments]
     if hardware is not None:
         command += ["--hardware", str(hardware)]
-    child = Child(
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    )
+    child = start(command)
     ready = started(child, folder / "ready.json")
     return child, ServedCluster(ready)

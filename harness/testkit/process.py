@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ class Child:
         self._reader.join(1.0)
         if self.process.stderr is not None:
             self.process.stderr.close()
+
+
+def start(command: Sequence[str]) -> Child:
+    """Start a process whose standard output nobody reads."""
+    quiet = subprocess.DEVNULL
+    return Child(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE))
 
 
 def started(child: Child, ready: Path) -> dict[str, Any]:

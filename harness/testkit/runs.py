@@ -55,9 +55,8 @@ class Runner:
             folder = self.artefacts / f"{run.result.scenario}-{run.result.seed}-{number}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "result.json").write_text(json.dumps(run.result.as_dict(), indent=2) + "\n", encoding="utf-8")
-            (folder / "journal.jsonl").write_text(
-                "".join(line.as_json() + "\n" for line in run.lines), encoding="utf-8"
-            )
+            lines = "".join(line.as_json() + "\n" for line in run.lines)
+            (folder / "journal.jsonl").write_text(lines, encoding="utf-8")
         result = run.result
         said = [] if result.artefacts else [f"artefacts: {folder}"]
         return [f"{result.scenario}, seed {result.seed}: {result.verdict}", *details(run), *said]

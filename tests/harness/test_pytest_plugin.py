@@ -1,0 +1,203 @@
+"""The pytest plugin, used as its users do."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SCENARIO = """\
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: tiny}
+hardware: demo
+steps:
+- sleep: 1s
+"""
+
+FAKE = """
+import pytest
+from mews.harness import engine
+from mews.harness.journal import Journal
+from mews.harness.report.run import Run
+from mews.harness.scenario.result import Result
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    def run(self, scenario, seed=None):
+        async def main():
+            journal = Journal(lambda: 0.25)
+            journal.write("chassis", "chassis/A", "detached", gpuid="0-a")
+            seed_ = scenario.seed if seed is None else seed
+            verdict = "passed" if scenario.timeout > 60 else "failed"
+            result = Result(scenario.name, str(scenario.path), "embedded", self.way.time, seed_, verdict, reason="why")
+            return Run(result, journal.lines())
+        return engine.in_own_loop(main, virtual=True)
+    monkeypatch.setattr(engine.Engine, "run", run)
+"""
+
+
+@pytest.fixture
+def project(pytester):
+    """A user's project with the plugin, an engine that runs nothing, and a scenario."""
+    installed = any(entry.name == "mews" for entry in entry_points(group="pytest11"))
+    pytester.makeini("[pytest]\n" + ("" if installed else "addopts = -p mews.harness.pytest_plugin\n"))
+    pytester.makeconftest(FAKE)
+    (pytester.path / "tiny.yaml").write_text(SCENARIO)
+    return pytester
+
+
+def test_a_scenario_runs_from_a_plain_test_with_seed_and_overrides(project):
+    project.makepyfile(
+        """
+        def test_it(mews_run):
+            assert mews_run("tiny.yaml").verdict == "passed"
+            assert mews_run("tiny.yaml", seed=7).seed == 7
+            assert mews_run("tiny.yaml", timeout="10s").verdict == "failed"
+            assert mews_run("tiny.yaml", time="wall").time == "wall"
+        """
+    )
+    project.runpytest_subprocess("-q").assert_outcomes(passed=1)
+
+
+def test_it_runs_within_a_running_loop_and_in_a_thread(project):
+    project.makepyfile(
+        """
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        def test_in_a_loop(mews_run):
+            async def main():
+                return mews_run("tiny.yaml")
+            assert asyncio.run(main()).verdict == "passed"
+
+        def test_in_a_thread(mews_run):
+            with ThreadPoolExecutor() as pool:
+                assert pool.submit(mews_run, "tiny.yaml").result().verdict == "passed"
+        """
+    )
+    project.runpytest_subprocess("-q").assert_outcomes(passed=2)
+
+
+def test_a_failed_test_tells_how_its_run_went_and_leaves_artefacts(project):
+    project.makepyfile(
+        """
+        def test_bad(mews_run):
+            assert mews_run("tiny.yaml", timeout="10s").verdict == "passed"
+        """
+    )
+    outcome = project.runpytest_subprocess("-q")
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(["*mews*", "tiny, seed 1: failed", "why", "artefacts: *mews-artefacts*test_bad*"])
+    [journal] = (project.path / "mews-artefacts").rglob("journal.jsonl")
+    assert '"event":"detached"' in journal.read_text()
+
+
+def test_a_bad_scenario_is_an_error_in_one_line(project):
+    project.makepyfile(
+        """
+        import pytest
+        from mews.harness.scenario.errors import ScenarioError
+
+        def test_it(mews_run):
+            with pytest.raises(ScenarioError, match="frob: unknown key"):
+                mews_run("tiny.yaml", frob=1)
+        """
+    )
+    project.runpytest_subprocess("-q").assert_outcomes(passed=1)
+
+
+def test_a_cluster_that_cannot_be_had_skips_with_the_reason(project):
+    project.makepyfile("def test_it(mews_run):\n    mews_run('tiny.yaml')\n")
+    outcome = project.runpytest_subprocess("-q", "-rs", "--mews-cluster=kind")
+    outcome.assert_outcomes(skipped=1)
+    outcome.stdout.fnmatch_lines(["*--cluster kind: not in this version of mews yet*"])
+
+
+def test_another_cluster_is_refused(project):
+    outcome = project.runpytest_subprocess("--mews-cluster=moon")
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR
+    outcome.stderr.fnmatch_lines(["*invalid choice: 'moon'*"])
+
+
+def test_workers_run_side_by_side(project):
+    project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("seed", range(4))
+        def test_it(mews_run, seed):
+            assert mews_run("tiny.yaml", seed=seed).seed == seed
+        """
+    )
+    project.runpytest_subprocess("-q", "-n2").assert_outcomes(passed=4)
+
+
+@pytest.mark.wall
+def test_the_chassis_is_served_once_and_reset_before_each_test(project):
+    project.makepyfile(
+        """
+        seen = []
+
+        def free_one(chassis):
+            name = sorted(chassis.table())[0]
+            device = sorted(d for d, row in chassis.table()[name].items() if row["port"])[0]
+            chassis.edit(name, device, None)
+            assert chassis.table()[name][device]["port"] is None
+            seen.append(chassis.urls)
+
+        def rows(chassis):
+            return [row for devices in chassis.table().values() for row in devices.values()]
+
+        def test_one(mews_chassis):
+            assert all(row["port"] for row in rows(mews_chassis))
+            free_one(mews_chassis)
+
+        def test_two(mews_chassis):
+            assert all(row["port"] for row in rows(mews_chassis))
+            free_one(mews_chassis)
+            assert seen[0] == seen[1]
+        """
+    )
+    project.runpytest_subprocess("-q").assert_outcomes(passed=2)
+
+
+@pytest.mark.wall
+def test_faults_of_a_chassis_are_added_and_refused_by_name(project):
+    project.makepyfile(
+        """
+        import pytest
+
+        def test_it(mews_chassis):
+            name = sorted(mews_chassis.urls)[0]
+            assert mews_chassis.fault(name, "lying-result", count=1)
+            mews_chassis.clear()
+            with pytest.raises(ValueError, match="moonquake"):
+                mews_chassis.fault(name, "moonquake")
+            assert any(event["event"] == "fault-added" for event in mews_chassis.events())
+        """
+    )
+    project.runpytest_subprocess("-q").assert_outcomes(passed=1)
+
+
+@pytest.mark.wall
+def test_a_hardware_file_that_is_none_is_told_by_the_server(project):
+    (project.path / "bad.yaml").write_text("apiVersion: mews/v1\nkind: Nonsense\n")
+    project.makepyfile("def test_it(mews_chassis):\n    pass\n")
+    outcome = project.runpytest_subprocess("-q", "--mews-hardware=bad.yaml")
+    outcome.assert_outcomes(errors=1)
+    outcome.stdout.fnmatch_lines(["*RuntimeError*ended with code 2*bad.yaml*"])
+
+
+def test_importing_the_plugin_loads_no_heavy_package():
+    code = (
+        "import sys, pytest; before = set(sys.modules); import mews.harness.pytest_plugin;"
+        "print(sorted(m for m in set(sys.modules) - before if not m.startswith('mews')))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    )
+    assert told.stdout.strip() == "[]"

@@ -161,6 +161,7 @@ class LocalLink:
 
     async def serve(self, endpoint: str, plugin: DevicePlugin) -> LocalEndpoint:
         """Serve the plugin on that name, replacing a leftover."""
+        self._seen = self._folder.starts
         served = LocalEndpoint(self._folder, endpoint, plugin)
         self._served.append(served)
         self._folder.put(endpoint, served)
@@ -173,7 +174,7 @@ class LocalLink:
         await registrar.register(endpoint, resource, options)
 
     async def kubelet_restarted(self) -> None:
-        """Return once the kubelet has started since this link was made or this last returned."""
+        """Return once the kubelet has started since this link last served or this last returned."""
         await self._folder.started_after(self._seen)
         self._seen = self._folder.starts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -25,7 +25,6 @@ _BROKEN = (
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
 
 _GO_NAMES = {code: "".join(part.capitalize() for part in code.name.split("_")) for code in grpc.StatusCode}
 _GO_NAMES |= {grpc.StatusCode.OK: "OK", grpc.StatusCode.CANCELLED: "Canceled"}
@@ -41,12 +40,18 @@ def from_rpc(error: grpc.aio.AioRpcError) -> PluginError:
 
 
 async def outcome(call: Awaitable[T]) -> T:
-    """A call's answer.
+    """A call's answer. Its channel may be closed meanwhile, as the kubelet does when a plugin's stream has ended:
+    that is the end of this call, not of the task that waits for it.
 
     Raises PluginError.
     """
     try:
         return await call
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise PluginError("Unavailable", EOF) from error
     except grpc.aio.AioRpcError as error:
         raise from_rpc(error) from error
 

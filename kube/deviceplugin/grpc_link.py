@@ -24,6 +24,7 @@ class GrpcLink:
 
         Raises SocketPathTooLong, OSError.
         """
+        self._seen = identify(self._kubelet)
         return await serve_on(self._folder / endpoint, plugin_service(plugin))
 
     async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
@@ -34,7 +35,7 @@ class GrpcLink:
         await register(self._folder, endpoint, resource, options)
 
     async def kubelet_restarted(self) -> None:
-        """Return once ``kubelet.sock`` is another one than when this link was made or this last returned."""
+        """Return once ``kubelet.sock`` is another one than when this link last served or this last returned."""
         while (found := identify(self._kubelet)) is None or found == self._seen:
             await rest(self._poll_s)
         self._seen = found

@@ -119,8 +119,8 @@ class DevicePluginLink(Protocol):
         ...
 
     async def kubelet_restarted(self) -> None:
-        """Return once the kubelet has started anew since this link was made or this last returned: serve and register
-        again (its start removes all sockets of the folder; compare mtime, inode numbers are reused)."""
+        """Return once the kubelet has started anew since this link last served or this last returned: serve and
+        register again (its start removes all sockets of the folder; compare mtime, inode numbers are reused)."""
         ...
 
 

@@ -16,9 +16,10 @@ PRE_START_DEADLINE_S = 30.0
 
 
 class ResourceEndpoint:
-    """The newest registration of one resource, or what a checkpoint says was one (``plugin`` None: stopped)."""
+    """The newest registration of one resource, or what a checkpoint says was one: then ``plugin`` is None, and no
+    optional call is made until the plugin is back."""
 
-    def __init__(self, resource: str, plugin: DevicePlugin | None, options: PluginOptions | None) -> None:
+    def __init__(self, resource: str, plugin: DevicePlugin | None, options: PluginOptions) -> None:
         self.resource = resource
         self._plugin = plugin
         self._options = options
@@ -28,12 +29,12 @@ class ResourceEndpoint:
     @property
     def wants_preference(self) -> bool:
         """Whether GetPreferredAllocation is to be called."""
-        return self._options is not None and self._options.preferred_allocation_available
+        return self._options.preferred_allocation_available
 
     @property
     def wants_pre_start(self) -> bool:
-        """Whether PreStartContainer is to be called. Not after a kubelet restart until the plugin is back."""
-        return self._options is not None and self._options.pre_start_required
+        """Whether PreStartContainer is to be called."""
+        return self._options.pre_start_required
 
     def stop(self, now_s: float, rng: random.Random) -> None:
         """The plugin is gone as of now. The text carries a Go struct's addresses, as upstream's does."""

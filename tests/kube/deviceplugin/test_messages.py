@@ -89,6 +89,28 @@ def test_closing_an_old_endpoint_leaves_its_successors_socket(short):
 
 
 @pytest.mark.wall
+def test_a_call_whose_channel_is_closed_ends_as_an_eof_and_does_not_cancel_its_task(short):
+    from mews.kube.deviceplugin.grpc_client import GrpcPlugin, channel_to
+    from mews.kube.deviceplugin.grpc_link import GrpcLink
+    from tests.harness.kubelet.devices.stand import FakePlugin, until
+
+    async def main() -> None:
+        plugin = FakePlugin(["d0"])
+        plugin.hang_s = 60.0
+        endpoint = await GrpcLink(short).serve("a.sock", plugin)
+        dialed = GrpcPlugin(channel_to(short / "a.sock"))
+        call = asyncio.create_task(dialed.allocate([["d0"]]))
+        await until(lambda: bool(plugin.calls))
+        await dialed.close()
+        with pytest.raises(PluginError) as failed:
+            await call
+        assert str(failed.value) == "rpc error: code = Unavailable desc = error reading from server: EOF"
+        await endpoint.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.wall
 def test_registering_without_a_kubelet_is_unavailable(short):
     from mews.kube.deviceplugin.grpc_link import GrpcLink
 

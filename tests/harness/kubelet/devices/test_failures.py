@@ -77,11 +77,12 @@ def test_after_a_lost_checkpoint_devices_count_as_free_but_requests_do_not():
     async def main() -> None:
         stand = await Stand().start()
         await stand.plug(FakePlugin(eight()[:4]))
-        await stand.run(a_pod("keeper", container("main", 1)))
+        keeper = await stand.run(a_pod("keeper", container("main", 1)))
         stand.node = {R: "4"}
         await stand.stop()
         stand.checkpoint.spoil("checkpoint is corrupted")
         await stand.start()
+        await stand.manager.admit(keeper, running={"main"})
         assert stand.manager.node_resources() == {}
         await stand.plug(FakePlugin(eight()[:4]))
         assert stand.held("keeper") == {"main": []}
@@ -91,6 +92,20 @@ def test_after_a_lost_checkpoint_devices_count_as_free_but_requests_do_not():
         assert rejected.event_message == (f"Node didn't have enough resource: {R}, requested: 4, used: 1, capacity: 4")
         await stand.run(a_pod("one", container("main", 3)))
         assert len(stand.held("one")["main"]) == 3
+
+    run_virtual(main)
+
+
+def test_pods_that_wait_for_their_admission_do_not_count_as_users():
+    async def main() -> None:
+        stand = await Stand().start()
+        await stand.plug(FakePlugin(eight()[:4]))
+        stand.node = {R: "4"}
+        first, second = (a_pod(name, container("main", 4)) for name in ("first", "second"))
+        stand.pods = {"first": first, "second": second}
+        await stand.manager.admit(first)
+        rejected = await rejection(stand, second)
+        assert "Requested: 4, Available: 0" in rejected.message
 
     run_virtual(main)
 

@@ -169,6 +169,41 @@ def test_a_list_of_podresources_frees_what_ended_pods_held_and_a_get_does_not():
     run_virtual(main)
 
 
+def test_a_list_right_after_a_kubelet_start_frees_nothing():
+    async def main() -> None:
+        stand = await Stand().start()
+        await stand.plug(FakePlugin(["d0", "d1"]))
+        keeper = await stand.run(a_pod("keeper", container("main", 1)))
+        await stand.restart()
+        stand.pods.clear()
+        assert await stand.resources.list() == ()
+        stand.pods["keeper"] = keeper
+        assert stand.held("keeper") == {"main": ["d0"]}
+        await stand.resources.list()
+        stand.pods.clear()
+        await stand.resources.list()
+        stand.pods["keeper"] = keeper
+        assert stand.held("keeper") == {"main": []}
+
+    run_virtual(main)
+
+
+def test_a_list_during_an_admission_leaves_the_pod_its_first_containers_devices():
+    async def main() -> None:
+        stand = await Stand().start()
+        plugin = FakePlugin(["d0", "d1"])
+        await stand.plug(plugin)
+        plugin.hang_s = 5.0
+        pod = a_pod("p", container("a", 1), container("b", 1))
+        admission = asyncio.create_task(stand.run(pod))
+        await asyncio.sleep(7.0)
+        await stand.resources.list()
+        await admission
+        assert stand.held("p") == {"a": ["d0"], "b": ["d1"]}
+
+    run_virtual(main)
+
+
 def test_a_killed_plugin_ends_its_streams_and_a_new_incarnation_takes_over():
     async def main() -> None:
         stand = await Stand().start()

@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.resources import EVENTS
 from mews.kube.client.port import Patch
@@ -64,19 +65,18 @@ class EventRecorder:
         self._queue: deque[_Sighting] = deque()
         self._queued = asyncio.Event()
         self._posted: dict[tuple[str, ...], _Posted] = {}
-        self._number = 0
+        self._number = crc32(f"{component}/{host}".encode()) % 1_000_000
 
     def event(self, involved: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
         """Note an event of type ``Normal`` or ``Warning``. Does not wait."""
         now = self._context.clock.now()
         stamp = timestamp(now)
         namespace = str(involved.get("namespace") or "default")
-        self._number += 1
         source = {"component": self._component, "host": self._host} if self._host else {"component": self._component}
         body: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "v1",
-            "metadata": {"name": f"{involved['name']}.{int(now * 1e6) * 1000 + self._number % 1000:x}"},
+            "metadata": {"name": self._name(str(involved["name"])), "namespace": namespace},
             "involvedObject": dict(involved),
             "reason": reason,
             "message": message,
@@ -89,10 +89,14 @@ class EventRecorder:
             "reportingComponent": self._component,
             "reportingInstance": self._host,
         }
-        body["metadata"]["namespace"] = namespace
         key = (str(involved.get("uid")), str(involved.get("fieldPath")), str(involved["name"]), kind, reason, message)
         self._queue.append(_Sighting(key, body, namespace))
         self._queued.set()
+
+    def _name(self, involved: str) -> str:
+        """The object's name and nanoseconds, as client-go; made to differ within one instant."""
+        self._number = (self._number + 1) % 1_000_000
+        return f"{involved}.{int(self._context.clock.now() * 1e3) * 1_000_000 + self._number:x}"
 
     async def run(self) -> None:
         """Post what is queued, until cancelled. An event that cannot be posted is dropped after a while."""
@@ -123,7 +127,11 @@ class EventRecorder:
                 return
             except NotFound:
                 pass
-        await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
+        try:
+            await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
+        except AlreadyExists:
+            sighting.body["metadata"]["name"] = self._name(sighting.body["involvedObject"]["name"])
+            await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
         self._posted[sighting.key] = _Posted(sighting.body["metadata"]["name"], sighting.namespace, 1)
         if len(self._posted) > _KNOWN:
             self._posted.pop(next(iter(self._posted)))

@@ -40,6 +40,7 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
         )
     document = replace(document, value=apply_overrides(document.value, given))
     folder = path.parent
+    _describe(document, text)
     _include_files(document, folder)
     _resolve_paths(document, folder)
     try:
@@ -110,6 +111,14 @@ def _text(path: Path) -> str:
 
 def _is_scenario(path: Path) -> bool:
     return any(line.rstrip() == "kind: Scenario" for line in _text(path).splitlines())
+
+
+def _describe(document: Document, text: str) -> None:
+    """The first line of a scenario is a comment that says what it shows: that is its description."""
+    first = text.split("\n", 1)[0]
+    metadata = document.value.get("metadata")
+    if first.startswith("#") and isinstance(metadata, dict):
+        metadata.setdefault("description", first.lstrip("# ").strip())
 
 
 def _include_files(document: Document, folder: Path) -> None:

@@ -104,9 +104,7 @@ class _Run:
         violations: list[dict[str, Any]] = []
         async with self._judged():
             await demand(self._scenario, self._cluster)
-            oracle = Oracle(
-                self._cluster, bounds=Bounds.of({str(name): value for name, value in self._scenario.bounds.items()})
-            )
+            oracle = Oracle(self._cluster, bounds=_bounds(self._scenario))
             await oracle.start()
             try:
                 async with self._judged():
@@ -226,6 +224,16 @@ class _Run:
     def _condemn(self, violations: Sequence[dict[str, Any]]) -> None:
         for violation in violations:
             self.ending.add("failed", f"invariant {violation['invariant']} ({violation['name']}): {violation['what']}")
+
+
+def _bounds(scenario: Scenario) -> Bounds:
+    """The invariants' bounds, and what the scenario pools under which scheduler's name."""
+    given: dict[str, Any] = {str(name): value for name, value in scenario.bounds.items()}
+    config = scenario.stack.kubecomp.config if scenario.stack.kubecomp is not None else {}
+    for bound, option in (("pooled_resource", "resource"), ("pooling_scheduler", "scheduler_name")):
+        if option in config:
+            given[bound] = config[option]
+    return Bounds.of(given)
 
 
 def _all_steps(scenario: Scenario) -> tuple[Step, ...]:

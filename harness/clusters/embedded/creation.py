@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.clusters.embedded import names, refusals
@@ -27,8 +27,16 @@ _SERVERS_OWN = (
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
 
 
-def create(store: Store, kind: Kind, namespace: str, body: Mapping[str, Any], request: Request = ADMIN) -> Object:
-    """The object as stored, in the kind's own form.
+def create(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    body: Mapping[str, Any],
+    request: Request = ADMIN,
+    *,
+    managed: Sequence[Object] = (),
+) -> Object:
+    """The object as stored, in the kind's own form; ``managed`` becomes its managedFields.
 
     Raises ``AlreadyExists``, ``Invalid``, ``Forbidden``, ``NotFound`` (the namespace) or ``BadRequest``.
     """
@@ -60,6 +68,8 @@ def create(store: Store, kind: Kind, namespace: str, body: Mapping[str, Any], re
     metadata["creationTimestamp"] = store.timestamp()
     if kind.generation:
         metadata["generation"] = 1
+    if managed:
+        metadata["managedFields"] = list(managed)
     if not request.dry_run:
         obj = store.commit(kind, key, obj)
     return view_of(kind).show(obj)

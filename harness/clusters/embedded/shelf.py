@@ -56,18 +56,21 @@ class Change:
 class Subscription:
     """The inbox of one watch."""
 
-    __slots__ = ("_ended", "_events", "_waiter", "bucket", "selection", "shelf")
+    __slots__ = ("_after", "_ended", "_events", "_waiter", "bucket", "selection", "shelf")
 
-    def __init__(self, shelf: Shelf, selection: Selection) -> None:
+    def __init__(self, shelf: Shelf, selection: Selection, after: int) -> None:
         self.shelf = shelf
         self.selection = selection
+        self._after = after
         self.bucket = selection.narrow()
         self._events: deque[WatchEvent] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
 
     def offer(self, change: Change) -> None:
-        """Take in a change if it is selected."""
+        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come)."""
+        if change.version <= self._after:
+            return
         event = change.seen_by(self.selection)
         if event is not None:
             self.push(event)
@@ -88,6 +91,12 @@ class Subscription:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def ready(self) -> list[WatchEvent]:
+        """All that can be read without waiting."""
+        events = list(self._events)
+        self._events.clear()
+        return events
 
     async def next(self) -> WatchEvent | None:
         """The next event, None when the watch has ended."""
@@ -167,7 +176,7 @@ class Shelf:
         """
         if version is not None and version < self._floor:
             raise Gone(f"too old resource version: {version} ({self._floor})")
-        subscription = Subscription(self, selection)
+        subscription = Subscription(self, selection, version or 0)
         if version is None:
             for obj in self.select(selection):
                 subscription.push(WatchEvent(EventType.ADDED, obj))

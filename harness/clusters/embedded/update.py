@@ -79,14 +79,19 @@ def patch(
     old = store.find(kind, namespace, name)
     if old is None:
         raise refusals.missing(kind, name)
-    view = view_of(kind)
-    new = received(kind, _patcher(kind, patch_kind)(view.show(old), body))
-    place(kind, new, namespace)
-    metadata = new["metadata"]
+    new = _patcher(kind, patch_kind)(view_of(kind).show(old), body)
+    return store_patched(store, kind, old, new, subresource=subresource, request=request)
+
+
+def store_patched(store: Store, kind: Kind, old: Object, patched: Any, *, subresource: str, request: Request) -> Object:
+    """Store what a patch made of an object, given in the kind's form."""
+    new = received(kind, patched)
+    place(kind, new, old["metadata"].get("namespace", ""))
+    metadata, name = new["metadata"], old["metadata"]["name"]
     if metadata.get("name") != name:
         raise refusals.names_differ(metadata.get("name", ""), name)
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
-    return view.show(_write(store, kind, old, new, subresource=subresource, request=request))
+    return view_of(kind).show(_write(store, kind, old, new, subresource=subresource, request=request))
 
 
 def _patcher(kind: Kind, patch_kind: Patch) -> Callable[[Object, Any], Any]:
@@ -197,6 +202,8 @@ def _inherit(old: Object, new: Object) -> None:
         metadata.pop(field, None)
         if field in old["metadata"]:
             metadata[field] = old["metadata"][field]
+    if "managedFields" in old["metadata"]:
+        metadata.setdefault("managedFields", old["metadata"]["managedFields"])
 
 
 def _finalizer_faults(old: Object, new: Object) -> list[Fault]:

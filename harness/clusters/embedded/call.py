@@ -1,0 +1,106 @@
+"""One HTTP request on its way through the API server, and the answers it may get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from mews.harness.clusters.embedded import negotiation
+from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.clusters.embedded.negotiation import Form
+from mews.harness.clusters.embedded.routes import Route
+from mews.harness.clusters.embedded.shelf import Subscription
+from mews.harness.clusters.embedded.store import Store
+from mews.kube.api.errors import ApiError, BadRequest
+
+_HEADERS = {"Cache-Control": "no-cache, private"}
+MAX_BODY = 3 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class World:
+    """What all requests share. ``watches`` are the open ones, to be ended when the server stops."""
+
+    store: Store
+    kubelets: KubeletDirectory
+    watches: dict[Subscription, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request for a resource."""
+
+    world: World
+    request: web.BaseRequest
+    user: str
+    route: Route
+    kind: Kind
+    forms: list[Form]
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The query's parameters."""
+        return self.request.query
+
+    @property
+    def namespace(self) -> str:
+        """ "" for cluster scope."""
+        return self.route.namespace or ""
+
+    @property
+    def media(self) -> str:
+        """The media type to answer in."""
+        return self.forms[0].media
+
+    def answer(self, body: Any, status: int = 200) -> web.Response:
+        """The body in the client's media type."""
+        return answer(body, status=status, media=self.media)
+
+
+def answer(body: Any, *, status: int = 200, media: str = negotiation.JSON, content_type: str = "") -> web.Response:
+    """A body as a response."""
+    headers = {**_HEADERS, "Content-Type": content_type or media}
+    return web.Response(body=negotiation.encode(body, media), status=status, headers=headers)
+
+
+def text(body: str, status: int = 200) -> web.Response:
+    """Plain text."""
+    return web.Response(text=body, status=status, headers=_HEADERS)
+
+
+def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
+    """The error's Status, as YAML where the client asks for that."""
+    try:
+        media = negotiation.accepted(request.headers.get("Accept", ""))[0].media
+    except ApiError:
+        media = negotiation.JSON
+    response = answer(error.status(), status=error.code, media=media)
+    if error.code == 429:
+        response.headers["Retry-After"] = str(error.details.get("retryAfterSeconds", 1))
+    return response
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """The raw body; 413 when it is too large."""
+    chunks = bytearray()
+    async for chunk in request.content.iter_any():
+        chunks += chunk
+        if len(chunks) > MAX_BODY:
+            raise ApiError(f"Request entity too large: limit is {MAX_BODY}", code=413, reason="RequestEntityTooLarge")
+    return bytes(chunks)
+
+
+async def read_object(request: web.BaseRequest) -> dict[str, Any]:
+    """The body as an object."""
+    body = negotiation.decode(await read_body(request), request.headers.get("Content-Type", ""))
+    if not isinstance(body, dict):
+        kind = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
+        raise BadRequest(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+    return body

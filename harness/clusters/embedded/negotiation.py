@@ -1,0 +1,111 @@
+"""Media types: what a client accepts, and what its body is (contract apiserver.md sections 1 and 2)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from mews.harness.clusters.embedded import protobuf
+from mews.kube.api.errors import ApiError, BadRequest
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+_OFFERED = (JSON, YAML, PROTOBUF)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is written: the media type, and as which kind if not the object's own (``Table`` …)."""
+
+    media: str = JSON
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+def accepted(header: str) -> list[Form]:
+    """The forms of an Accept header that we write, in the client's order; 406 when there is none."""
+    forms = [form for part in (header or "*/*").split(",") if (form := _form(part)) is not None]
+    if not forms:
+        raise ApiError(
+            f"only the following media types are accepted: {', '.join(_OFFERED)}", code=406, reason="NotAcceptable"
+        )
+    return forms
+
+
+def _form(part: str) -> Form | None:
+    media, *parameters = (piece.strip() for piece in part.split(";"))
+    values = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
+    if media in ("*/*", ""):
+        media = JSON
+    if media not in (JSON, YAML):
+        return None
+    return Form(media, values.get("as", ""), values.get("g", ""), values.get("v", ""))
+
+
+def encode(body: Any, media: str = JSON) -> bytes:
+    """A body as JSON or YAML."""
+    if media == YAML:
+        return yaml.dump(body, Dumper=_Dumper, default_flow_style=False).encode()
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Shared parts are written out."""
+        return True
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON: timestamps stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def media_of(content_type: str) -> str:
+    """The media type without parameters; JSON when none is given."""
+    return content_type.partition(";")[0].strip().lower() or JSON
+
+
+def decode(raw: bytes, content_type: str) -> Any:
+    """A body's value.
+
+    Raises ``ApiError`` 415 for a media type that is not known, ``BadRequest`` for one that cannot be read.
+    """
+    media = media_of(content_type)
+    if media == JSON:
+        return parse_json(raw)
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return parse_yaml(raw)
+    if media == PROTOBUF:
+        return protobuf.decode(raw)
+    raise ApiError(
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(_OFFERED)}",
+        code=415,
+        reason="UnsupportedMediaType",
+    )
+
+
+def parse_json(raw: bytes) -> Any:
+    """JSON, worded as the API server does when it is none."""
+    try:
+        return json.loads(raw)
+    except ValueError as error:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def parse_yaml(raw: bytes) -> Any:
+    """YAML as the API server reads it."""
+    try:
+        return yaml.load(raw, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise BadRequest(f"error converting YAML to JSON: {error}") from None

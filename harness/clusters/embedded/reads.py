@@ -1,0 +1,147 @@
+"""GET: objects, lists, tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+
+from mews.harness.clusters.embedded import parameters, refusals, scales, tables
+from mews.harness.clusters.embedded.call import Call
+from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.negotiation import Form
+from mews.harness.clusters.embedded.selection import select
+from mews.harness.clusters.embedded.store import read_version
+from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.objects import Object
+from mews.kube.client.port import ObjectList
+
+_META = "meta.k8s.io"
+_PATIENCE_S = 3.0
+
+
+async def get(call: Call) -> web.StreamResponse:
+    """One object, or the same in another form."""
+    obj = call.world.store.get(call.kind, call.namespace, call.route.name)
+    if call.route.subresource == "scale":
+        return call.answer(scales.scale_of(call.kind, obj))
+    return written(call, obj)
+
+
+def written(call: Call, obj: Object, status: int = 200) -> web.Response:
+    """An object as the client asked to see it."""
+    form = _form(call.forms, ("Table", "PartialObjectMetadata"))
+    if form is not None and obj.get("kind") != "Status":
+        metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        return call.answer(shaped(call, form, [obj], metadata, single=True), status)
+    return call.answer(obj, status)
+
+
+def _form(forms: Sequence[Form], kinds: tuple[str, ...]) -> Form | None:
+    """The first form if it is one of those, and in a version that is known."""
+    for form in forms:
+        if form.kind in kinds and form.group == _META and form.version in ("v1", "v1beta1"):
+            return form
+        if not form.kind:
+            return None
+    return None
+
+
+def shaped(
+    call: Call, form: Form, objects: Sequence[Object], metadata: dict[str, Any], *, single: bool, head: bool = True
+) -> dict[str, Any]:
+    """Objects as a Table or as metadata alone."""
+    if form.kind == "Table":
+        return tables.table(
+            call.kind,
+            objects,
+            now_s=call.world.store.now(),
+            metadata=metadata,
+            include=call.query.get("includeObject") or "Metadata",
+            version=form.version,
+            head=head,
+        )
+    items = [tables.partial(obj, form.version) for obj in objects]
+    if single:
+        return items[0]
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"{_META}/{form.version}",
+        "metadata": metadata,
+        "items": items,
+    }
+
+
+def single_form(call: Call) -> Form | None:
+    """How one object is to be shaped, None for as it is."""
+    return _form(call.forms, ("Table", "PartialObjectMetadata"))
+
+
+async def list_(call: Call) -> web.StreamResponse:
+    """A list, a Table of it, or its metadata."""
+    store, query = call.world.store, call.query
+    await _await_version(call)
+    selection = select(
+        call.kind,
+        namespace=call.route.namespace,
+        labels=query.get("labelSelector", ""),
+        fields=query.get("fieldSelector", ""),
+    )
+    found = store.list(call.kind, selection, limit=parameters.number(query, "limit"), token=query.get("continue", ""))
+    form = _form(call.forms, ("Table", "PartialObjectMetadataList"))
+    if form is not None:
+        return call.answer(shaped(call, form, found.items, _list_metadata(found), single=False))
+    return call.answer(list_body(call.kind, found))
+
+
+def list_body(kind: Kind, found: ObjectList) -> dict[str, Any]:
+    """A list as on the wire: items of built-in kinds carry no kind and apiVersion."""
+    items = found.items if kind.custom else [_bare(obj) for obj in found.items]
+    return {
+        "kind": f"{kind.resource.kind}List",
+        "apiVersion": kind.resource.api_version,
+        "metadata": _list_metadata(found),
+        "items": items,
+    }
+
+
+def _bare(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+
+
+def _list_metadata(found: ObjectList) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"resourceVersion": found.resource_version}
+    if found.continue_token:
+        metadata["continue"] = found.continue_token
+        if found.remaining is not None:
+            metadata["remainingItemCount"] = found.remaining
+    return metadata
+
+
+async def _await_version(call: Call) -> None:
+    """A list from a version yet to come waits for it a little."""
+    text = call.query.get("resourceVersion", "")
+    match = call.query.get("resourceVersionMatch", "")
+    if match and not text:
+        raise _list_options_error(match, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+    wanted, store = read_version(text), call.world.store
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+    while store.version < wanted:
+        if asyncio.get_running_loop().time() > deadline:
+            details = {
+                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+                "retryAfterSeconds": 1,
+            }
+            raise ApiError(
+                f"Too large resource version: {wanted}, current: {store.version}",
+                code=504,
+                reason="Timeout",
+                details=details,
+            )
+        await asyncio.sleep(0.05)
+
+
+def _list_options_error(match: str, text: str) -> ApiError:
+    return BadRequest(str(refusals.forbidden_field("resourceVersionMatch", text))) if match else BadRequest(text)

@@ -1,0 +1,178 @@
+"""The HTTP face of the store: what kubectl and any other client of Kubernetes speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+
+from aiohttp import web
+
+from mews.harness.clusters.embedded import discovery, openapi, reads, refusals, routes, streams, writes
+from mews.harness.clusters.embedded.authentication import Authenticator
+from mews.harness.clusters.embedded.call import Call, World, answer, refuse, text
+from mews.harness.clusters.embedded.kubelets import KubeletDirectory, NoKubelets
+from mews.harness.clusters.embedded.negotiation import accepted
+from mews.harness.clusters.embedded.parameters import flag
+from mews.harness.clusters.embedded.store import Store
+from mews.kube.api.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Call], Awaitable[web.StreamResponse]]
+
+_HEALTH = ("healthz", "livez", "readyz")
+
+_OF_OBJECTS: Mapping[str, Handler] = {
+    "GET": reads.get,
+    "POST": writes.post,
+    "PUT": writes.put,
+    "PATCH": writes.patch,
+    "DELETE": writes.delete,
+}
+_OF_COLLECTIONS: Mapping[str, Handler] = {
+    "GET": reads.list_,
+    "POST": writes.post,
+    "DELETE": writes.delete_collection,
+}
+_OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_}
+_VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class ApiServer:
+    """Serves a store on loopback or elsewhere.
+
+    ``tokens`` maps bearer tokens to user names; without any everybody is the administrator. ``ssl_context`` makes it
+    TLS, which is what kubectl wants before it sends a token.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        kubelets: KubeletDirectory | None = None,
+        tokens: Mapping[str, str] | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._world = World(store, kubelets or NoKubelets())
+        self._authenticator = Authenticator(tokens)
+        self._ssl = ssl_context
+        self._runner: web.ServerRunner | None = None
+        self._address = ("", 0)
+
+    @property
+    def url(self) -> str:
+        """``http://127.0.0.1:6443``."""
+        host, port = self._address
+        return f"{'https' if self._ssl else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen; port 0 takes a free one."""
+        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl, shutdown_timeout=1.0)
+        await site.start()
+        self._address = self._runner.addresses[0][:2]
+
+    async def stop(self) -> None:
+        """End all watches, then close."""
+        for subscription in list(self._world.watches):
+            subscription.end()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except ApiError as error:
+            return refuse(error, request)
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path_qs)
+            return refuse(ApiError("Internal error occurred", reason="InternalError"), request)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        parts = [part for part in request.path.split("/") if part]
+        user = self._authenticator.user_of(request.headers.get("Authorization", ""))
+        route = routes.parse(parts)
+        if route is None:
+            self._authenticator.check_path(user, request)
+            return self._about(request, parts)
+        kinds = self._world.store.kinds
+        if (route.group, route.version) not in kinds.group_versions():
+            return text("404 page not found\n", 404)
+        self._authenticator.check(user, _verb(request, route), route)
+        kind = route.kind(kinds)
+        call = Call(self._world, request, user, route, kind, accepted(request.headers.get("Accept", "")))
+        return await _handler(call)(call)
+
+    def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:
+        """Everything that is not a resource: discovery, OpenAPI, health, version."""
+        if request.method not in ("GET", "HEAD"):
+            raise refusals.wrong_method()
+        kinds = self._world.store.kinds
+        body = None
+        match parts:
+            case []:
+                body = discovery.root_paths(kinds)
+            case ["version"]:
+                body = discovery.version()
+            case [name, *_] if name in _HEALTH:
+                return text("ok")
+            case ["api"] | ["apis"]:
+                return self._discovery(request, core=parts[0] == "api")
+            case ["api", version]:
+                body = discovery.resource_list(kinds, ("", version))
+            case ["apis", group]:
+                body = discovery.group(kinds, group)
+            case ["apis", group, version]:
+                body = discovery.resource_list(kinds, (group, version))
+            case ["openapi", "v3"]:
+                body = openapi.index(kinds)
+            case ["openapi", "v3", *rest]:
+                body = openapi.document(kinds, "/".join(rest))
+        if body is None:
+            return text("404 page not found\n", 404)
+        return answer(body, media=accepted(request.headers.get("Accept", ""))[0].media)
+
+    def _discovery(self, request: web.BaseRequest, *, core: bool) -> web.Response:
+        kinds = self._world.store.kinds
+        for form in accepted(request.headers.get("Accept", "")):
+            if discovery.wants_aggregated(form):
+                kind = f"application/json;g=apidiscovery.k8s.io;v={form.version};as={discovery.AGGREGATED}"
+                body = discovery.aggregated(kinds, core=core, version=form.version)
+                return answer(body, content_type=kind)
+            if not form.kind:
+                return answer(discovery.core_versions() if core else discovery.group_list(kinds), media=form.media)
+        raise refusals.unknown_resource()
+
+
+def _handler(call: Call) -> Handler:
+    """What serves the request; 405 when nothing does."""
+    route, method = call.route, call.request.method
+    if route.subresource in _OF_STREAMS and method in ("GET", "POST"):
+        return _OF_STREAMS[route.subresource]
+    if route.subresource:
+        sub = call.kind.subresource(route.subresource)
+        if sub is None or _VERBS.get(method) not in sub.verbs:
+            raise refusals.wrong_method()
+    elif method == "GET" and flag(call.query, "watch"):
+        return streams.watch
+    handler = (_OF_OBJECTS if route.name else _OF_COLLECTIONS).get(method)
+    if handler is None:
+        raise refusals.wrong_method()
+    return handler
+
+
+def _verb(request: web.BaseRequest, route: routes.Route) -> str:
+    """The verb as authorisation names it."""
+    verb = _VERBS.get(request.method, request.method.lower())
+    if verb == "get" and flag(request.query, "watch"):
+        return "watch"
+    if not route.name:
+        return {"get": "list", "delete": "deletecollection"}.get(verb, verb)
+    return verb

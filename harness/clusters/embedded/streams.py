@@ -1,0 +1,177 @@
+"""Answers that go on: watches, logs, commands in containers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from aiohttp import web
+
+from mews.harness.clusters.embedded import containers, parameters, reads
+from mews.harness.clusters.embedded.call import Call
+from mews.harness.clusters.embedded.negotiation import JSON, encode
+from mews.harness.clusters.embedded.selection import select
+from mews.harness.clusters.embedded.shelf import Subscription
+from mews.harness.clusters.embedded.views import view_of
+from mews.kube.api.errors import ApiError, BadRequest, Gone
+from mews.kube.api.objects import Object
+from mews.kube.client.port import EventType, ExecResult, WatchEvent
+
+_BOOKMARK_EVERY_S = 60.0
+_LONGEST_WATCH_S = 2400
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+async def watch(call: Call) -> web.StreamResponse:
+    """Events as JSON lines, until the timeout or until the server hangs up."""
+    query, store = call.query, call.world.store
+    name = call.route.name
+    fields = ",".join(
+        part for part in (query.get("fieldSelector", ""), f"metadata.name={name}" if name else "") if part
+    )
+    selection = select(call.kind, namespace=call.route.namespace, labels=query.get("labelSelector", ""), fields=fields)
+    initial = parameters.flag(query, "sendInitialEvents")
+    version = "" if initial else query.get("resourceVersion", "")
+    if version and not version.isdecimal():
+        raise ApiError(f'Invalid resource version: strconv.ParseUint: parsing "{version}": invalid syntax')
+    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+    try:
+        subscription = store.watch(call.kind, selection, version)
+    except Gone as error:
+        await response.prepare(call.request)
+        await response.write(encode({"type": "ERROR", "object": error.status()}) + b"\n")
+        return response
+    call.world.watches[subscription] = None
+    try:
+        await response.prepare(call.request)
+        await _pump(call, subscription, response, initial=initial)
+    except ConnectionError:
+        pass  # the client is gone, and so is whoever would care
+    finally:
+        store.shelf(call.kind).unsubscribe(subscription)
+        call.world.watches.pop(subscription, None)
+    return response
+
+
+async def _pump(call: Call, subscription: Subscription, response: web.StreamResponse, *, initial: bool) -> None:
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + (parameters.number(call.query, "timeoutSeconds") or _LONGEST_WATCH_S)
+    bookmarks = parameters.flag(call.query, "allowWatchBookmarks")
+    lines = _Lines(call)
+    if initial:
+        first = b"".join(lines.line(event) for event in subscription.ready())
+        await response.write(first + lines.bookmark(call.world.store.version, initial_end=True))
+    while (left_s := end_s - loop.time()) > 0:
+        try:
+            event = await asyncio.wait_for(subscription.next(), min(left_s, _BOOKMARK_EVERY_S))
+        except TimeoutError:
+            if bookmarks:
+                await response.write(lines.bookmark(call.world.store.version))
+            continue
+        if event is None:
+            return
+        await response.write(b"".join(lines.line(each) for each in (event, *subscription.ready())))
+
+
+class _Lines:
+    """Writes events in the client's form; only the first Table carries its columns."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._form = reads.single_form(call)
+        self._show = view_of(call.kind).show
+        self._head = True
+
+    def line(self, event: WatchEvent) -> bytes:
+        """One event."""
+        obj: Any = self._show(event.object)
+        if self._form is not None:
+            metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            obj = reads.shaped(self._call, self._form, [obj], metadata, single=True, head=self._head)
+            self._head = False
+        return encode({"type": event.type.value, "object": obj}) + b"\n"
+
+    def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
+        """How far the watch has come."""
+        resource = self._call.kind.resource
+        metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+        if initial_end:
+            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+        obj: Any = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        if self._form is not None and self._form.kind == "Table":
+            obj = {**reads.shaped(self._call, self._form, [], metadata, single=False, head=self._head), "rows": None}
+        return encode({"type": EventType.BOOKMARK.value, "object": obj}) + b"\n"
+
+
+async def log(call: Call) -> web.StreamResponse:
+    """A container's log; 204 while its pod is unassigned."""
+    world, query, route = call.world, call.query, call.route
+    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
+    if target.kubelet is None:
+        return web.Response(status=204)
+    stream = target.kubelet.log(
+        call.namespace,
+        route.name,
+        target.container,
+        follow=parameters.flag(query, "follow"),
+        previous=parameters.flag(query, "previous"),
+        tail_lines=parameters.number(query, "tailLines"),
+    )
+    return await _send(call, stream)
+
+
+async def _send(call: Call, stream: AsyncIterator[bytes]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
+    prepared = False
+    try:
+        async for chunk in stream:
+            if not prepared:  # only now, so that a refusal of the kubelet is still an answer
+                await response.prepare(call.request)
+                prepared = True
+            await response.write(chunk)
+        if not prepared:
+            await response.prepare(call.request)
+    except ConnectionError:
+        pass  # the reader has gone away
+    return response
+
+
+_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_STDOUT, _STDERR, _ERROR = 1, 2, 3
+
+
+async def exec_(call: Call) -> web.StreamResponse:
+    """A command in a container, over a WebSocket: channels 1 and 2 carry its output, 3 its end."""
+    world, query, route = call.world, call.request.query, call.route
+    command = query.getall("command", [])
+    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
+    if not command:
+        raise BadRequest("you must specify at least 1 command for the container")
+    if target.kubelet is None:
+        raise BadRequest(f"pod {route.name} does not have a host assigned")
+    if call.request.headers.get("Upgrade", "").lower() != "websocket":
+        raise BadRequest("Upgrade request required")
+    result = await target.kubelet.exec(call.namespace, route.name, target.container, command)
+    socket = web.WebSocketResponse(protocols=_PROTOCOLS)
+    await socket.prepare(call.request)
+    for channel, output in ((_STDOUT, result.stdout), (_STDERR, result.stderr)):
+        if output:
+            await socket.send_bytes(bytes([channel]) + output)
+    await socket.send_bytes(bytes([_ERROR]) + json.dumps(_end(result)).encode())
+    await socket.close()
+    return socket
+
+
+def _end(result: ExecResult) -> Object:
+    if result.exit_code == 0:
+        return {"metadata": {}, "status": "Success"}
+    cause = {"reason": "ExitCode", "message": str(result.exit_code)}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {result.exit_code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [cause]},
+    }

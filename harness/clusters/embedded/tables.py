@@ -1,0 +1,336 @@
+"""Tables for ``kubectl get``: columns and rows per kind (contract apiserver.md section 6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mews.harness.clusters.embedded import jsonpaths, pod_table
+from mews.harness.clusters.embedded.cells import Cell, ColumnSpec, Row, none_if_empty
+from mews.harness.clusters.embedded.durations import UNKNOWN, age
+from mews.harness.clusters.embedded.kinds import Column, Kind
+from mews.harness.clusters.embedded.views import view_of
+from mews.kube.api.objects import Object, condition_of, labels_of, seconds
+
+NAME = ColumnSpec("Name", format="name")
+AGE = ColumnSpec("Age")
+_ROLE = "node-role.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """Columns, and the cells of one object at a time (unix seconds)."""
+
+    columns: Sequence[ColumnSpec]
+    cells: Callable[[Object, float], Row]
+    conditions: Callable[[Object], list[dict[str, Any]]] | None = None
+
+
+def _meta_age(obj: Object, now_s: float) -> str:
+    return age(obj["metadata"].get("creationTimestamp"), now_s)
+
+
+def _plain(obj: Object, now_s: float) -> Row:
+    return [obj["metadata"]["name"], _meta_age(obj, now_s)]
+
+
+def _node(node: Object, now_s: float) -> Row:
+    status = node.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    ready = condition_of(node, "Ready")
+    words = ["Unknown" if ready is None else ("Ready" if ready.get("status") == "True" else "NotReady")]
+    if (node.get("spec") or {}).get("unschedulable"):
+        words.append("SchedulingDisabled")
+    addresses = {address["type"]: address["address"] for address in reversed(status.get("addresses") or [])}
+    return [
+        node["metadata"]["name"],
+        ",".join(words),
+        _roles(node),
+        _meta_age(node, now_s),
+        info.get("kubeletVersion", ""),
+        none_if_empty(addresses.get("InternalIP")),
+        none_if_empty(addresses.get("ExternalIP")),
+        info.get("osImage") or UNKNOWN,
+        info.get("kernelVersion") or UNKNOWN,
+        info.get("containerRuntimeVersion") or UNKNOWN,
+    ]
+
+
+def _roles(node: Object) -> str:
+    roles = {label.removeprefix(_ROLE) for label in labels_of(node) if label.startswith(_ROLE) and label != _ROLE}
+    named = labels_of(node).get("kubernetes.io/role")
+    return none_if_empty(",".join(sorted({*roles, *([named] if named else [])})))
+
+
+def _namespace(obj: Object, now_s: float) -> Row:
+    return [obj["metadata"]["name"], (obj.get("status") or {}).get("phase", ""), _meta_age(obj, now_s)]
+
+
+def _configmap(obj: Object, now_s: float) -> Row:
+    count = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
+    return [obj["metadata"]["name"], count, _meta_age(obj, now_s)]
+
+
+def _secret(obj: Object, now_s: float) -> Row:
+    return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), _meta_age(obj, now_s)]
+
+
+def _account(obj: Object, now_s: float) -> Row:
+    return [obj["metadata"]["name"], len(obj.get("secrets") or ()), _meta_age(obj, now_s)]
+
+
+def _event(event: Object, now_s: float) -> Row:
+    """Of an event in core form."""
+    first = age(event.get("firstTimestamp") or event.get("eventTime"), now_s)
+    last = age(event.get("lastTimestamp"), now_s) if event.get("lastTimestamp") else first
+    count = event.get("count") or 1
+    series = event.get("series")
+    if series:
+        last, count = age(series.get("lastObservedTime"), now_s), series.get("count", 0)
+    involved = event["involvedObject"]
+    target = involved.get("kind", "").lower()
+    if involved.get("name"):
+        target += f"/{involved['name']}"
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent") or ""
+    instance = source.get("host") or event.get("reportingInstance")
+    return [
+        last,
+        event.get("type", ""),
+        event.get("reason", ""),
+        target,
+        involved.get("fieldPath", ""),
+        f"{component}, {instance}" if instance else component,
+        (event.get("message") or "").strip(),
+        first,
+        count,
+        event["metadata"]["name"],
+    ]
+
+
+def _lease(obj: Object, now_s: float) -> Row:
+    holder = (obj.get("spec") or {}).get("holderIdentity") or ""
+    return [obj["metadata"]["name"], holder, _meta_age(obj, now_s)]
+
+
+def _priority_class(obj: Object, now_s: float) -> Row:
+    return [
+        obj["metadata"]["name"],
+        obj["value"],
+        bool(obj.get("globalDefault")),
+        _meta_age(obj, now_s),
+        obj.get("preemptionPolicy", ""),
+    ]
+
+
+def _service(obj: Object, now_s: float) -> Row:
+    spec = obj.get("spec") or {}
+    ports = [
+        f"{port['port']}:{port['nodePort']}/{port['protocol']}"
+        if port.get("nodePort")
+        else f"{port['port']}/{port['protocol']}"
+        for port in spec.get("ports") or ()
+    ]
+    return [
+        obj["metadata"]["name"],
+        spec.get("type", ""),
+        none_if_empty(spec.get("clusterIP")),
+        none_if_empty(",".join(spec.get("externalIPs") or ())),
+        none_if_empty(",".join(ports)),
+        _meta_age(obj, now_s),
+        _selector(spec.get("selector")),
+    ]
+
+
+def _selector(labels: Mapping[str, str] | None) -> str:
+    return none_if_empty(",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())))
+
+
+def _containers(obj: Object, field: str) -> str:
+    spec = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return ",".join(str(container.get(field, "")) for container in spec.get("containers") or ())
+
+
+def _match_labels(obj: Object) -> str:
+    return _selector(((obj.get("spec") or {}).get("selector") or {}).get("matchLabels"))
+
+
+def _deployment(obj: Object, now_s: float) -> Row:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    return [
+        obj["metadata"]["name"],
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        _meta_age(obj, now_s),
+        _containers(obj, "name"),
+        _containers(obj, "image"),
+        _match_labels(obj),
+    ]
+
+
+def _replicaset(obj: Object, now_s: float) -> Row:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    return [
+        obj["metadata"]["name"],
+        spec.get("replicas", 1),
+        status.get("replicas", 0),
+        status.get("readyReplicas", 0),
+        _meta_age(obj, now_s),
+        _containers(obj, "name"),
+        _containers(obj, "image"),
+        _match_labels(obj),
+    ]
+
+
+def _job(obj: Object, now_s: float) -> Row:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    wanted = spec.get("completions") or spec.get("parallelism") or 1
+    begun, ended = status.get("startTime"), status.get("completionTime")
+    took = "" if not begun else age(begun, now_s if not ended else seconds(ended))
+    return [
+        obj["metadata"]["name"],
+        _job_status(obj),
+        f"{status.get('succeeded', 0)}/{wanted}",
+        took,
+        _meta_age(obj, now_s),
+        _containers(obj, "name"),
+        _containers(obj, "image"),
+        _match_labels(obj),
+    ]
+
+
+def _job_status(job: Object) -> str:
+    for kind, word in (("Complete", "Complete"), ("Failed", "Failed"), ("Suspended", "Suspended")):
+        found = condition_of(job, kind)
+        if found is not None and found.get("status") == "True":
+            return word
+    if job["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return "Running"
+
+
+def _crd(obj: Object, _now_s: float) -> Row:
+    return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
+
+
+def _number(name: str) -> ColumnSpec:
+    return ColumnSpec(name, type="integer")
+
+
+def _wide(name: str) -> ColumnSpec:
+    return ColumnSpec(name, priority=1)
+
+
+_WORKLOAD_WIDE = (_wide("Containers"), _wide("Images"), _wide("Selector"))
+
+TABLES: Mapping[str, Printer] = {
+    "plain": Printer((NAME, AGE), _plain),
+    "pods": Printer(pod_table.COLUMNS, pod_table.cells, pod_table.conditions),
+    "nodes": Printer(
+        (
+            NAME, ColumnSpec("Status"), ColumnSpec("Roles"), AGE, ColumnSpec("Version"), _wide("Internal-IP"),
+            _wide("External-IP"), _wide("OS-Image"), _wide("Kernel-Version"), _wide("Container-Runtime"),
+        ),
+        _node,
+    ),
+    "namespaces": Printer((NAME, ColumnSpec("Status"), AGE), _namespace),
+    "configmaps": Printer((NAME, _number("Data"), AGE), _configmap),
+    "secrets": Printer((NAME, ColumnSpec("Type"), _number("Data"), AGE), _secret),
+    "serviceaccounts": Printer((NAME, _number("Secrets"), AGE), _account),
+    "events": Printer(
+        (
+            ColumnSpec("Last Seen"), ColumnSpec("Type"), ColumnSpec("Reason"), ColumnSpec("Object"), _wide("Subobject"),
+            _wide("Source"), ColumnSpec("Message"), _wide("First Seen"),
+            ColumnSpec("Count", type="integer", priority=1),
+            ColumnSpec("Name", format="name", priority=1),
+        ),
+        _event,
+    ),
+    "leases": Printer((NAME, ColumnSpec("Holder"), AGE), _lease),
+    "priorityclasses": Printer(
+        (NAME, _number("Value"), ColumnSpec("Global-Default", type="boolean"), AGE, ColumnSpec("PreemptionPolicy")),
+        _priority_class,
+    ),
+    "services": Printer(
+        (
+            NAME, ColumnSpec("Type"), ColumnSpec("Cluster-IP"), ColumnSpec("External-IP"), ColumnSpec("Port(s)"), AGE,
+            _wide("Selector"),
+        ),
+        _service,
+    ),
+    "deployments": Printer(
+        (NAME, ColumnSpec("Ready"), ColumnSpec("Up-to-date"), ColumnSpec("Available"), AGE, *_WORKLOAD_WIDE),
+        _deployment,
+    ),
+    "replicasets": Printer(
+        (NAME, _number("Desired"), _number("Current"), _number("Ready"), AGE, *_WORKLOAD_WIDE), _replicaset
+    ),
+    "jobs": Printer(
+        (NAME, ColumnSpec("Status"), ColumnSpec("Completions"), ColumnSpec("Duration"), AGE, *_WORKLOAD_WIDE), _job
+    ),
+    "crds": Printer((NAME, ColumnSpec("Created At", type="date")), _crd),
+}  # fmt: skip
+
+
+def _custom(kind: Kind) -> Printer:
+    if not kind.columns:
+        return TABLES["plain"]
+    columns = [
+        ColumnSpec(column.name, type=column.type, format=column.format, priority=column.priority)
+        for column in kind.columns
+    ]
+
+    def cells(obj: Object, now_s: float) -> Row:
+        return [obj["metadata"]["name"], *(_custom_cell(column, obj, now_s) for column in kind.columns)]
+
+    return Printer((NAME, *columns), cells)
+
+
+def _custom_cell(column: Column, obj: Object, now_s: float) -> Cell:
+    found = jsonpaths.find(obj, column.json_path)
+    if not found:
+        return None
+    value = found[0]
+    if column.type == "date":
+        return age(value, now_s)
+    if column.type == "string":
+        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return value if isinstance(value, (int, float, bool)) else str(value)
+
+
+def table(
+    kind: Kind,
+    objects: Sequence[Object],
+    *,
+    now_s: float,
+    metadata: Mapping[str, Any],
+    include: str = "Metadata",
+    version: str = "v1",
+    head: bool = True,
+) -> dict[str, Any]:
+    """The meta.k8s.io Table of objects; ``include`` is None, Metadata or Object."""
+    printer = _custom(kind) if kind.custom else TABLES[kind.table]
+    rows = []
+    for obj in objects:
+        row: dict[str, Any] = {"cells": printer.cells(view_of(kind).store(obj), now_s)}
+        if printer.conditions is not None and (conditions := printer.conditions(obj)):
+            row["conditions"] = conditions
+        if include != "None":
+            row["object"] = obj if include == "Object" else partial(obj, version)
+        rows.append(row)
+    columns = [column.shown() for column in printer.columns] if head else None
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": dict(metadata),
+        "columnDefinitions": columns,
+        "rows": rows,
+    }
+
+
+def partial(obj: Object, version: str = "v1") -> Object:
+    """An object's metadata alone."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}

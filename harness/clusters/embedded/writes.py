@@ -1,0 +1,163 @@
+"""POST, PUT, PATCH, DELETE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from mews.harness.clusters.embedded import creation, deletion, parameters, pod_actions, refusals, scales, update
+from mews.harness.clusters.embedded.apply import apply
+from mews.harness.clusters.embedded.call import Call, read_body, read_object
+from mews.harness.clusters.embedded.negotiation import decode, media_of, parse_json, parse_yaml
+from mews.harness.clusters.embedded.reads import list_body, written
+from mews.harness.clusters.embedded.request import Request
+from mews.harness.clusters.embedded.selection import select
+from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.objects import Object
+from mews.kube.client.port import Patch
+
+_CREATED = 201
+
+
+def _request(call: Call, options: str) -> Request:
+    agent = call.request.headers.get("User-Agent", "unknown")
+    return parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
+
+
+async def post(call: Call) -> web.StreamResponse:
+    """Create an object, or act on a pod."""
+    request = _request(call, "CreateOptions")
+    body = await read_object(call.request)
+    if call.route.subresource:
+        return call.answer(_act(call, body, request), _CREATED)
+    if call.route.name:
+        raise refusals.wrong_method()
+    namespace = call.namespace
+    if call.kind.resource.namespaced and call.route.namespace is None:
+        raise refusals.wrong_method()
+    made = creation.create(call.world.store, call.kind, namespace, body, request)
+    return written(call, made, _CREATED)
+
+
+def _act(call: Call, body: Object, request: Request) -> Object:
+    name = call.route.name
+    given = (body.get("metadata") or {}).get("name") or name
+    if given != name:
+        raise refusals.names_differ(given, name)
+    match call.route.subresource:
+        case "binding":
+            return pod_actions.bind(call.world.store, call.namespace, name, body, request)
+        case "eviction":
+            options = parameters.delete_options(call.query, body.get("deleteOptions"))
+            return pod_actions.evict(call.world.store, call.namespace, name, options, request)
+    raise refusals.wrong_method()
+
+
+async def put(call: Call) -> web.StreamResponse:
+    """Replace an object, its status, finalizers or scale."""
+    request = _request(call, "UpdateOptions")
+    body = await read_object(call.request)
+    if call.route.subresource == "scale":
+        return call.answer(_scaled(call, body, request))
+    store, route = call.world.store, call.route
+    created = store.find(call.kind, call.namespace, route.name) is None
+    new = update.replace(
+        store, call.kind, call.namespace, route.name, body, subresource=route.subresource, request=request
+    )
+    return written(call, new, _CREATED if created else 200)
+
+
+def _scaled(call: Call, scale: Object, request: Request) -> Object:
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    body: dict[str, Any] = {"spec": {"replicas": replicas}}
+    version = (scale.get("metadata") or {}).get("resourceVersion")
+    if version:
+        body["metadata"] = {"resourceVersion": version}
+    return _scale_patch(call, body, request)
+
+
+def _scale_patch(call: Call, body: Any, request: Request) -> Object:
+    new = update.patch(
+        call.world.store, call.kind, call.namespace, call.route.name, body, patch_kind=Patch.MERGE, request=request
+    )
+    return scales.scale_of(call.kind, new)
+
+
+async def patch(call: Call) -> web.StreamResponse:
+    """JSON, merge, strategic merge patch; apply."""
+    request = _request(call, "PatchOptions")
+    media = media_of(call.request.headers.get("Content-Type", ""))
+    if media not in list(Patch):
+        raise ApiError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType")
+    kind, store, route = Patch(media), call.world.store, call.route
+    raw = await read_body(call.request)
+    forced = "force" in call.query
+    if kind is Patch.APPLY:
+        created = store.find(call.kind, call.namespace, route.name) is None
+        if not call.query.get("fieldManager"):
+            raise parameters.options_error(
+                "PatchOptions", refusals.required("fieldManager", "is required for apply patch")
+            )
+        new = apply(
+            store,
+            call.kind,
+            call.namespace,
+            route.name,
+            parse_yaml(raw),
+            subresource=route.subresource,
+            force=parameters.flag(call.query, "force"),
+            request=request,
+        )
+        return written(call, new, _CREATED if created else 200)
+    if forced:
+        fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
+        raise parameters.options_error("PatchOptions", fault)
+    body = parse_json(raw)
+    if route.subresource == "scale":
+        return call.answer(_scale_patch(call, _scale_body(body), request))
+    new = update.patch(
+        store,
+        call.kind,
+        call.namespace,
+        route.name,
+        body,
+        patch_kind=kind,
+        subresource=route.subresource,
+        request=request,
+    )
+    return written(call, new)
+
+
+def _scale_body(body: Any) -> Any:
+    if not isinstance(body, dict):
+        raise BadRequest("a patch of a scale must be a merge patch")
+    return {"spec": {"replicas": (body.get("spec") or {}).get("replicas")}}
+
+
+async def delete(call: Call) -> web.StreamResponse:
+    """Delete an object."""
+    raw = await read_body(call.request)
+    body = decode(raw, call.request.headers.get("Content-Type", "")) if raw else None
+    request = Request(call.user, dry_run=parameters.is_dry(call.query, body))
+    options = parameters.delete_options(call.query, body)
+    store, route = call.world.store, call.route
+    return written(call, deletion.delete(store, call.kind, call.namespace, route.name, options, request))
+
+
+async def delete_collection(call: Call) -> web.StreamResponse:
+    """Delete all that is selected."""
+    if "deletecollection" not in call.kind.verbs:
+        raise refusals.wrong_method()
+    raw = await read_body(call.request)
+    body = decode(raw, call.request.headers.get("Content-Type", "")) if raw else None
+    request = Request(call.user, dry_run=parameters.is_dry(call.query, body))
+    selection = select(
+        call.kind,
+        namespace=call.route.namespace,
+        labels=call.query.get("labelSelector", ""),
+        fields=call.query.get("fieldSelector", ""),
+    )
+    options = parameters.delete_options(call.query, body)
+    gone = deletion.delete_collection(call.world.store, call.kind, selection, options, request)
+    return call.answer(list_body(call.kind, gone))

@@ -47,7 +47,7 @@ class Engine:
 
         Raises Lacks for a cluster that cannot be had, BadInput for hardware that cannot be read.
         """
-        from mews.emulator.chassis.errors import HardwareError
+        from mews.harness.scenario.errors import ScenarioError
 
         check_available(self.way.cluster)
         seed = scenario.seed if seed is None else seed
@@ -58,7 +58,7 @@ class Engine:
 
         try:
             return in_own_loop(main, virtual=self.way.time == "virtual")
-        except HardwareError as error:
+        except ScenarioError as error:
             raise BadInput(str(error)) from error
         except (BadInput, Lacks):
             raise

@@ -41,7 +41,7 @@ async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) 
             seed=options.scenario.seed,
             speed=options.speed,
             dialect=options.dialect,
-            directory=options.folder,
+            folder=options.folder,
         )
     )
     cluster: ServedCluster | None = None

@@ -37,7 +37,7 @@ async def _play(dialect: str, speed: float, folder: Path, say: Say) -> Outcome:
     say(f"Starting chassis ({dialect} over HTTP), API server, kubelets and KubeComp; emulated time x{speed:g}", "dim")
     scenario = scenario_of(None, None)
     cluster = await open_cluster(
-        scenario, cluster="embedded", time="wall", seed=scenario.seed, speed=speed, dialect=dialect, directory=folder
+        scenario, cluster="embedded", time="wall", seed=scenario.seed, speed=speed, dialect=dialect, folder=folder
     )
     try:
         await _introduce(cluster, say)

@@ -41,8 +41,6 @@ def up(wish: Wish, *, as_json: bool) -> int:
     Raises BadInput, Lacks.
     """
     check_available(wish.cluster)
-    from mews.emulator.chassis.errors import HardwareError
-
     scenario = scenario_of(wish.hardware, wish.scenario)
     instance = _claim(wish)
     dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
@@ -50,7 +48,7 @@ def up(wish: Wish, *, as_json: bool) -> int:
     os.environ[MARK] = instance.folder
     try:
         asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
-    except HardwareError as error:
+    except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:
         forget(instance.name)

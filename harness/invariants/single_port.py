@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mews.harness.invariants.scene import Scene
 from mews.harness.invariants.verdict import Breach
@@ -20,9 +20,11 @@ class SinglePort:
         """Judge a change of a chassis' table."""
         if line.layer != "chassis":
             return
-        for device in _touched(line, scene):
+        touched = [device for device in scene.world.devices.values() if device.changed is line]
+        for device in touched:
             yield from self._by_id(device, line)
-            yield from self._by_uuid(device, line, scene)
+        if touched:
+            yield from self._by_uuid(touched, line, scene)
 
     def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
         """Nothing to do with time."""
@@ -37,17 +39,17 @@ class SinglePort:
                 what = f"device {device.gpuid} was attached to port {device.port} while on port {before}"
                 yield Breach((device.gpuid, str(line.number)), what, line, device.gpuid)
 
-    def _by_uuid(self, device: Device, line: Line, scene: Scene) -> Iterator[Breach]:
-        if device.port is None or not device.uuid:
-            return
-        for other in scene.world.devices.values():
-            if other.gpuid != device.gpuid and other.uuid == device.uuid and other.port is not None:
-                what = (
-                    f"{device.uuid} is on port {device.port} of {device.chassis} (as {device.gpuid}) "
-                    f"and on port {other.port} of {other.chassis} (as {other.gpuid})"
-                )
-                yield Breach((device.uuid,), what, line, device.gpuid)
+    def _by_uuid(self, touched: Sequence[Device], line: Line, scene: Scene) -> Iterator[Breach]:
+        on_ports: dict[str, list[Device]] = {}
+        for device in scene.world.devices.values():
+            if device.port is not None and device.uuid:
+                on_ports.setdefault(device.uuid, []).append(device)
+        for device in touched:
+            for other in on_ports.get(device.uuid, ()) if device.port is not None else ():
+                if other.gpuid != device.gpuid:
+                    what = f"{device.uuid} is on two ports: {_place(device)}, {_place(other)}"
+                    yield Breach((device.uuid,), what, line, device.gpuid)
 
 
-def _touched(line: Line, scene: Scene) -> list[Device]:
-    return [device for device in scene.world.devices.values() if device.changed is line]
+def _place(device: Device) -> str:
+    return f"{device.gpuid} on port {device.port} of {device.chassis}"

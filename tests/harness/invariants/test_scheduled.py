@@ -1,0 +1,127 @@
+"""Invariant 8: what fits, and when it must have been scheduled."""
+
+import pytest
+
+from mews.harness.invariants import Bounds
+from mews.harness.invariants.excuses import Excuses
+from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.scheduled import Books, Scheduled, amounts_of
+from mews.kube.api.objects import timestamp
+from tests.harness.invariants.stream import Stream
+
+
+def node(name="host-1", **spec):
+    conditions = [{"type": "Ready", "status": "True"}]
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10", "falcon.com/gpu": "1"}
+    return {
+        "metadata": {"name": name, "labels": {"zone": name}},
+        "spec": spec,
+        "status": {"conditions": conditions, "allocatable": allocatable},
+    }
+
+
+def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase="Pending", **spec):
+    container = {"name": "main", "resources": {"limits": limits or {"cpu": "1"}}}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": name, "creationTimestamp": timestamp(0)},
+        "spec": {"schedulerName": scheduler, "nodeName": bound, "containers": [container], **spec},
+        "status": {"phase": phase},
+    }
+
+
+def judged(pods, nodes=None, *, devices=None, until=250, **bounds):
+    """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
+    scene = Scene(Bounds(scheduled_s=100, **bounds), Stream(devices or {}).judge.scene.world, Excuses())
+    law = Scheduled(["default-scheduler", "kubecomp-scheduler"])
+    books = {obj["metadata"]["name"]: obj for obj in nodes or [node()]}, {p["metadata"]["uid"]: p for p in pods}
+    found = []
+    for t in range(0, until, 10):
+        found += [(t, breach) for breach in law.look(float(t), Books(*books, now_s=float(t)), scene)]
+    return found
+
+
+def test_a_pod_that_fits_and_waits_beyond_the_bound_is_told():
+    [(t, breach), *_] = judged([pod()])
+    assert t == 110
+    assert breach.what == "pod default/p fits host-1 and is unscheduled (bound 100 s)"
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        pod(bound="host-1"),
+        pod(phase="Failed"),
+        pod(scheduler="nobody"),
+        pod(limits={"cpu": "5"}),
+        pod(limits={"example.com/fpga": "1"}),
+        pod(nodeSelector={"zone": "elsewhere"}),
+        pod(schedulingGates=[{"name": "later"}]),
+        pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}),
+    ],
+    ids=["bound", "ended", "no scheduler", "too big", "unknown resource", "not there", "gated", "not modelled"],
+)
+def test_what_does_not_fit_or_cannot_be_judged_may_wait(waiting):
+    assert judged([waiting]) == []
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        node(unschedulable=True),
+        node(taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}]),
+        {**node(), "status": {**node()["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}},
+    ],
+    ids=["cordoned", "tainted", "not ready"],
+)
+def test_a_closed_node_fits_nobody(closed):
+    assert judged([pod()], [closed]) == []
+
+
+def test_a_toleration_opens_a_tainted_node():
+    tainted = node(taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}])
+    assert judged([pod(tolerations=[{"key": "a", "operator": "Exists"}])], [tainted])
+
+
+def test_what_others_hold_is_not_free():
+    running = pod("q", bound="host-1", limits={"cpu": "3500m"}, phase="Running")
+    assert judged([pod(), running]) == []
+    ended = pod("q", bound="host-1", limits={"cpu": "3500m"}, phase="Succeeded")
+    assert judged([pod(), ended])
+
+
+def test_pooled_devices_count_over_the_pool_and_not_per_node():
+    asks_two = pod(scheduler="kubecomp-scheduler", limits={"falcon.com/gpu": "2"})
+    assert judged([asks_two], devices={"a": "1", "b": "2"})
+    assert judged([asks_two], devices={"a": "1"}) == []
+    holder = pod("q", bound="host-2", limits={"falcon.com/gpu": "1"}, phase="Running")
+    assert judged([asks_two, holder], [node(), node("host-2")], devices={"a": "1", "b": "2"}) == []
+    by_node = pod(limits={"falcon.com/gpu": "2"})
+    assert judged([by_node], devices={"a": "1", "b": "2"}) == []
+
+
+def test_the_clock_starts_anew_when_a_pod_stops_fitting():
+    scene, law = Scene(Bounds(scheduled_s=100)), Scheduled(["default-scheduler"])
+    for t in range(0, 400, 10):
+        cordoned = node(unschedulable=t % 60 == 0)
+        assert not list(law.look(float(t), Books({"host-1": cordoned}, {"p": pod()}, float(t)), scene))
+
+
+def test_no_bound_no_judgement():
+    scene, law = Scene(Bounds(scheduled_s=None)), Scheduled(["default-scheduler"])
+    assert not [b for t in range(0, 9999, 99) for b in law.look(t, Books({"host-1": node()}, {"p": pod()}, t), scene)]
+
+
+def test_amounts_are_counted_as_the_scheduler_counts():
+    def container(cpu, **more):
+        return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
+
+    init = [container("3"), container("500m", restartPolicy="Always"), container("1")]
+    made = {"spec": {"containers": [container("1"), container("250m")], "initContainers": init}}
+    assert str(amounts_of(made)["cpu"]) == "3"
+    made["spec"]["containers"].append(container("2"))
+    assert float(amounts_of(made)["cpu"]) == 3.75
+
+
+def test_unknown_bounds_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"bounds\.orphan: no such bound; allowed are unattached_s"):
+        Bounds.of({"orphan": 1})

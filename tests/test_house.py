@@ -1,0 +1,170 @@
+"""The house's walls and manners: imports, types, style, words, documentation, the wheel."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("emulator", "kube", "harness")
+SOURCES = [
+    path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if "pb" not in path.relative_to(ROOT).parts
+]
+
+CLOCKS = {"kube/clock.py", "harness/clock.py", "emulator/clock.py"}
+"""The only modules that read the machine's time for others."""
+
+BANNED_IN_VIRTUAL = ("aiohttp", "grpc", "flask", "kubernetes", "docker", "faker", "matplotlib", "prometheus_client")
+
+
+def tool(*command, **options):
+    """Run a tool of this interpreter's environment; what it says must be empty of complaints."""
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, cwd=ROOT, **options)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_style_is_ruffs():
+    tool("ruff", "check", "--no-cache", ".")
+
+
+def test_layout_is_ruffs():
+    tool("ruff", "format", "--no-cache", "--check", ".")
+
+
+def test_types_hold_strictly(tmp_path):
+    cache = os.environ.get("MYPY_CACHE_DIR") or str(ROOT / ".mypy_cache")
+    tool("mypy", "--cache-dir", cache)
+
+
+def test_imports_point_one_way(tmp_path):
+    """The tools that read imports do not follow links: they get the packages in one tree."""
+    shutil.copytree(ROOT / "src" / "mews", tmp_path / "mews", ignore=shutil.ignore_patterns("__pycache__"))
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    assert config["contracts"], "there are no contracts to keep"
+    lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    arguments = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*lint, *arguments], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    assert f"{len(config['contracts'])} kept, 0 broken" in done.stdout
+
+
+def words_in(path):
+    """(line, dotted name) of every call in a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield node.lineno, ast.unparse(node.func)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_sleeps_reads_the_date_or_rolls_dice_by_itself(package):
+    forbidden = re.compile(
+        r"^(time\.sleep|time\.time|datetime\.(datetime\.)?(now|utcnow|today)|date\.today|uuid\.uuid[14]|uuid[14]"
+        r"|random\.(random|randint|choice|choices|shuffle|sample|uniform|randrange|getrandbits|seed|gauss|expovariate))$"
+    )
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in SOURCES
+        if path.relative_to(ROOT).parts[0] == package and str(path.relative_to(ROOT)) not in CLOCKS
+        for line, name in words_in(path)
+        if forbidden.match(name)
+    ]
+    assert found == []
+
+
+FORBIDDEN_WORDS = re.compile(
+    r"/work/|\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError|\bclaude\b|\banthropic\b", re.IGNORECASE
+)
+
+
+def texts():
+    for pattern in ("*.py", "*.md", "*.toml", "*.yaml", "*.yml", "*.proto", "Makefile"):
+        for path in sorted(ROOT.rglob(pattern)):
+            inside = path.relative_to(ROOT).parts
+            if path != Path(__file__).resolve() and inside[0] not in ("src", ".venv", ".git", "build", "dist"):
+                yield path
+
+
+def test_no_word_is_left_that_does_not_belong_here():
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+        if FORBIDDEN_WORDS.search(line)
+    ]
+    assert found == []
+
+
+def test_files_stay_readable():
+    long = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in SOURCES}
+    assert {path: lines for path, lines in long.items() if lines > 450} == {}
+
+
+def undocumented(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if ast.get_docstring(tree) is None and path.read_text().strip():
+        yield "the module itself"
+    for node in tree.body:
+        yield from _undocumented(node, "")
+
+
+def _undocumented(node, prefix):
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    if not isinstance(node, kinds) or node.name.startswith("_"):
+        return
+    overload = any(ast.unparse(decorator).endswith((".setter", "overload")) for decorator in node.decorator_list)
+    if ast.get_docstring(node) is None and not overload:
+        yield f"{prefix}{node.name} (line {node.lineno})"
+    if isinstance(node, ast.ClassDef):
+        for child in node.body:
+            yield from _undocumented(child, f"{node.name}.")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_documented(package):
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in SOURCES
+        if path.relative_to(ROOT).parts[0] == package
+        for name in undocumented(path)
+    ]
+    assert found == []
+
+
+def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(tmp_path):
+    pytest.importorskip("hatchling", reason="the build backend is not installed")
+    tool("hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
+    [wheel] = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mews"}
+    for needed in (
+        "mews/py.typed",
+        "mews/harness/cli.py",
+        "mews/fixtures/hardware/demo.yaml",
+        "mews/fixtures/images.yaml",
+    ):
+        assert needed in names
+
+
+def test_a_virtual_run_imports_nothing_that_waits_for_the_outside():
+    code = (
+        "import sys\n"
+        "from mews.harness.cli import exit_code\n"
+        "code = exit_code(['run', 'scenarios/demo.yaml', '--json', '-'])\n"
+        f"print([m for m in {BANNED_IN_VIRTUAL!r} if m in sys.modules], code, file=sys.stderr)\n"
+    )
+    if not (ROOT / "scenarios" / "demo.yaml").exists():
+        pytest.fail("scenarios/demo.yaml is missing")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr.splitlines()[-1] == "[] 0", done.stdout + done.stderr

@@ -115,7 +115,7 @@ class PoolWorker:
         await self._publish()
         pod = self._next_pod()
         if pod is None:
-            await self._pulse.wait(max(self._next_due_s() - self._loop_s(), 0.0))
+            await self._pulse.wait(self._next_due_s() - self._loop_s())
         else:
             await self._serve(pod)
 
@@ -132,8 +132,10 @@ class PoolWorker:
         return None
 
     def _next_due_s(self) -> float:
+        """When to come round by itself. A pod whose backoff has passed and that still lacks nothing waits for news."""
+        now_s = self._loop_s()
         dues = [backoff.due_s for backoff in (*self._backoffs.values(), *self._stuck.values())]
-        return min([self._next_poll_s, *dues])
+        return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
 
     async def _publish(self) -> None:
         if self._table.is_known:

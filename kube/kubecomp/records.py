@@ -117,7 +117,18 @@ def _load(obj: Object | None, key: str) -> Any:
 
 def pool_data(state: PoolState) -> dict[str, str]:
     """``data`` of ``pool-<pool>``."""
-    return {"devices": _dump([asdict(device) for device in state.devices]), "free": str(state.free)}
+    devices = [
+        {
+            "gpuid": device.gpuid,
+            "chassis": device.chassis,
+            "device": device.device,
+            "uuid": device.uuid,
+            "port": device.port,
+            "node": device.node,
+        }
+        for device in state.devices
+    ]
+    return {"devices": _dump(devices), "free": str(state.free)}
 
 
 def pool_state(obj: Object | None) -> PoolState | None:

@@ -75,6 +75,7 @@ class KubeletProcess:
             active_pods=lambda: kubelet.active_pods(),
             node_allocatable=lambda: kubelet.allocatable(),
             log=self._context.log,
+            note=self._note,
         )
         resources = ManagerPodResources(
             devices,

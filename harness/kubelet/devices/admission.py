@@ -100,14 +100,14 @@ class Admission:
 
     async def _admit_container(self, pod: Pod, container: Container, running: Collection[str]) -> None:
         uid, name = uid_of(pod), str(container["name"])
-        await self._allocate(uid, container, running)
+        await self._allocate(pod, container, running)
         held = self._ledger.holdings.of_container(uid, name)
         is_init = any(init["name"] == name for init in init_containers_of(pod))
         reuse = left_for_reuse if is_init and container.get("restartPolicy") != "Always" else kept_from_reuse
         self._reusable = reuse(self._reusable, held)
 
-    async def _allocate(self, uid: str, container: Container, running: Collection[str]) -> None:
-        name, limits = str(container["name"]), limits_of(container)
+    async def _allocate(self, pod: Pod, container: Container, running: Collection[str]) -> None:
+        uid, name, limits = uid_of(pod), str(container["name"]), limits_of(container)
         collected = given = False
         for resource in shuffled(limits, self._rng):
             if not self._ledger.is_device(resource):
@@ -119,18 +119,18 @@ class Admission:
                 continue
             required = whole(limits[resource])
             need = self._ledger.need(uid, name, resource, required=required, reusable=self._reusable)
-            given = await self._serve(need) or given
+            given = await self._serve(pod, need) or given
         if given:
             self._ledger.save()
 
-    async def _serve(self, need: Need) -> bool:
+    async def _serve(self, pod: Pod, need: Need) -> bool:
         """Choose and Allocate; whether anything was given."""
         choice = begin(need, self._rng)
         if choice is None:
             return False
         if choice.missing:
             choice = complete(choice, await self._preferred(need.resource, choice), self._rng)
-        await self._give(need, choice.chosen)
+        await self._give(pod, need, choice.chosen)
         return True
 
     async def _preferred(self, resource: str, choice: Choice) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class Admission:
         offered, fixed = shuffled(choice.available, self._rng), shuffled(choice.chosen, self._rng)
         return await endpoint.prefer(offered, fixed, choice.required)
 
-    async def _give(self, need: Need, chosen: tuple[str, ...]) -> None:
+    async def _give(self, pod: Pod, need: Need, chosen: tuple[str, ...]) -> None:
         """One call, one container. A failed call gives back what was chosen for it; an empty answer does not."""
         self._ledger.reserve(need.resource, chosen)
         try:
@@ -155,7 +155,7 @@ class Admission:
             raise
         if not responses:
             raise AllocationFailed("no containers return in allocation response ")
-        self._ledger.give(need, chosen, responses[0])
+        self._ledger.give(pod, need, chosen, responses[0])
 
 
 def limits_of(container: Container) -> Mapping[str, Any]:

@@ -16,6 +16,8 @@ from mews.harness.kubelet.devices.errors import CheckpointError
 from mews.harness.kubelet.devices.holdings import Holding, Holdings, per_numa
 from mews.harness.kubelet.devices.inventory import Inventory
 from mews.harness.kubelet.devices.order import shuffled, union, without
+from mews.harness.kubelet.note import Note, silent
+from mews.kube.api.objects import key_of
 from mews.kube.component import record
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginOptions
 
@@ -30,8 +32,11 @@ class Ledger:
     ``holdings`` is what the checkpoint holds; ``allocated`` also counts what is being given out right now.
     """
 
-    def __init__(self, store: CheckpointStore, pace: Pace, rng: random.Random, log: logging.Logger) -> None:
+    def __init__(
+        self, store: CheckpointStore, pace: Pace, rng: random.Random, log: logging.Logger, note: Note = silent
+    ) -> None:
         self._store = store
+        self._note = note
         self._pace = pace
         self._rng = rng
         self._log = log
@@ -48,6 +53,7 @@ class Ledger:
         """A plugin has registered."""
         self.endpoints[endpoint.resource] = endpoint
         self._expired.pop(endpoint.resource, None)
+        self._note("registered", resource=endpoint.resource)
 
     def listed(self, resource: str, devices: tuple[PluginDevice, ...]) -> None:
         """A plugin sent its list; written to the checkpoint."""
@@ -55,6 +61,9 @@ class Ledger:
         self.save()
         capacity, healthy = self.inventory.numbers(resource)
         record(self._log, "devices-listed", resource=resource, capacity=capacity, healthy=healthy)
+        fit = self.inventory.healthy(resource) or ()
+        unfit = without(tuple(self.inventory.known(resource)), fit)
+        self._note("devices", resource=resource, healthy=sorted(fit), unhealthy=sorted(unfit))
 
     def gone(self, resource: str) -> None:
         """A plugin's stream has ended: nothing of it is healthy."""
@@ -109,12 +118,14 @@ class Ledger:
         """What was being given out is free again."""
         self.allocated = self.holdings.allocated()
 
-    def give(self, need: Need, chosen: tuple[str, ...], allocation: Allocation) -> None:
+    def give(self, pod: Pod, need: Need, chosen: tuple[str, ...], allocation: Allocation) -> None:
         """The container holds these devices now."""
         by_numa = per_numa(shuffled(chosen, self._rng), self.inventory.known(need.resource))
         self.holdings.put(Holding(need.pod_uid, need.container, need.resource, by_numa, allocation))
         fields = {"pod": need.pod_uid, "container": need.container, "resource": need.resource, "ids": list(chosen)}
         record(self._log, "devices-allocated", **fields)
+        fields = {"container": need.container, "resource": need.resource, "devices": sorted(chosen)}
+        self._note("allocated", pod=key_of(pod), uid=need.pod_uid, **fields)
 
     def collect(self, alive: Iterable[str]) -> None:
         """Free the devices of all pods but these."""

@@ -21,6 +21,7 @@ from mews.harness.kubelet.devices.ledger import Ledger
 from mews.harness.kubelet.devices.merge import merged
 from mews.harness.kubelet.devices.naming import is_extended_resource
 from mews.harness.kubelet.devices.order import shuffled
+from mews.harness.kubelet.note import Note, silent
 from mews.kube.api.objects import containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.api.quantities import whole
 from mews.kube.component import record
@@ -56,11 +57,12 @@ class DeviceManager:
         active_pods: Callable[[], Iterable[Pod]],
         node_allocatable: Callable[[], Mapping[str, Any]] = dict,
         log: logging.Logger | None = None,
+        note: Note = silent,
     ) -> None:
         self._dialer = dialer
         self._rng = rng
         self._log = log or logging.getLogger(__name__)
-        self._ledger = Ledger(checkpoint, pace, rng, self._log)
+        self._ledger = Ledger(checkpoint, pace, rng, self._log, note)
         self._connections = Connections(self._ledger.listed, self._ledger.gone, self._log)
         self._admission = Admission(self._ledger, rng, active_pods=active_pods, node_allocatable=node_allocatable)
 

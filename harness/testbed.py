@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import random
 
+from mews.harness.kubelet.tools import Delay, NodeState, Overhead
+from mews.kube.api.objects import Object
+
 BASE_S = 1.89
 """Seconds beyond the run with no idle GPU: sandbox, start, and the end seen by the kubelet."""
 
@@ -24,3 +27,16 @@ RESIDUAL_S = 0.67
 def overhead_s(idle_gpus: int, rng: random.Random) -> float:
     """Seconds that a pod spends beyond its run, on a node with that many GPUs idle (its own included)."""
     return max(0.0, BASE_S + PER_IDLE_GPU_S * idle_gpus + rng.gauss(0.0, RESIDUAL_S))
+
+
+KUBELET_S = 1.89
+"""What the emulated kubelet itself takes beyond a pod's run, on average (``Timings`` of the measured kubelet)."""
+
+
+def testbed_overhead(rng: random.Random) -> Overhead:
+    """The kubelet's hook for one node: what the testbed takes longer than the measured kubelet."""
+
+    def overhead(pod: Object, node: NodeState) -> Delay:
+        return Delay(start_s=max(0.0, overhead_s(node.idle, rng) - KUBELET_S))
+
+    return overhead

@@ -1,1 +1,80 @@
 """Clusters behind one narrow Cluster protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mews.harness.errors import Lacks
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+    from mews.harness.scenario.model import Scenario
+
+
+async def open_cluster(
+    scenario: Scenario,
+    *,
+    cluster: str = "embedded",
+    time: str = "virtual",
+    seed: int = 1,
+    speed: float = 1.0,
+    dialect: str | None = None,
+    directory: Path | None = None,
+) -> EmbeddedCluster:
+    """A running cluster for a scenario, on the running loop; close it.
+
+    ``directory`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
+
+    Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
+    """
+    if cluster != "embedded":
+        raise Lacks(f"--cluster {cluster}: not in this version of mews yet; available: embedded")
+    from mews.harness.clock import Pace, virtual_clock
+    from mews.harness.clusters.embedded.cluster import EmbeddedCluster, Kubelets
+    from mews.harness.clusters.embedded.world import World
+    from mews.harness.journal import Journal
+    from mews.harness.scenario.hardware import hardware_document, hardware_of
+    from mews.kube.clock import Clock, stream
+
+    loop = asyncio.get_running_loop()
+    hardware = hardware_of(scenario)
+    start_s = loop.time()
+    journal = Journal(lambda: loop.time() - start_s)
+    pace = Pace(speed)
+    rng = stream(seed, "store")
+    world: World
+    if time == "virtual":
+        from mews.harness.clusters.embedded.local_world import LocalWorld
+
+        clock = virtual_clock()
+        world = LocalWorld(hardware, journal=journal, clock=clock, pace=pace, seed=seed, rng=rng)
+    else:
+        from mews.harness.clusters.embedded.wire_world import WireWorld
+
+        clock = Clock.wall()
+        document, _ = hardware_document(scenario)
+        world = WireWorld(
+            hardware, document, journal=journal, clock=clock, speed=speed, seed=seed, rng=rng, folder=directory
+        )
+    kubelets = Kubelets()
+    running: EmbeddedCluster | None = None
+    try:
+        await world.open(kubelets)
+        running = EmbeddedCluster(
+            scenario,
+            hardware,
+            world=world,
+            kubelets=kubelets,
+            journal=journal,
+            clock=clock,
+            pace=pace,
+            dialect=dialect or scenario.stack.dialect or "h3api",
+            seed=seed,
+        )
+        await running.open()
+    except BaseException:
+        await (running or world).close()
+        raise
+    return running

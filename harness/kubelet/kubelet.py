@@ -14,11 +14,12 @@ from mews.harness.kubelet.devices import AdmissionRejected
 from mews.harness.kubelet.images import ImageBook
 from mews.harness.kubelet.node import NodeSpec
 from mews.harness.kubelet.node_agent import NodeAgent
+from mews.harness.kubelet.note import Note, silent
 from mews.harness.kubelet.pod_worker import PodWorker
 from mews.harness.kubelet.podstate import rejected_status
 from mews.harness.kubelet.status import StatusManager
 from mews.harness.kubelet.timings import MEASURED, Timings
-from mews.harness.kubelet.tools import Delay, Devices, NodeState, Note, Overhead, Tools, silent
+from mews.harness.kubelet.tools import Delay, Devices, NodeState, Overhead, Tools
 from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, request_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer

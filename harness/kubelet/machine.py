@@ -13,8 +13,9 @@ from mews.harness.kubelet.devices import CheckpointStore, DeviceManager, Manager
 from mews.harness.kubelet.images import ImageBook
 from mews.harness.kubelet.kubelet import Kubelet
 from mews.harness.kubelet.node import NodeSpec
+from mews.harness.kubelet.note import Note, silent
 from mews.harness.kubelet.timings import MEASURED, Timings
-from mews.harness.kubelet.tools import Note, Overhead, silent
+from mews.harness.kubelet.tools import Overhead
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import PluginDialer, PodResources
 

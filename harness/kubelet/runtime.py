@@ -41,7 +41,10 @@ class Log(Protocol):
 class Process(Protocol):
     """One started container."""
 
-    log: Log
+    @property
+    def log(self) -> Log:
+        """What it writes."""
+        ...
 
     async def wait(self) -> int:
         """Its exit code, once it has ended."""

@@ -12,6 +12,7 @@ from mews.harness.clock import Pace
 from mews.harness.events import EventRecorder
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.images import ImageBook
+from mews.harness.kubelet.note import Note
 from mews.harness.kubelet.status import StatusManager
 from mews.harness.kubelet.timings import Span, Timings
 from mews.kube.api.objects import Object
@@ -42,14 +43,6 @@ class Devices(Protocol):
 
     def node_resources(self) -> Mapping[str, tuple[int, int]]:
         """Resource -> (capacity, allocatable), for every resource that the manager knows."""
-        ...
-
-
-class Note(Protocol):
-    """Writes a line of layer kubelet into the journal (``mews.harness.journal``)."""
-
-    def __call__(self, event: str, /, **fields: object) -> object:
-        """One line."""
         ...
 
 
@@ -121,7 +114,3 @@ class Tools:
         period_s = self.pace.loop_s(self.timings.relist_s)
         phase_s = self.pace.loop_s(self.relist_phase_s)
         return phase_s + (int((now - phase_s) // period_s) + 1) * period_s
-
-
-def silent(event: str, /, **fields: object) -> None:
-    """A journal that keeps nothing."""

@@ -12,21 +12,33 @@ from mews.harness.scenario.yamlfile import read_yaml
 
 
 def hardware_of(scenario: Scenario) -> Hardware:
-    """The inventory: a file, one written in the scenario, or a ``{file: …}`` with other top-level keys changed
-    (``{file: demo, profile: falcon-4005}``).
+    """The inventory that a scenario names.
+
+    Raises ScenarioError, one line.
+    """
+    document, source = hardware_document(scenario)
+    try:
+        return parse_hardware(document, source)
+    except HardwareError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def hardware_document(scenario: Scenario) -> tuple[Any, str]:
+    """The inventory as written, and where: a file, one written in the scenario, or a ``{file: …}`` with other
+    top-level keys changed (``{file: demo, profile: falcon-4005}``).
 
     Raises ScenarioError, one line.
     """
     given = scenario.hardware
     if isinstance(given, str):
-        return _parsed(_read(given), given)
+        return _read(given), given
     where = f"{scenario.path}: hardware" if scenario.path else "hardware"
     if "file" not in given:
-        return _parsed({"apiVersion": "mews/v1", "kind": "Hardware", **given}, where)
+        return {"apiVersion": "mews/v1", "kind": "Hardware", **given}, where
     document = _read(given["file"])
     if not isinstance(document, dict):
         raise ScenarioError(f"{given['file']}: must be a mapping with kind: Hardware")
-    return _parsed({**document, **{key: value for key, value in given.items() if key != "file"}}, where)
+    return {**document, **{key: value for key, value in given.items() if key != "file"}}, where
 
 
 def _read(path: str) -> Any:
@@ -35,10 +47,3 @@ def _read(path: str) -> Any:
             return read_yaml(file.read(), path).value
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {error}") from None
-
-
-def _parsed(document: Any, source: str) -> Hardware:
-    try:
-        return parse_hardware(document, source)
-    except HardwareError as error:
-        raise ScenarioError(str(error)) from None

@@ -1,0 +1,26 @@
+"""The kubelet's checkpoint as the journal sees it: a line for each file that differs from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mews.harness.kubelet.devices import CheckpointStore
+from mews.harness.kubelet.devices.checkpoint import Checkpoint
+
+
+class JournaledCheckpoint:
+    """A CheckpointStore that tells of each save: ``note("checkpoint", entries=[[uid, container, resource, [id]]])``."""
+
+    def __init__(self, store: CheckpointStore, note: Callable[..., object]) -> None:
+        self._store = store
+        self._note = note
+
+    def load(self) -> Checkpoint:
+        """The last one saved. Raises CheckpointError."""
+        return self._store.load()
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Replace it."""
+        self._store.save(checkpoint)
+        entries = [[held.pod_uid, held.container, held.resource, sorted(held.ids)] for held in checkpoint.holdings]
+        self._note("checkpoint", entries=sorted(entries))

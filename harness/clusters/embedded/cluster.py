@@ -1,0 +1,352 @@
+"""The embedded cluster, put together: store, kubelets, controllers, schedulers, KubeComp and the hardware."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware, HostSpec
+from mews.harness.clock import Pace, VirtualLoop
+from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
+from mews.harness.clusters.embedded.kubelets import KubeletApi
+from mews.harness.clusters.embedded.world import World
+from mews.harness.clusters.stack import kubecomp_config
+from mews.harness.clusters.unit import Unit
+from mews.harness.controllers.manager import ControllerManager
+from mews.harness.journal import Journal
+from mews.harness.kubelet.containerd import Containerd
+from mews.harness.kubelet.images import load_images
+from mews.harness.kubelet.machine import KubeletProcess, Machine
+from mews.harness.kubelet.node import NodeSpec
+from mews.harness.kubelet.simulated import SimulatedRuntime
+from mews.harness.kubelet.tools import Overhead
+from mews.harness.ports.fence import Fence
+from mews.harness.recorder import Recorder, Records
+from mews.harness.scenario.model import Scenario
+from mews.harness.testbed import testbed_overhead
+from mews.kube.api.errors import AlreadyExists
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import NAMESPACES, NODES
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.clock import Clock, stream
+from mews.kube.component import Component, Context
+from mews.kube.deviceplugin.port import DevicePluginLink, PodDevices
+from mews.kube.kubecomp.device_manager import DeviceManager
+from mews.kube.kubecomp.metrics import Count
+from mews.kube.kubecomp.metrics import Recorder as Measures
+from mews.kube.kubecomp.plugin import kubecomp_profile
+from mews.kube.kubecomp.reconfig_manager import ReconfigManager
+from mews.kube.scheduling.config import Profile, SchedulerConfig
+from mews.kube.scheduling.plugins import default_plugins
+from mews.kube.scheduling.scheduler import Scheduler
+
+_READY_S = 30.0
+
+
+class Kubelets:
+    """The KubeletDirectory, for an API server that is there before the kubelets are."""
+
+    def __init__(self) -> None:
+        self.find: Callable[[str], KubeletApi | None] = lambda node: None
+
+    def kubelet_of(self, node: str) -> KubeletApi | None:
+        """None while no kubelet runs there."""
+        return self.find(node)
+
+
+class EmbeddedCluster:
+    """A Cluster in an open World. ``await open()`` before use: then nodes are Ready and devices announced."""
+
+    name = "embedded"
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        hardware: Hardware,
+        *,
+        world: World,
+        kubelets: Kubelets,
+        journal: Journal,
+        clock: Clock,
+        pace: Pace,
+        dialect: str,
+        seed: int,
+    ) -> None:
+        self.time = world.time
+        self.journal = journal
+        self.clock = clock
+        self.pace = pace
+        self.dialect = dialect
+        self.hardware = world.hardware
+        self.world = world
+        self._logs = Records(lambda: journal.elapsed_s)
+        self.records = self._logs.journal
+        self._measures = Measures()
+        self._scenario = scenario
+        self._inventory = hardware
+        self._seed = seed
+        self._config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints={})
+        kubelets.find = self.kubelet_of
+        self.kube = world.kube("admin")
+        self._recorder = Recorder(world.kube("recorder"), journal)
+        self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
+        self._kubelets: dict[str, KubeletProcess] = {}
+        self._controllers = Unit("controller-manager", journal, self._controller_manager)
+        self._units = {unit.name: unit for unit in self._make_units()}
+        self._dead_chassis: set[str] = set()
+        self._recording: asyncio.Task[None] | None = None
+        self._quiet: tuple[int, float] = (-1, 0.0)
+
+    # Beginning and end
+
+    async def open(self) -> None:
+        """Start everything, wait until every node is Ready and shows the devices that are on its ports."""
+        logging.getLogger("mews.run").addHandler(self._logs)
+        logging.getLogger("mews.run").setLevel(logging.INFO)
+        self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
+        await self._recorder.synced()
+        await self._make_namespace()
+        for unit in (self._controllers, *self._units.values()):
+            unit.start()
+        await self._ready()
+
+    async def _make_namespace(self) -> None:
+        try:
+            await self.kube.create(NAMESPACES, {"metadata": {"name": self._config.namespace}})
+        except AlreadyExists:
+            return
+
+    async def _ready(self) -> None:
+        """Watch the nodes until each is Ready, untainted, and announces what its ports hold."""
+        wanted = await self._announced()
+        async with asyncio.timeout(_READY_S + self.pace.loop_s(60.0)):
+            async for event in self.kube.watch(NODES, resource_version="0"):
+                if _settled(event.object, self._config.resource, wanted):
+                    wanted.pop(event.object["metadata"]["name"], None)
+                if not wanted:
+                    return
+
+    async def _announced(self) -> dict[str, int]:
+        wanted = {host.name: 0 for host in self._inventory.hosts}
+        if any(name.startswith("device-manager/") for name in self._units):
+            for rows in (await self.hardware.table()).values():
+                for row in rows.values():
+                    if row["host"] is not None and row["kind"] == self._config.device_kind:
+                        wanted[row["host"]] += 1
+        return wanted
+
+    async def close(self) -> None:
+        """Stop everything and give everything back."""
+        for unit in reversed((self._controllers, *self._units.values())):
+            await unit.close()
+        if self._recording is not None:
+            self._recording.cancel()
+            await asyncio.gather(self._recording, return_exceptions=True)
+        for machine in self._machines.values():
+            await machine.containerd.close()
+        await self.world.close()
+        logging.getLogger("mews.run").removeHandler(self._logs)
+
+    # What the runner asks
+
+    def lacks(self, requirement: str) -> str | None:
+        """Logs, exec and kill are there; root and FUSE are not asked of anybody."""
+        if requirement in ("logs", "exec", "kill", self.time):
+            return None
+        if requirement in ("virtual", "wall"):
+            return f"this run is in {self.time} time"
+        return f"the embedded cluster has no {requirement}"
+
+    def node_of(self, host: str) -> str:
+        """Nodes bear their hosts' names.
+
+        Raises ValueError naming those there are.
+        """
+        if host not in self._machines:
+            raise ValueError(f"host {host!r}: must be one of {', '.join(self._machines)}")
+        return host
+
+    def components(self) -> Sequence[str]:
+        """What can be killed and started."""
+        return (*self._units, *(f"chassis/{spec.name}" for spec in self._inventory.chassis))
+
+    def crashes(self) -> Sequence[str]:
+        """Components that died without being killed, and of what."""
+        return [f"{unit.name}: {unit.crash!r}" for unit in self._units.values() if unit.crash is not None]
+
+    def cut(self, component: str) -> None:
+        """Fence a component off at once; a chassis' process cannot be."""
+        if component in self._units:
+            self._units[component].cut()
+
+    async def kill(self, component: str) -> None:
+        """Kill -9.
+
+        Raises ValueError naming the components.
+        """
+        if component in self._units:
+            await self._units[component].kill()
+            return
+        chassis = self._chassis_name(component)
+        self._dead_chassis.add(chassis)
+        await self.world.kill_chassis(chassis)
+        self.journal.write("component", component, "killed")
+
+    async def start(self, component: str) -> None:
+        """Start a killed component anew; one that lives lives on.
+
+        Raises ValueError naming the components.
+        """
+        if component in self._units:
+            self._units[component].start()
+            return
+        chassis = self._chassis_name(component)
+        if chassis in self._dead_chassis:
+            self._dead_chassis.discard(chassis)
+            await self.world.start_chassis(chassis)
+            self.journal.write("component", component, "started")
+
+    def _chassis_name(self, component: str) -> str:
+        kind, _, name = component.partition("/")
+        if kind != "chassis" or name not in {spec.name for spec in self._inventory.chassis}:
+            raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
+        return name
+
+    def metrics(self) -> Mapping[str, Any]:
+        """What KubeComp measured of itself, over all its incarnations."""
+        if self._scenario.stack.kubecomp is None:
+            return {}
+        moved = self._measures.counts[Count.RECONFIGURATIONS]
+        return {"phase_seconds": self._measures.phase_seconds(), "reconfigurations": moved}
+
+    async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
+        """podresources v1 List of that host's kubelet."""
+        return await self.world.pod_resources(self.node_of(host)).list()
+
+    def kubelet_of(self, node: str) -> KubeletApi | None:
+        """Logs and commands of a node, while its kubelet runs."""
+        unit = self._units.get(f"kubelet/{node}")
+        return self._machines[node].api() if unit is not None and unit.running else None
+
+    def stalled(self, since_line: int) -> bool:
+        """Whether only rests are pending, and all that were when the journal last grew have gone round since."""
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, VirtualLoop) or len(self.journal) > since_line:
+            return False
+        horizon = loop.idle_until()
+        if horizon is None:
+            self._quiet = (-1, 0.0)
+            return False
+        if self._quiet[0] != since_line:
+            self._quiet = (since_line, horizon)
+        return loop.time() > self._quiet[1]
+
+    # Putting together
+
+    def _context(self, actor: str, fence: Fence) -> Context:
+        log = logging.getLogger(f"mews.run.{actor}")
+        return Context(fence.around(self.world.kube(actor)), self.clock, stream(self._seed, actor), log)
+
+    def _machine(self, number: int, host: HostSpec) -> Machine:
+        rng = stream(self._seed, f"containerd/{host.name}")
+        note = self._recorder.kubelet(host.name)
+        containerd = Containerd(
+            self.clock,
+            rng,
+            simulated=SimulatedRuntime(self.pace),
+            processes=self.world.processes(),
+            network=self.world.network(number + 1),
+        )
+        return Machine(
+            spec=NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=f"172.18.0.{number + 2}"),
+            containerd=containerd,
+            folder=self.world.folder(host.name),
+            checkpoint=JournaledCheckpoint(self.world.checkpoint(host.name), note),
+            images=load_images(),
+            pace=self.pace,
+            overhead=self._overhead(host.name),
+            note=note,
+        )
+
+    def _overhead(self, host: str) -> Overhead | None:
+        if self._scenario.stack.profile != "testbed":
+            return None
+        return testbed_overhead(stream(self._seed, f"testbed/{host}"))
+
+    def _controller_manager(self, fence: Fence) -> Component:
+        return ControllerManager(self._context("controller-manager", fence), self.pace, namespaces=True)
+
+    def _make_units(self) -> list[Unit]:
+        stack = self._scenario.stack
+        units = [self._kubelet_unit(host) for host in self._machines]
+        if stack.default_scheduler is not None:
+            profile = Profile("default-scheduler", default_plugins(**stack.default_scheduler))
+            units.append(self._unit("default-scheduler", profile=profile))
+        if stack.kubecomp is None:
+            return units
+        if stack.kubecomp.scheduler is not None:
+            units.append(self._unit("scheduler", profile=kubecomp_profile(self._config, metrics=self._measures)))
+        if stack.kubecomp.reconfig_manager is not None:
+            units.append(Unit("reconfig-manager", self.journal, self._reconfig_manager))
+        if stack.kubecomp.device_manager is not None:
+            units += [self._device_manager_unit(node.name) for node in self._config.nodes]
+        return units
+
+    def _unit(self, name: str, *, profile: Profile) -> Unit:
+        config = SchedulerConfig((profile,))
+        return Unit(name, self.journal, lambda fence: Scheduler(self._context(name, fence), config))
+
+    def _kubelet_unit(self, host: str) -> Unit:
+        name = f"kubelet/{host}"
+
+        def make(fence: Fence) -> Component:
+            process = self._machines[host].kubelet(self._context(name, fence))
+            self._kubelets[host] = process
+            return process
+
+        return Unit(name, self.journal, make)
+
+    def _chassis(self, fence: Fence) -> dict[str, ChassisApi]:
+        timeout_s = self._config.timing.chassis_timeout_s
+        return {
+            spec.name: fence.around(self.world.chassis(spec.name, self.dialect, timeout_s=timeout_s))
+            for spec in self._inventory.chassis
+        }
+
+    def _reconfig_manager(self, fence: Fence) -> Component:
+        context = self._context("reconfig-manager", fence)
+        return ReconfigManager(context, self._config, self._chassis(fence), self._measures)
+
+    def _device_manager_unit(self, host: str) -> Unit:
+        name = f"device-manager/{host}"
+        links: list[DevicePluginLink] = []
+
+        def make(fence: Fence) -> Component:
+            link = self.world.link(host)
+            links.append(link)
+            return DeviceManager(
+                self._context(name, fence),
+                self._config,
+                host,
+                chassis=self._chassis(fence),
+                link=fence.around(link),
+                pod_resources=fence.around(self.world.pod_resources(host)),
+            )
+
+        async def bury() -> None:
+            while links:
+                closing = self.world.bury(links.pop())
+                if closing is not None:
+                    await closing
+
+        return Unit(name, self.journal, make, bury=bury)
+
+
+def _settled(node: Object, resource: str, wanted: Mapping[str, int]) -> bool:
+    name, status = node["metadata"]["name"], node.get("status") or {}
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+    if name not in wanted or not ready or (node.get("spec") or {}).get("taints"):
+        return False
+    return int((status.get("allocatable") or {}).get(resource, 0)) >= wanted[name]

@@ -1,0 +1,99 @@
+"""The embedded cluster in one process under virtual time: every port in process, nothing opened."""
+
+from __future__ import annotations
+
+import random
+
+from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.chassis_feed import ChassisFeed
+from mews.harness.clock import Pace
+from mews.harness.clusters.embedded.api import InProcessKube
+from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.clusters.embedded.store import Store
+from mews.harness.journal import Journal
+from mews.harness.kubelet.devices import MemoryCheckpoint
+from mews.harness.kubelet.runtime import Runtime
+from mews.harness.ports.chassis import LocalFleet
+from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
+from mews.harness.ports.hardware_control import LocalHardwareControl
+from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.clock import Clock
+from mews.kube.deviceplugin.port import DevicePluginLink
+
+
+class LocalWorld:
+    """World in process."""
+
+    time = "virtual"
+
+    def __init__(
+        self, hardware: Hardware, *, journal: Journal, clock: Clock, pace: Pace, seed: int | str, rng: random.Random
+    ) -> None:
+        self._journal = journal
+        self._store = Store(clock.now, rng)
+        self._kubelets: KubeletDirectory | None = None
+        self._feeds = {spec.name: ChassisFeed(journal, spec) for spec in hardware.chassis}
+        self._fleet = LocalFleet(hardware, pace=pace, seed=seed, listener=self._hear)
+        self._folders = {host.name: LocalKubeletFolder() for host in hardware.hosts}
+        self._checkpoints = {host.name: MemoryCheckpoint() for host in hardware.hosts}
+        self.hardware = LocalHardwareControl(self._fleet)
+
+    async def open(self, kubelets: KubeletDirectory) -> None:
+        """Write the tables; all else is there."""
+        self._kubelets = kubelets
+        for feed in self._feeds.values():
+            feed.begin()
+
+    def _hear(self, event: ChassisEvent) -> None:
+        self._feeds[event.chassis].hear(event.number, event.event, event.fields)
+
+    def kube(self, actor: str) -> InProcessKube:
+        """The store, as that actor."""
+        return InProcessKube(self._store, f"system:{actor}", kubelets=self._kubelets)
+
+    def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
+        """The chassis' dialect without a socket."""
+        return DIALECTS[dialect](self._fleet.transport(name, dialect, timeout_s=timeout_s))
+
+    def folder(self, host: str) -> LocalKubeletFolder:
+        """The node's folder."""
+        return self._folders[host]
+
+    def checkpoint(self, host: str) -> MemoryCheckpoint:
+        """In memory; it outlives the kubelet."""
+        return self._checkpoints[host]
+
+    def link(self, host: str) -> LocalLink:
+        """A link of one plugin incarnation."""
+        return self._folders[host].link()
+
+    def bury(self, link: DevicePluginLink) -> None:
+        """Its streams end."""
+        assert isinstance(link, LocalLink)
+        link.kill()
+
+    def pod_resources(self, host: str) -> LocalPodResources:
+        """The node's podresources."""
+        return self._folders[host].pod_resources()
+
+    def processes(self) -> Runtime | None:
+        """No processes under virtual time."""
+        return None
+
+    def network(self, number: int) -> str:
+        """As kind numbers its nodes."""
+        return f"10.244.{number}"
+
+    async def kill_chassis(self, name: str) -> None:
+        """Connections end, new ones are refused."""
+        self._fleet.kill(name)
+
+    async def start_chassis(self, name: str) -> None:
+        """It comes back with its table."""
+        self._fleet.start(name)
+
+    async def close(self) -> None:
+        """Cancel the hardware's timers."""
+        self._fleet.close()

@@ -1,0 +1,259 @@
+"""The embedded cluster in wall-clock time: a real HTTP API, chassis in a process of their own, gRPC on unix sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.chassis_feed import ChassisFeed
+from mews.harness.clusters.embedded.chassis_process import ChassisProcess
+from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.clusters.embedded.server import ApiServer
+from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.port import HardwareControl
+from mews.harness.journal import Journal
+from mews.harness.kubelet.devices import FileCheckpoint
+from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
+from mews.harness.kubelet.process import ProcessRuntime
+from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.http import HttpTransport
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.http import HttpKube
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import Clock, rest
+from mews.kube.deviceplugin.grpc_client import GrpcPodResources
+from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
+
+PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
+
+
+class PluginLink:
+    """GrpcLink that can be buried: what a dead incarnation served ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._link = GrpcLink(folder)
+        self._served: list[Endpoint] = []
+
+    async def serve(self, endpoint: str, plugin: DevicePlugin) -> Endpoint:
+        """Serve the plugin on that socket name."""
+        served = await self._link.serve(endpoint, plugin)
+        self._served.append(served)
+        return served
+
+    async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
+        """Registration/Register. Raises PluginError."""
+        await self._link.register(endpoint, resource, options)
+
+    async def kubelet_restarted(self) -> None:
+        """Return once the kubelet has started anew."""
+        await self._link.kubelet_restarted()
+
+    async def kill(self) -> None:
+        """The process is gone, its sockets with it."""
+        while self._served:
+            await self._served.pop().close()
+
+
+class ServedHardware:
+    """HardwareControl of whichever process serves the chassis at the time of a call."""
+
+    def __init__(self, control: Callable[[], HttpHardwareControl]) -> None:
+        self._control = control
+
+    async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The device lookup tables."""
+        return await self._control().table()
+
+    async def edit(self, chassis: str, device: str, port: str | None) -> None:
+        """Change a table at once. Raises ValueError."""
+        await self._control().edit(chassis, device, port)
+
+    async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault. Raises ValueError."""
+        await self._control().fault(chassis, spec)
+
+    async def clear(self, chassis: str | None = None) -> None:
+        """Undo all faults."""
+        await self._control().clear(chassis)
+
+    async def reset(self) -> None:
+        """As at the start."""
+        await self._control().reset()
+
+
+class WireWorld:
+    """World over sockets. ``folder`` holds everything and must be short: a socket's path has at most 107 bytes."""
+
+    time = "wall"
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        document: Mapping[str, Any],
+        *,
+        journal: Journal,
+        clock: Clock,
+        speed: float,
+        seed: int | str,
+        rng: random.Random,
+        folder: Path | None = None,
+    ) -> None:
+        self.root = folder or Path(tempfile.mkdtemp(prefix="mews-", dir=os.environ.get("XDG_RUNTIME_DIR")))
+        self._own_folder = folder is None
+        self._inventory = hardware
+        self._store = Store(clock.now, rng)
+        self._feeds = {spec.name: ChassisFeed(journal, spec) for spec in hardware.chassis}
+        self._process = ChassisProcess(self.root, document, speed=speed, seed=seed)
+        self._folders = {host.name: self._kubelet_folder(host.name) for host in hardware.hosts}
+        self._runtime = ProcessRuntime(self.root / "pods")
+        self._kubes: list[HttpKube] = []
+        self._transports: list[HttpTransport] = []
+        self._pod_resources: dict[str, GrpcPodResources] = {}
+        self._server: ApiServer | None = None
+        self._control: HttpHardwareControl | None = None
+        self._feeding: asyncio.Task[None] | None = None
+        self._alive = asyncio.Event()
+        self.ready: dict[str, Any] = {}
+        self.hardware: HardwareControl = ServedHardware(self.control)
+
+    async def open(self, kubelets: KubeletDirectory) -> None:
+        """Start the API server and the chassis; hear the chassis from their first event on."""
+        self._server = ApiServer(self._store, kubelets=kubelets)
+        await self._server.start("127.0.0.1", 0)
+        await self._begin()
+        for feed in self._feeds.values():
+            feed.begin()
+        self._feeding = asyncio.create_task(self._feed(), name="chassis-feed")
+
+    async def _begin(self) -> None:
+        self.ready = await self._process.start()
+        control = self.ready["control"]
+        self._control = HttpHardwareControl(control["url"], control["token"])
+        self._alive.set()
+
+    async def _feed(self) -> None:
+        """All chassis' events, over every restart of their process."""
+        while True:
+            await self._alive.wait()
+            control, last = self.control(), 0
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
+                async for event in control.events(last):
+                    last = event["seq"]
+                    fields = {k: v for k, v in event.items() if k not in ("seq", "number", "t", "chassis", "event")}
+                    self._feeds[event["chassis"]].hear(event["number"], event["event"], fields)
+            await rest(0.05)
+
+    def control(self) -> HttpHardwareControl:
+        """The back door of the running process."""
+        if self._control is None:
+            raise RuntimeError("the chassis' process does not run")
+        return self._control
+
+    @property
+    def api_url(self) -> str:
+        """Where the API server is."""
+        if self._server is None:
+            raise RuntimeError("the API server does not run")
+        return self._server.url
+
+    def kube(self, actor: str) -> KubeApi:
+        """An HTTP client of its own for each actor."""
+        kube = HttpKube(self.api_url, user_agent=f"mews-{actor}")
+        self._kubes.append(kube)
+        return kube
+
+    def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
+        """The chassis over HTTP."""
+        transport = HttpTransport(self.ready["chassis"][name][dialect], timeout_s)
+        self._transports.append(transport)
+        return DIALECTS[dialect](transport)
+
+    def node_folder(self, host: str) -> Path:
+        """The folder of one node."""
+        return self.root / host
+
+    def _kubelet_folder(self, host: str) -> GrpcKubeletFolder:
+        return GrpcKubeletFolder(self.node_folder(host) / PLUGINS, self.node_folder(host) / POD_RESOURCES)
+
+    def folder(self, host: str) -> GrpcKubeletFolder:
+        """The node's plugin folder."""
+        return self._folders[host]
+
+    def checkpoint(self, host: str) -> FileCheckpoint:
+        """The file in the plugin folder, as on a real node."""
+        folder = self.node_folder(host) / PLUGINS
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileCheckpoint(folder)
+
+    def link(self, host: str) -> PluginLink:
+        """The folder as one plugin incarnation sees it."""
+        return PluginLink(self.node_folder(host) / PLUGINS)
+
+    async def bury(self, link: DevicePluginLink) -> None:
+        """Its sockets close."""
+        assert isinstance(link, PluginLink)
+        await link.kill()
+
+    def pod_resources(self, host: str) -> GrpcPodResources:
+        """A client of the node's podresources socket."""
+        if host not in self._pod_resources:
+            self._pod_resources[host] = GrpcPodResources(self.node_folder(host) / POD_RESOURCES / "kubelet.sock")
+        return self._pod_resources[host]
+
+    def processes(self) -> ProcessRuntime:
+        """Containers are processes of this machine."""
+        return self._runtime
+
+    def network(self, number: int) -> str:
+        """Loopback addresses, so that each pod has one of its own."""
+        return f"127.77.{number}"
+
+    async def kill_chassis(self, name: str) -> None:
+        """Kill -9 of the process; it serves all chassis.
+
+        Raises ValueError where there are several: on restart only the first keeps its port.
+        """
+        if len(self._inventory.chassis) > 1:
+            raise ValueError(f"chassis/{name}: one process serves all {len(self._inventory.chassis)} chassis here")
+        self._alive.clear()
+        await self._process.kill()
+        await self._drop_control()
+
+    async def start_chassis(self, name: str) -> None:
+        """Start the process again from its stored table."""
+        await self._begin()
+
+    async def _drop_control(self) -> None:
+        control, self._control = self._control, None
+        if control is not None:
+            await control.close()
+
+    async def close(self) -> None:
+        """Give everything back: processes, sockets, the folder."""
+        if self._feeding is not None:
+            self._feeding.cancel()
+            await asyncio.gather(self._feeding, return_exceptions=True)
+        for resources in self._pod_resources.values():
+            await resources.close()
+        for transport in self._transports:
+            await transport.close()
+        for kube in self._kubes:
+            await kube.close()
+        await self._drop_control()
+        await self._process.stop()
+        if self._server is not None:
+            await self._server.stop()
+        if self._own_folder:
+            await asyncio.to_thread(shutil.rmtree, self.root, ignore_errors=True)

@@ -1,0 +1,78 @@
+"""What differs between the two ways to run the embedded cluster: how its parts reach each other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.clusters.port import HardwareControl
+from mews.harness.kubelet.devices import CheckpointStore
+from mews.harness.kubelet.machine import KubeletFolder
+from mews.harness.kubelet.runtime import Runtime
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.port import KubeApi
+from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+
+
+class World(Protocol):
+    """Everything outside the components. ``virtual``: in process; ``wall``: sockets and processes."""
+
+    time: str
+
+    @property
+    def hardware(self) -> HardwareControl:
+        """The back door of the chassis."""
+        ...
+
+    async def open(self, kubelets: KubeletDirectory) -> None:
+        """Make everything answer, and begin to write the hardware's events."""
+        ...
+
+    def kube(self, actor: str) -> KubeApi:
+        """Kubernetes, as that actor reaches it."""
+        ...
+
+    def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
+        """One chassis over its wire dialect."""
+        ...
+
+    def folder(self, host: str) -> KubeletFolder:
+        """The device-plugins folder of a node."""
+        ...
+
+    def checkpoint(self, host: str) -> CheckpointStore:
+        """Where that node's kubelet keeps its checkpoint."""
+        ...
+
+    def link(self, host: str) -> DevicePluginLink:
+        """The node's kubelet, as one incarnation of a plugin sees it."""
+        ...
+
+    def bury(self, link: DevicePluginLink) -> Awaitable[None] | None:
+        """A plugin's process is gone: what it served ends."""
+        ...
+
+    def pod_resources(self, host: str) -> PodResources:
+        """podresources of whichever kubelet runs on that node."""
+        ...
+
+    def processes(self) -> Runtime | None:
+        """What runs containers as processes, None where all are simulated."""
+        ...
+
+    def network(self, number: int) -> str:
+        """The first three numbers of the pods' addresses on the node of that number."""
+        ...
+
+    async def kill_chassis(self, name: str) -> None:
+        """Kill -9 of a chassis' management server."""
+        ...
+
+    async def start_chassis(self, name: str) -> None:
+        """Start it again; its table is the acknowledged one."""
+        ...
+
+    async def close(self) -> None:
+        """Give everything back."""
+        ...

@@ -1,0 +1,70 @@
+"""KubeComp's configuration for a hardware file: what an administrator would write down of the cabling."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.model import Scenario
+from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
+
+
+def kubecomp_config(
+    scenario: Scenario, hardware: Hardware, *, dialect: str, endpoints: Mapping[str, str]
+) -> KubeCompConfig:
+    """The configuration with the scenario's options; ``endpoints``: chassis name -> base URL ("" in process).
+
+    Raises ScenarioError for an option that KubeComp does not have.
+    """
+    chassis = tuple(
+        ChassisConfig(spec.name, spec.index, pool=spec.pool, endpoint=endpoints.get(spec.name, ""), dialect=dialect)
+        for spec in hardware.chassis
+    )
+    config = KubeCompConfig(chassis=chassis, nodes=_nodes(hardware))
+    stack = scenario.stack.kubecomp
+    if stack is None:
+        return config
+    options: dict[str, Any] = dict(stack.config)
+    for part in (stack.reconfig_manager, stack.device_manager):
+        options |= part or {}
+    if stack.scheduler is not None:
+        options |= stack.scheduler.model_dump()
+    return _with(config, options, str(scenario.path or scenario.name))
+
+
+def _nodes(hardware: Hardware) -> tuple[NodeConfig, ...]:
+    ports: dict[str, dict[str, str]] = {}
+    pools: dict[str, str] = {}
+    for spec in hardware.chassis:
+        for port, host in spec.ports.items():
+            if host is not None:
+                ports.setdefault(host, {})[spec.name] = port
+                pools[host] = spec.pool
+    return tuple(NodeConfig(host, ports[host], pools[host]) for host in sorted(ports))
+
+
+def _with(config: KubeCompConfig, options: Mapping[str, Any], where: str) -> KubeCompConfig:
+    """The configuration with options changed: names of ``KubeCompConfig`` or of its ``Timing``."""
+    fields = {f.name for f in dataclasses.fields(KubeCompConfig)} - {"chassis", "nodes", "timing", "allocate"}
+    timing = {f.name for f in dataclasses.fields(Timing)}
+    given = {**options, **options.get("timing", {})}
+    given.pop("timing", None)
+    for name, value in given.items():
+        if name not in fields | timing:
+            allowed = ", ".join(sorted(fields | timing))
+            raise ScenarioError(f"{where}: stack.kubecomp: {name}: unknown option; allowed: {allowed}")
+        if name in timing and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
+            raise ScenarioError(f"{where}: stack.kubecomp: {name}: {value!r}: must be a number of seconds above 0")
+    numbers: dict[str, Any] = {name: _number(name, value) for name, value in given.items() if name in timing}
+    patience = dataclasses.replace(config.timing, **numbers)
+    return dataclasses.replace(
+        config, timing=patience, **{name: value for name, value in given.items() if name in fields}
+    )
+
+
+def _number(name: str, value: float) -> float | int:
+    whole = isinstance(getattr(Timing, name, None), int) or name in ("retries", "vanish_reads", "empty_reads")
+    return int(value) if whole else float(value)

@@ -1,0 +1,103 @@
+"""One component of a cluster through its incarnations: started, killed as by kill -9, started anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from mews.harness.journal import Journal
+from mews.harness.ports.fence import Fence, Fenced
+from mews.kube.component import Component
+
+log = logging.getLogger(__name__)
+
+Make = Callable[[Fence], Component]
+"""Builds one incarnation; its ports go through that fence."""
+
+Bury = Callable[[], Awaitable[None] | None]
+"""What the machine does when the process is gone: connections close."""
+
+
+class Unit:
+    """A component under supervision. ``crash`` is what an incarnation died of without being killed, else None."""
+
+    def __init__(self, name: str, journal: Journal, make: Make, *, bury: Bury | None = None) -> None:
+        self.name = name
+        self.crash: BaseException | None = None
+        self._journal = journal
+        self._make = make
+        self._bury = bury
+        self._fence: Fence | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._starts = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether an incarnation lives."""
+        return self._fence is not None and not self._fence.is_cut
+
+    @property
+    def starts(self) -> int:
+        """How often it was started."""
+        return self._starts
+
+    def start(self) -> None:
+        """Start a new incarnation; nothing while one lives."""
+        if self.running:
+            return
+        fence = self._fence = Fence()
+        self._starts += 1
+        if self._starts > 1:
+            self._journal.write("component", self.name, "started")
+        self._task = asyncio.create_task(self._live(fence), name=self.name)
+
+    def cut(self) -> None:
+        """Fence the incarnation off, now: nothing gets out any more."""
+        if self._fence is not None and not self._fence.is_cut:
+            self._fence.cut()
+            self._journal.write("component", self.name, "killed")
+
+    async def kill(self) -> None:
+        """Kill -9: fence, drop the tasks, let the machine close what the process had open."""
+        self.cut()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if self._bury is not None:
+            closing = self._bury()
+            if closing is not None:
+                await closing
+
+    async def close(self) -> None:
+        """End with the cluster, without a word in the journal."""
+        if self._fence is not None:
+            self._fence.cut()
+        await self.kill()
+
+    async def _live(self, fence: Fence) -> None:
+        try:
+            await self._make(fence).run()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # The outermost loop of a component: whatever escapes is a crash, unless it was killed.
+            if fence.is_cut or _only_fenced(error):
+                return
+            self.crash = error
+            log.exception("%s crashed", self.name)
+            self._journal.write("component", self.name, "crashed", cause=_cause(error))
+            fence.cut()
+
+
+def _only_fenced(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_only_fenced(inner) for inner in error.exceptions)
+    return isinstance(error, Fenced | asyncio.CancelledError)
+
+
+def _cause(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"

@@ -87,8 +87,8 @@ class Cluster(Protocol):
         ...
 
     def metrics(self) -> Mapping[str, Any]:
-        """What the components measured of themselves: ``phase_seconds`` {phase: seconds}, ``reconfigurations``; {} where
-        there are none."""
+        """What the components measured of themselves: ``phase_seconds`` {phase: seconds}, ``reconfigurations``; {}
+        where there are none."""
         ...
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:

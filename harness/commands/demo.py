@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mews.harness.clusters.port import Cluster
+from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, RESOURCE, Outcome, Told, run_demo
 from mews.kube.api.objects import name_of
@@ -23,6 +24,7 @@ def demo(dialect: str, speed: float) -> int:
 
     Raises Lacks.
     """
+    keep_quiet()
     began_s = time.monotonic()
     say = _sayer()
     with tempfile.TemporaryDirectory(prefix="mews-demo-") as folder:

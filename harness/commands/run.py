@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mews.harness.clusters.port import Cluster
+from mews.harness.commands.logs import keep_quiet
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
 from mews.harness.report.progress import progress_bar
@@ -40,6 +41,7 @@ def run(
     Raises BadInput, Lacks.
     """
     check_available(way.cluster)
+    keep_quiet()
     scenarios = _load(paths, _overrides(overrides, way))
     _check_outputs(outputs)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.commands.instances import MARK, Instance, alive, born, forget, record, recorded, state_folder
+from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
@@ -46,6 +47,7 @@ def up(wish: Wish, *, as_json: bool) -> int:
     dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
     options = UpOptions(scenario, Path(instance.folder), wish.cluster, wish.speed, dialect)
     os.environ[MARK] = instance.folder
+    to_stderr()
     try:
         asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
     except ScenarioError as error:

@@ -21,11 +21,11 @@ async def open_cluster(
     seed: int = 1,
     speed: float = 1.0,
     dialect: str | None = None,
-    directory: Path | None = None,
+    folder: Path | None = None,
 ) -> EmbeddedCluster:
     """A running cluster for a scenario, on the running loop; close it.
 
-    ``directory`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
+    ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
     """
@@ -56,7 +56,7 @@ async def open_cluster(
         clock = Clock.wall()
         document, _ = hardware_document(scenario)
         world = WireWorld(
-            hardware, document, journal=journal, clock=clock, speed=speed, seed=seed, rng=rng, folder=directory
+            hardware, document, journal=journal, clock=clock, speed=speed, seed=seed, rng=rng, folder=folder
         )
     kubelets = Kubelets()
     running: EmbeddedCluster | None = None

@@ -31,7 +31,7 @@ class StateFile:
         self._path = path
         self._lock = threading.Lock()
         try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=2)
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
         except sqlite3.Error as error:
             raise StoreFailed(f"{path}: {error}") from error
         try:

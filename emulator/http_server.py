@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +18,8 @@ LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
 """Threads that stand ready beyond the requests that wait."""
 MOST = 600
+BACKLOG = 1024
+"""Connections that may wait to be accepted."""
 
 
 class _Pool(ThreadPool):
@@ -56,7 +59,10 @@ class HttpServer:
     """
 
     def __init__(self, app: Flask, host: str, port: int) -> None:
-        self._server = wsgi.Server((host, port), app, server_name="mews", shutdown_timeout=2)
+        _check_free(host, port)
+        self._server = wsgi.Server(
+            (host, port), app, server_name="mews", shutdown_timeout=2, request_queue_size=BACKLOG
+        )
         self._server.gateway = _Gateway
         self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
         self._server.error_log = _log  # type: ignore[method-assign]
@@ -86,6 +92,16 @@ def stop_all(servers: Iterable[HttpServer]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def _check_free(host: str, port: int) -> None:
+    """cheroot forgets to close a socket that it could not bind; so try with one of our own."""
+    if port:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            raise OSError(f"{host}:{port}: cannot listen there: {error.strerror or error}") from error
 
 
 def _log(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:

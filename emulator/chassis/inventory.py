@@ -109,7 +109,10 @@ class _At:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} nested too deep"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -1,0 +1,106 @@
+"""Backends of the dialect suite: the dialects themselves, and the same behind a real socket."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.profiles import parse_profile
+from mews.emulator.clock import EmulatedClock
+from mews.emulator.dialects.app import route
+from mews.emulator.dialects.registry import DIALECTS, PREFIXES
+from mews.emulator.dialects.wire import Dropped, Request
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.rack import Rack
+from mews.emulator.serve import ChassisServer
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
+
+
+class Gone(Exception):
+    """The connection ended without an answer."""
+
+
+class Backend(Protocol):
+    """Carries a request to chassis A."""
+
+    rack: Rack
+
+    def send(
+        self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+    ) -> tuple[int, str, dict[str, str]]:
+        """Status, body, headers with lower-case names. Raises Gone."""
+        ...
+
+
+class InProcess:
+    """The dialects without a socket."""
+
+    def __init__(self, hardware: Hardware) -> None:
+        self.rack = Rack(hardware, clock=EmulatedClock(1000))
+        faces = {name: self._face(name) for name in DIALECTS}
+        self._answer = route(faces, PREFIXES)
+
+    def _face(self, name):
+        dialect = self.rack.speak("A", DIALECTS[name])
+        return lambda request: self.rack.answer("A", dialect, request)
+
+    def send(self, method, path, body=b"", headers=None):
+        large = len(body) > 1 << 20
+        lower = {name.lower(): value for name, value in (headers or {}).items()}
+        reply = self._answer(Request(method, path, {}, lower, b"" if large else body, large))
+        if isinstance(reply, Dropped):
+            raise Gone
+        return reply.status, reply.body.decode(), {name.lower(): value for name, value in reply.headers.items()}
+
+
+class OverHttp:
+    """The same through Flask, cheroot and a TCP connection."""
+
+    def __init__(self, server: ChassisServer) -> None:
+        self.rack = server.rack
+        self.address = server.ready()["chassis"]["A"]["h3api"].removeprefix("http://")
+
+    def send(self, method, path, body=b"", headers=None):
+        connection = http.client.HTTPConnection(self.address, timeout=10)
+        try:
+            connection.request(method, path, body or None, headers or {})
+            response = connection.getresponse()
+            text = response.read().decode()
+            return response.status, text, {name.lower(): value for name, value in response.getheaders()}
+        except http.client.RemoteDisconnected:
+            raise Gone from None
+        finally:
+            connection.close()
+
+
+@contextmanager
+def backend(kind: str, hardware: str = "demo", profile: Any = None) -> Iterator[Backend]:
+    """A running backend with the given fixture, and another profile if one is given."""
+    loaded = load_hardware(FIXTURES / f"{hardware}.yaml")
+    if profile is not None:
+        loaded = _with_profile(loaded, profile)
+    if kind == "in-process":
+        made = InProcess(loaded)
+        made.rack.start()
+        try:
+            yield made
+        finally:
+            made.rack.stop()
+        return
+    server = ChassisServer(loaded, speed=1000)
+    server.start()
+    try:
+        yield OverHttp(server)
+    finally:
+        server.stop()
+
+
+def _with_profile(hardware: Hardware, profile: Any) -> Hardware:
+    chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in hardware.chassis)
+    return replace(hardware, chassis=chassis)

@@ -1,0 +1,204 @@
+"""The chassis as a process of its own: ready file, exit codes, kill -9, SIGTERM."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mews.emulator.serve import parse_listen
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "fixtures" / "hardware"
+pytestmark = pytest.mark.wall
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "mews.emulator.serve", *map(str, arguments)]
+
+
+@contextmanager
+def process(folder: Path, *arguments: object, hardware: Path = FIXTURES / "demo.yaml") -> Iterator[Any]:
+    ready = folder / "ready.json"
+    ready.unlink(missing_ok=True)
+    with (folder / "log").open("ab") as log:
+        running = subprocess.Popen(
+            command("--hardware", hardware, "--ready", ready, *arguments),
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        deadline = time.monotonic() + 15
+        while not ready.exists():
+            assert running.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < deadline, "the ready file did not appear within 15 s"
+            time.sleep(0.01)
+        yield running, json.loads(ready.read_text())
+    finally:
+        running.kill()
+        running.wait()
+
+
+def ask(url: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def ports(url: str) -> dict[str, str]:
+    return {row["devid"]: row["hostport"] for row in json.loads(ask(url, "GET", "/resources")[1])}
+
+
+def test_the_ready_file_names_every_chassis_every_dialect_control_and_the_pid(tmp_path: Path):
+    with process(tmp_path, hardware=FIXTURES / "multi-chassis.yaml") as (running, ready):
+        assert list(ready["chassis"]) == ["A", "B", "C", "D"]
+        assert len({urls["h3api"] for urls in ready["chassis"].values()}) == 4
+        for urls in ready["chassis"].values():
+            assert set(urls) == {"h3api", "resource-pool"}
+            assert ask(urls["h3api"], "GET", "/h3api/v1/resources")[0] == 200
+            assert ask(urls["resource-pool"], "GET", "/resources")[0] == 200
+        assert set(ready["control"]) == {"url", "token"}
+        assert ready["pid"] == running.pid
+        assert (tmp_path / "ready.json").stat().st_mode & 0o077 == 0
+
+
+def test_sigterm_ends_it_with_0_and_leaves_nothing(tmp_path: Path):
+    with process(tmp_path, hardware=FIXTURES / "multi-chassis.yaml") as (running, ready):
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=5) == 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]
+        for urls in ready["chassis"].values():
+            host, port = urls["h3api"].removeprefix("http://").split(":")
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((host, int(port)), timeout=1)
+
+
+def test_listen_is_the_first_port_and_all_others_are_free_ones(tmp_path: Path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with process(tmp_path, "--listen", f"127.0.0.1:{port}", hardware=FIXTURES / "testbed.yaml") as (_, ready):
+        assert ready["chassis"]["A"]["h3api"] == f"http://127.0.0.1:{port}"
+        assert ready["chassis"]["B"]["h3api"] != f"http://127.0.0.1:{port}"
+
+
+def test_only_the_asked_dialect_is_spoken(tmp_path: Path):
+    with process(tmp_path, "--dialect", "h3api") as (_, ready):
+        assert list(ready["chassis"]["A"]) == ["h3api"]
+        assert ask(ready["chassis"]["A"]["h3api"], "GET", "/resources")[0] == 404
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    ended = subprocess.run(
+        command(*arguments),
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    return ended.returncode, ended.stderr
+
+
+def test_a_bad_hardware_file_is_exit_code_2_and_one_line(tmp_path: Path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("apiVersion: mews/v1\nkind: Hardware\nmetadata: {name: x}\nchassis: [{name: A, slots: lots}]\n")
+    code, text = run("--hardware", bad)
+    assert code == 2
+    assert text.splitlines() == [f"{bad}: chassis[0].ports: None: must be a mapping"]
+    code, text = run("--hardware", tmp_path / "none.yaml")
+    assert code == 2
+    assert len(text.splitlines()) == 1
+
+
+def test_a_port_in_use_is_exit_code_3_and_one_line():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, text = run("--hardware", FIXTURES / "demo.yaml", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert code == 3
+    assert "Address already in use" in text
+    assert len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["8000", ":8000", "host:", "host:port", "host:70000"])
+def test_a_bad_listen_is_told(text: str):
+    with pytest.raises(ValueError, match="must be HOST:PORT"):
+        parse_listen(text)
+
+
+def test_the_table_survives_kill_9_exactly_as_it_was_acknowledged(tmp_path: Path):
+    """Writes run in a loop while the process is killed; the write in flight may or may not have happened."""
+    state = tmp_path / "state"
+    acknowledged: dict[str, str] = {}
+    for round_ in range(3):
+        with process(tmp_path, "--state", state) as (running, ready):
+            url = ready["chassis"]["A"]["resource-pool"]
+            if round_ == 0:
+                acknowledged = ports(url)
+            table = ports(url)
+            in_flight = acknowledged.pop("?", None)
+            different = [device for device in table if table[device] != acknowledged[device]]
+            assert different in ([], [in_flight]), (different, in_flight)
+            acknowledged = table
+            killer = threading.Timer(0.15 + 0.1 * round_, running.kill)
+            killer.start()
+            written = 0
+            for number in itertools.count():
+                device = sorted(table)[number // 2 % 12]
+                try:
+                    if number % 2 == 0 or not acknowledged[device]:
+                        status, _ = (
+                            ask(url, "DELETE", "/allocation", {"devid": device})
+                            if acknowledged[device]
+                            else ask(url, "POST", "/allocation", {"devid": device, "hostport": "2"})
+                        )
+                        wanted = "" if acknowledged[device] else "2"
+                    else:
+                        continue
+                except (OSError, http.client.HTTPException):
+                    acknowledged["?"] = device
+                    break
+                assert status == 204
+                acknowledged[device] = wanted
+                written += 1
+            killer.join()
+            assert written > 5
+    with process(tmp_path, "--state", state) as (_, ready):
+        in_flight = acknowledged.pop("?")
+        table = ports(ready["chassis"]["A"]["resource-pool"])
+        assert [device for device in table if table[device] != acknowledged[device]] in ([], [in_flight])
+
+
+def test_a_state_file_in_use_is_exit_code_3_and_one_line(tmp_path: Path):
+    with process(tmp_path, "--state", tmp_path / "state"):
+        code, text = run("--hardware", FIXTURES / "demo.yaml", "--state", tmp_path / "state")
+    assert code == 3
+    assert "locked" in text
+    assert len(text.splitlines()) == 1
+
+
+def test_a_second_of_latency_passes_at_the_speed_that_is_asked(tmp_path: Path):
+    hardware = tmp_path / "slow.yaml"
+    text = (FIXTURES / "demo.yaml").read_text()
+    hardware.write_text(text.replace("profile: instant", "profile: {detach: 20}"))
+    with process(tmp_path, "--speed", "50", hardware=hardware) as (_, ready):
+        begun = time.monotonic()
+        assert ask(ready["chassis"]["A"]["resource-pool"], "DELETE", "/allocation", {"devid": "000100"})[0] == 204
+        assert 0.4 <= time.monotonic() - begun < 2

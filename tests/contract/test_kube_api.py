@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -23,15 +23,35 @@ from mews.kube.api.resources import (
     Resource,
 )
 from mews.kube.client.port import DeleteOptions, EventType, KubeApi, Patch, Preconditions, WatchEvent
-from tests.contract.kube_backends import Backend, InProcess
+from tests.contract.kube_backends import Backend, ControlPlane, InProcess, OverHttp, Real, control_plane_binaries
 
 NS = "suite"
+WALL = pytest.mark.wall
 TFJOBS = Resource("mews.test", "v1", "tfjobs", "TFJob")
 
 
-@pytest.fixture(params=["in-process"])
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[Real]:
+    binaries = control_plane_binaries()
+    if binaries is None:
+        pytest.skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver")
+    plane = ControlPlane(binaries)
+    try:
+        plane.start()
+        yield Real(plane.base_url, plane.token)
+    finally:
+        plane.stop()
+
+
+@pytest.fixture(params=["in-process", pytest.param("http", marks=WALL), pytest.param("control-plane", marks=WALL)])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    return InProcess()
+    match request.param:
+        case "in-process":
+            return InProcess()
+        case "http":
+            return OverHttp()
+    real: Real = request.getfixturevalue("control_plane")
+    return real
 
 
 def configmap(name: str, **data: str) -> Object:
@@ -147,7 +167,7 @@ def test_leases_demand_a_version_and_are_created_by_put(backend: Backend) -> Non
         with pytest.raises(Invalid) as caught:
             await kube.replace(LEASES, lease, namespace=NS)
         assert caught.value.message == (
-            'Lease.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: '
+            'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: '
             "must be specified for an update"
         )
 

@@ -83,13 +83,18 @@ def duplicate(path: str, value: Any) -> Fault:
     return Fault(path, "FieldValueDuplicate", shown(value))
 
 
-def invalid(kind: Kind, name: str, faults: Sequence[Fault]) -> Invalid:
-    """422 with all that is wrong."""
+def invalid(kind: Kind, name: str, faults: Sequence[Fault], *, by_plural: bool = False) -> Invalid:
+    """422 with all that is wrong; the generic registry names the plural where the others name the Kind."""
     texts = [str(fault) for fault in faults]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details: dict[str, Any] = {"name": name, "group": kind.resource.group, "kind": kind.resource.kind}
+    details: dict[str, Any] = {
+        "name": name,
+        "group": kind.resource.group,
+        "kind": kind.plural if by_plural else kind.resource.kind,
+    }
     details["causes"] = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
-    return Invalid(f'{kind.qualified_kind} "{name}" is invalid: {text}', details=_lean(details))
+    named = kind.qualified if by_plural else kind.qualified_kind
+    return Invalid(f'{named} "{name}" is invalid: {text}', details=_lean(details))
 
 
 def details_of(kind: Kind, name: str = "") -> dict[str, Any]:

@@ -70,9 +70,9 @@ class ApiServer:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server)
+        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl, shutdown_timeout=1.0)
+        site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
         await site.start()
         self._address = self._runner.addresses[0][:2]
 

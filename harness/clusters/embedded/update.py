@@ -158,7 +158,7 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
     given = new["metadata"].get("resourceVersion")
     if not given and (kind.custom or kind.must_name_version):
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
-        raise refusals.invalid(kind, name, [fault])
+        raise refusals.invalid(kind, name, [fault], by_plural=True)
     uid = new["metadata"].get("uid")
     if uid and uid != old["metadata"]["uid"]:
         raise Conflict(

@@ -1,0 +1,173 @@
+"""Requests to an API server over HTTP, and what goes wrong with them. Not for virtual runs: imports aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from mews.kube.api.errors import ApiError, Unavailable, from_status
+
+Query = Sequence[tuple[str, str]]
+Tokens = Callable[[], str | None]
+"""The bearer token to send now, None for none. May block (an auth plugin), so it is asked in a thread."""
+
+_CONNECTIONS = 100
+_REQUEST_S = 60.0
+_TOKEN_FRESH_S = 30.0
+_BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
+
+
+class Connection:
+    """One API server. Plain requests share up to ``_CONNECTIONS`` sockets; streams have as many as they need."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | Tokens | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._ssl = ssl_context
+        self._headers = {"User-Agent": "mews", "Accept": "application/json", **(headers or {})}
+        self._token = token
+        self._token_read_s = float("-inf")
+        self._requests: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> Any:
+        """The JSON answer to one request.
+
+        Raises ``ApiError`` for a refusal, ``Unavailable`` when there was no answer.
+        """
+        if self._requests is None:
+            self._requests = self._session(_CONNECTIONS, aiohttp.ClientTimeout(total=_REQUEST_S))
+        headers = {"Accept": accept, **await self._authorization()}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = content_type
+            data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        repeatable = method == "GET"  # a write that got no answer may have happened
+        while True:
+            try:
+                async with self._requests.request(
+                    method, self.base_url + path, params=query, data=data, headers=headers
+                ) as response:
+                    return _content(response.status, await response.read())
+            except aiohttp.ServerDisconnectedError as error:
+                if not repeatable:
+                    raise self._unavailable(error) from error
+                repeatable = False  # the server had closed an idle connection: once more on a fresh one
+            except _BROKEN as error:
+                raise self._unavailable(error) from error
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, query: Query = ()) -> AsyncIterator[AsyncIterator[bytes]]:
+        """An answer that goes on, in chunks. Its end is the end of the chunks.
+
+        Raises ``ApiError`` for a refusal, ``Unavailable`` when the connection breaks.
+        """
+        session = self._stream_session()
+        headers = await self._authorization()
+        try:
+            async with session.get(self.base_url + path, params=query, headers=headers) as response:
+                if response.status >= 400:
+                    _content(response.status, await response.read())
+                yield response.content.iter_any()
+        except _BROKEN as error:
+            raise self._unavailable(error) from error
+
+    @asynccontextmanager
+    async def socket(
+        self, path: str, *, query: Query, protocols: Sequence[str]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A WebSocket.
+
+        Raises ``ApiError`` when the upgrade is refused, ``Unavailable`` when the connection breaks.
+        """
+        session = self._stream_session()
+        headers = await self._authorization()
+        try:
+            async with session.ws_connect(
+                self.base_url + path, params=query, protocols=tuple(protocols), headers=headers, max_msg_size=0
+            ) as socket:
+                yield socket
+        except aiohttp.WSServerHandshakeError as error:
+            status = {"code": error.status, "message": f"{path}: upgrade refused: {error.message}"}
+            raise from_status(status) from error
+        except _BROKEN as error:
+            raise self._unavailable(error) from error
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        for session in (self._requests, self._streams):
+            if session is not None:
+                await session.close()
+        self._requests = self._streams = None
+
+    def _stream_session(self) -> aiohttp.ClientSession:
+        if self._streams is None:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_S)
+            self._streams = self._session(0, timeout)
+        return self._streams
+
+    def _session(self, limit: int, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=limit, ssl=self._ssl if self._ssl is not None else True)
+        session = aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers)
+        session._retry_connection = False  # the library would repeat PUT and DELETE, too
+        return session
+
+    async def _authorization(self) -> dict[str, str]:
+        if self._token is None:
+            return {}
+        if not isinstance(self._token, str):
+            now_s = asyncio.get_running_loop().time()
+            if now_s - self._token_read_s > _TOKEN_FRESH_S:
+                self._current = await asyncio.to_thread(self._token)
+                self._token_read_s = now_s
+            return {"Authorization": f"Bearer {self._current}"} if self._current else {}
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def _unavailable(self, error: BaseException) -> Unavailable:
+        return Unavailable(f"{self.base_url}: {type(error).__name__}: {error}")
+
+
+def _content(status: int, raw: bytes) -> Any:
+    """The body of a success; the error of anything else."""
+    if status < 400:
+        return json.loads(raw) if raw else None
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        body = None
+    if isinstance(body, dict) and body.get("kind") == "Status":
+        raise from_status({"code": status, **body})
+    text = raw.decode(errors="replace").strip() or f"HTTP status {status}"
+    error: ApiError = from_status({"code": status, "message": text})
+    raise error
+
+
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Whole lines of a stream, of any length; a last line that is not whole is dropped."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line:
+                yield line

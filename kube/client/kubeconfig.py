@@ -1,0 +1,61 @@
+"""Kubeconfigs, read by the official Kubernetes client: it knows all the ways in which users' clusters authenticate."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mews.kube.client.connection import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach a cluster, and as whom."""
+
+    base_url: str
+    tokens: Tokens | None
+    ssl_context: ssl.SSLContext | None
+    headers: Mapping[str, str]
+
+
+def read_kubeconfig(path: str | None, context: str | None) -> Access:
+    """The access that a context describes; None stands for the usual file and its current context."""
+    from kubernetes import client, config  # a second to import, so only where it is needed
+
+    settings = client.Configuration()
+    load: Any = config.load_kube_config
+    load(config_file=path, context=context, client_configuration=settings)
+    headers = {}
+    if settings.username and settings.password:
+        headers["Authorization"] = str(settings.get_basic_auth_token())
+    return Access(settings.host, _tokens(settings), _ssl_context(settings), headers)
+
+
+def _tokens(settings: Any) -> Tokens | None:
+    if not settings.api_key and settings.refresh_api_key_hook is None:
+        return None
+
+    def current() -> str | None:
+        for name in ("authorization", "BearerToken"):
+            value = settings.get_api_key_with_prefix(name)
+            if value:
+                return str(value).removeprefix("Bearer ")
+        return None
+
+    return current
+
+
+def _ssl_context(settings: Any) -> ssl.SSLContext | None:
+    if not settings.host.startswith("https"):
+        return None
+    context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+    if not settings.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif settings.assert_hostname is False:
+        context.check_hostname = False
+    if settings.cert_file:
+        context.load_cert_chain(settings.cert_file, settings.key_file)
+    return context

@@ -29,6 +29,11 @@ OpenSockets = Callable[[], Awaitable[None]]
 """Makes the kubelet's sockets anew and starts to answer on them."""
 
 
+_PATIENCE_S = 1.0
+"""Plugins come back after the first status, which shows none of their devices (contract section 2); an API server that
+does not answer does not keep them out for longer than this."""
+
+
 async def no_sockets() -> None:
     """A kubelet that no plugin can reach."""
 
@@ -82,10 +87,12 @@ class Kubelet:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(self._events.run())
-                await self._tools.sleep(self._tools.timings.boot)
-                await self._open_sockets()
                 tasks.create_task(self._status.run())
-                await self._agent.register()
+                await self._tools.sleep(self._tools.timings.boot)
+                registered = tasks.create_task(self._agent.register())
+                await asyncio.wait((registered,), timeout=self._tools.pace.loop_s(_PATIENCE_S))
+                await self._open_sockets()
+                await registered
                 tasks.create_task(self._agent.run())
                 self._pods.on_change(self._pod_changed)
                 tasks.create_task(self._pods.run())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol
 
 from mews.harness.clock import Pace
 from mews.harness.kubelet.api import KubeletApi
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources
+from mews.harness.kubelet.devices.folder import KubeletFolder
 from mews.harness.kubelet.images import ImageBook
 from mews.harness.kubelet.kubelet import Kubelet
 from mews.harness.kubelet.node import NodeSpec
@@ -17,19 +16,8 @@ from mews.harness.kubelet.note import Note, silent
 from mews.harness.kubelet.timings import MEASURED, Timings
 from mews.harness.kubelet.tools import Overhead
 from mews.kube.component import Context
-from mews.kube.deviceplugin.port import PluginDialer, PodResources
 
-
-class KubeletFolder(PluginDialer, Protocol):
-    """The device-plugins folder, as the kubelet uses it (``mews.harness.ports.deviceplugin``, or gRPC on sockets)."""
-
-    def start(self, registrar: DeviceManager, pod_resources: PodResources) -> Awaitable[None] | None:
-        """Remove all sockets, make ``kubelet.sock`` anew and answer on it."""
-        ...
-
-    def stop(self) -> Awaitable[None] | None:
-        """The kubelet has ended, in whatever way."""
-        ...
+__all__ = ["KubeletFolder", "KubeletProcess", "Machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +73,7 @@ class KubeletProcess:
         )
 
         async def open_sockets() -> None:
-            started = machine.folder.start(devices, resources)
-            if started is not None:
-                await started
+            await machine.folder.start(devices, resources)
 
         kubelet = Kubelet(
             self._context,
@@ -105,7 +91,5 @@ class KubeletProcess:
         try:
             await kubelet.run()
         finally:
-            stopped = machine.folder.stop()
-            if stopped is not None:
-                await stopped
+            await machine.folder.stop()
             await devices.close()

@@ -50,6 +50,7 @@ class NodeAgent:
             self._event(reason, f"Node {self._spec.name} status is now: {reason}")
         self._event("NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
         await tools.sleep(tools.timings.become_ready if fresh else tools.timings.first_status)
+        await self._beat()
 
     async def _adopt(self) -> bool:
         """Whether the Node is new."""
@@ -68,14 +69,17 @@ class NodeAgent:
     async def run(self) -> None:
         """Tick and renew, until cancelled."""
         while True:
-            try:
-                await self.tick()
-                await self._renew()
-            except NotFound:
-                await self._again()
-            except (Unavailable, ApiError) as error:
-                self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
             await rest(self._tools.span_s(self._tools.timings.tick))
+            await self._beat()
+
+    async def _beat(self) -> None:
+        try:
+            await self.tick()
+            await self._renew()
+        except NotFound:
+            await self._again()
+        except (Unavailable, ApiError) as error:
+            self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
 
     async def _again(self) -> None:
         """The Node or the Lease was deleted under the kubelet: register anew."""

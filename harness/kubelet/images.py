@@ -121,11 +121,18 @@ def _simulation(entry: Any, where: str) -> Simulation:
         raise ImagesError(f"{where}.duration_s: {duration!r}: must be a number of seconds from 0 on")
     return Simulation(
         duration_s=None if duration is None else float(duration),
-        exit_code=int(entry.get("exit_code", 0)),
-        term_exit_code=int(entry.get("term_exit_code", 143)),
+        exit_code=_code(entry, "exit_code", 0, where),
+        term_exit_code=_code(entry, "term_exit_code", 143, where),
         obeys_term=bool(entry.get("obeys_term", True)),
         log=str(entry.get("log", "")),
     )
+
+
+def _code(entry: Mapping[str, Any], key: str, default: int, where: str) -> int:
+    code = entry.get(key, default)
+    if isinstance(code, bool) or not isinstance(code, int):
+        raise ImagesError(f"{where}.{key}: {code!r}: must be a whole number")
+    return code
 
 
 def _only(entry: Any, allowed: set[str], where: str) -> None:

@@ -16,6 +16,7 @@ _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _UNIT_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_SIGNS = ";&|<>()"
 _ENDS = frozenset({";", "&&", "||"})
 
 
@@ -55,12 +56,14 @@ class _Shell:
         """Run a shell text."""
         if any(sign in text for sign in ("$(", "`", "<<")):
             raise _NotUnderstood
-        lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=";&|<>()")
+        lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=_SIGNS)
         lexer.whitespace_split = True
         try:
             words = list(lexer)
         except ValueError as error:
             raise _NotUnderstood from error
+        if any(word and word not in _ENDS and not set(word) - set(_SIGNS) for word in words):
+            raise _NotUnderstood
         self._list(words)
 
     def _list(self, words: Sequence[str]) -> None:

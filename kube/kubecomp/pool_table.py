@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from mews.kube.kubecomp import policy
-from mews.kube.kubecomp.config import Topology
+from mews.kube.kubecomp import policy, rules
+from mews.kube.kubecomp.config import Timing, Topology
 from mews.kube.kubecomp.policy import Gpu, Holdings
 from mews.kube.kubecomp.reader import ChassisReader
-from mews.kube.kubecomp.records import PoolDevice, PoolState
+from mews.kube.kubecomp.records import NodeReport, PoolDevice, PoolState
 from mews.kube.kubecomp.view import ClusterView, Waiting
 
 
@@ -44,23 +44,19 @@ class PoolTable:
         unhealthy = self._view.report(node).unhealthy
         return sum(1 for gpuid, device in self.devices().items() if device.node == node and gpuid not in unhealthy)
 
-    def candidates(self, pod: Waiting, *, excluded: Collection[str], now_s: float, stale_s: float) -> tuple[Gpu, ...]:
+    def candidates(self, pod: Waiting, *, excluded: Collection[str], now_s: float, timing: Timing) -> tuple[Gpu, ...]:
         """The devices that may be moved for the pod; only ones that the last readings showed."""
-        holdings = {}
-        unusable = set(excluded)
-        for node in self.nodes:
-            report = self._view.report(node)
-            holdings[node] = Holdings(report.held, report.is_fresh(now_s, stale_s))
-            unusable.update(report.unhealthy)
-        devices = self.devices()
-        shown = [device for device in devices.values() if not self._reader.lacked(device.chassis, device.device)]
+        reports = {node: self._view.report(node) for node in self.nodes}
         return policy.candidates(
-            [Gpu(device.gpuid, device.node, device.port, device.uuid) for device in shown],
+            [Gpu(device.gpuid, device.node, device.port, device.uuid) for device in self._shown()],
             pod.node,
-            holdings=holdings,
+            holdings={node: _holdings(report, now_s, timing) for node, report in reports.items()},
             claims={node: list(self._view.claims(node)) for node in self.nodes},
-            excluded=unusable,
+            excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
+
+    def _shown(self) -> list[PoolDevice]:
+        return [found for found in self.devices().values() if not self._reader.lacked(found.chassis, found.device)]
 
     def state(self) -> PoolState:
         """The pool as it is published: free = all devices less all requests on the pool's nodes."""
@@ -69,3 +65,8 @@ class PoolTable:
 
     def _requests(self, nodes: Iterable[str]) -> Iterable[int]:
         return (claim.req for node in nodes for claim in self._view.claims(node))
+
+
+def _holdings(report: NodeReport, now_s: float, timing: Timing) -> Holdings:
+    held = {gpuid: pod for gpuid, pod in report.held.items() if rules.in_use(report, gpuid, now_s=now_s, timing=timing)}
+    return Holdings(held, fresh=not rules.in_use(report, "", now_s=now_s, timing=timing))

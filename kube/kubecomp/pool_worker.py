@@ -168,9 +168,7 @@ class PoolWorker:
         if not shortfall:
             return (Served.MET if self._table.is_known else Served.SHORT), 0
         with timed(self._metrics, Phase.AVAILABILITY_UPDATE):
-            found = self._table.candidates(
-                pod, excluded=excluded, now_s=self._context.clock.now(), stale_s=self._timing.report_stale_s
-            )
+            found = self._table.candidates(pod, excluded=excluded, now_s=self._context.clock.now(), timing=self._timing)
         chosen = policy.plan(found, shortfall, partial=self._config.partial)
         record(
             self._context.log,

@@ -1,11 +1,13 @@
 """The rules that Reconfig-Mgr asks at every step, each in one place so that a test can break it and see who notices.
 
-Besides these: ``mover.Mover.settled_port`` (the read-back) and ``withdrawal.Withdrawals.is_in_use`` (the in-use test).
+The single-move rule and the in-use test are here; the read-back is ``mover.Mover.settled_port``.
 """
 
 from __future__ import annotations
 
 from mews.kube.kubecomp import policy
+from mews.kube.kubecomp.config import Timing
+from mews.kube.kubecomp.records import NodeReport
 from mews.kube.kubecomp.view import ClusterView, Waiting
 
 
@@ -19,3 +21,17 @@ def remaining_demand(view: ClusterView, pod: Waiting, attached: int) -> int:
         return 0
     others = (claim.req for claim in view.claims(pod.node) if claim.pod != pod.key)
     return policy.demand(pod.req, policy.available(attached, others))
+
+
+def in_use(report: NodeReport, gpuid: str, *, now_s: float, timing: Timing, request: str | None = None) -> bool:
+    """The in-use test: whether a pod holds the device, or nobody can say.
+
+    Without a ``request``, to find candidates: held, or the report is stale. With one, before a detach: held, or there
+    is no fresh consent to this very request.
+    """
+    if gpuid in report.held:
+        return True
+    if request is None:
+        return not report.is_fresh(now_s, timing.report_stale_s)
+    consent = report.consents.get(gpuid)
+    return not policy.consent_is_fresh(consent, request, now_s=now_s, max_age_s=timing.consent_fresh_s)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from mews.kube.component import Context, record
-from mews.kube.kubecomp import policy
+from mews.kube.kubecomp import rules
 from mews.kube.kubecomp.board import Board
 from mews.kube.kubecomp.config import Timing
 from mews.kube.kubecomp.policy import Gpu
@@ -14,6 +14,7 @@ from mews.kube.kubecomp.pulse import Pulse
 from mews.kube.kubecomp.records import (
     NODE_PREFIX,
     WITHDRAW_PREFIX,
+    NodeReport,
     WithdrawRequest,
     node_report,
     withdraw_data,
@@ -91,21 +92,16 @@ class Withdrawals:
 
     def _answer(self, gpu: Gpu, request: str) -> bool | None:
         report = self._view.report(gpu.node)
-        consent = report.consents.get(gpu.gpuid)
-        if consent is not None and consent.request == request:
+        if not self._in_use(report, gpu.gpuid, request):
             return True
         if report.refused.get(gpu.gpuid) == request or gpu.gpuid in report.held:
             return False
         return None
 
     async def is_in_use(self, node: str, gpuid: str, request: str) -> bool:
-        """The in-use test just before a detach, on the report as the API has it now: no fresh consent means in use."""
+        """The in-use test just before a detach, on the report as the API has it now."""
         report = node_report(await self._board.read(f"{NODE_PREFIX}{node}"))
-        if report is None or gpuid in report.held:
-            return True
-        return not policy.consent_is_fresh(
-            report.consents.get(gpuid),
-            request,
-            now_s=self._context.clock.now(),
-            max_age_s=self._timing.consent_fresh_s,
-        )
+        return report is None or self._in_use(report, gpuid, request)
+
+    def _in_use(self, report: NodeReport, gpuid: str, request: str) -> bool:
+        return rules.in_use(report, gpuid, now_s=self._context.clock.now(), timing=self._timing, request=request)

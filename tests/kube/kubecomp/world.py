@@ -109,7 +109,10 @@ def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 class World:
-    """Everything, made by ``world()``; ``happened`` are the chassis' (event, GPUID), ``records`` what the components logged."""
+    """Everything, made by ``world()``.
+
+    ``happened`` are the chassis' (event, GPUID), ``records`` what the components logged.
+    """
 
     def __init__(
         self, found: Hardware, config: KubeCompConfig, *, seed: int = 1, dialect: str = "h3api", **scheduler: Any

@@ -103,6 +103,9 @@ class Workload(Model):
     types: dict[str, JobType] = Field(default_factory=dict)
     duration: Seconds = Field(default=300.0, description="of jobs that say nothing else")
     gate: Literal["none", "pending"] = "none"
+    first_on: str | None = Field(
+        default=None, description="the host that the first job prefers, where a replayed run's coin toss is known"
+    )
     pod: PodTemplate = Field(default_factory=PodTemplate)
 
     @model_validator(mode="after")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -150,7 +152,14 @@ def _write(where: str, text: str) -> None:
 
 async def _hold(cluster: Cluster) -> None:
     """``--keep``: leave the cluster running until the user ends it."""
-    import asyncio
-
-    sys.stderr.write(f"kept: cluster {cluster.name} runs on until you press Ctrl-C\n")
-    await asyncio.Event().wait()
+    ready = getattr(cluster, "ready", None)
+    where = f"; kubectl --kubeconfig {ready()['kubeconfig']} get pods" if ready is not None else ""
+    sys.stderr.write(f"kept until you press Ctrl-C{where}\n")
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

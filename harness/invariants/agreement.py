@@ -21,12 +21,15 @@ class Agreement:
     number = 6
     name = "env, checkpoint, pod resources and chassis agree"
 
+    def __init__(self) -> None:
+        self._doubts: list[Line] = []
+
     def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
         """Judge an allocation, a container's start, a checkpoint."""
         if line.layer != "kubelet":
             return
         if line.event == "allocated":
-            yield from self._on_host(line, scene)
+            self._doubts.append(line)
         elif line.event == "container-started":
             yield from self._env(line, scene)
             yield from self._checkpoint(line, scene)
@@ -34,8 +37,11 @@ class Agreement:
             yield from self._checkpoint(line, scene)
 
     def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
-        """Nothing to do with time."""
-        return iter(())
+        """Judge again the allocations that the chassis' events may not have caught up with."""
+        due = [line for line in self._doubts if t - line.t >= scene.bounds.lag_s]
+        self._doubts = [line for line in self._doubts if t - line.t < scene.bounds.lag_s]
+        for line in due:
+            yield from self._on_host(line, scene)
 
     def _on_host(self, line: Line, scene: Scene) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]

@@ -15,12 +15,15 @@ class Bounds:
     ``scheduled_s``: how long a pod that fits may stay unbound (8). Above the longest Permit wait of 15 minutes
     (contract kubecomp.md section 2) plus a back-off.
     ``settle_s``: how long watches may lag behind a list when the run ends (7), and pod resources behind the pods (6).
+    ``lag_s``: how late hardware lines may come after what follows from them (6): 0 in process, the way of an event over
+    HTTP in wall-clock time.
     ``pooled_resource``, ``pooling_scheduler``: what is counted per pool instead of per node, and by whom.
     """
 
     unattached_s: float | None = 300.0
     scheduled_s: float | None = 1200.0
     settle_s: float = 5.0
+    lag_s: float = 0.0
     pooled_resource: str = "falcon.com/gpu"
     pooling_scheduler: str = "kubecomp-scheduler"
 

@@ -25,6 +25,8 @@ class InUse:
                 continue
             how = _how(device)
             for holding in scene.world.holders(device.gpuid) if how else ():
+                if device.port_before is None and device.host == holding.host:
+                    continue  # It came to where it is held: an event that lags behind, or a lost one that is back.
                 what = (
                     f"device {device.gpuid} {how} while {holding.pod} ({holding.container}) on {holding.host} holds it"
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from mews.harness.clusters.port import Cluster
 from mews.harness.feed import Feed, Sight
@@ -22,6 +23,9 @@ from mews.kube.deviceplugin.port import PluginError, PodDevices
 SCHEDULERS: Mapping[str, str] = {"scheduler": "kubecomp-scheduler", "default-scheduler": "default-scheduler"}
 """Component -> the schedulerName it answers to."""
 
+WIRE_LAG_S = 2.0
+"""The least lag that is allowed to hardware events in wall-clock time."""
+
 _LOOK_EVERY_S = 0.25
 
 
@@ -33,7 +37,10 @@ class Oracle:
         self._cluster = cluster
         self._journal = cluster.journal
         schedulers = [SCHEDULERS[name] for name in cluster.components() if name in SCHEDULERS]
-        self._judge = Judge(bounds or Bounds(), schedulers=schedulers, tell=self._tell)
+        bounds = bounds or Bounds()
+        if cluster.time == "wall":
+            bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S))
+        self._judge = Judge(bounds, schedulers=schedulers, tell=self._tell)
         self._feeds = {resource: Feed(cluster.kube, resource, self._see) for resource in (NODES, PODS)}
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Callable[[], None] = lambda: None

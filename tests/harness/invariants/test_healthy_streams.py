@@ -109,3 +109,17 @@ def test_a_pending_attach_stops_the_orphans_clock():
     stream.t = 61.0
     stream.judge.pass_time(stream.t)
     assert stream.numbers() == [5]
+
+
+def test_events_that_come_over_a_wire_may_lag_behind_what_follows_from_them():
+    stream = Stream({"a": None}, lag_s=2.0)
+    stream.allocate("host-1", "p", ["a"])
+    stream.t = 1.0
+    stream.attach("a", "1")
+    stream.t = 5.0
+    stream.judge.pass_time(stream.t)
+    assert stream.numbers() == []
+    stream.allocate("host-2", "q", ["a"])
+    stream.t = 8.0
+    stream.judge.pass_time(stream.t)
+    assert stream.numbers() == [3, 6]

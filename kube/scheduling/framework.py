@@ -327,7 +327,7 @@ class PostFilterResult:
 
 @runtime_checkable
 class PostFilter(Plugin, Protocol):
-    """No node fits: can room be made? All are asked in turn until one says SUCCESS."""
+    """No node fits: can room be made? All are asked in turn until one says SUCCESS or ERROR."""
 
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
         """``refusals``: node -> why, for every node."""

@@ -13,6 +13,8 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_CLAIMS = "no new claims to deallocate"
+NO_STATE = "not found"
+"""What upstream's dynamicresources says when PreFilter never got to it (measured: "missing claim")."""
 
 
 def narrowed(plugins: list[str]) -> str:

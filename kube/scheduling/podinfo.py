@@ -102,9 +102,10 @@ class PodInfo:
 
     @property
     def start_time(self) -> str:
-        """``status.startTime``, or when it was created: RFC 3339 text, which sorts by time."""
+        """When it started: RFC 3339 text, which sorts by time. Pods not started count as started last, in order of
+        creation."""
         started = (self.pod.get("status") or {}).get("startTime")
-        return str(started or self.pod["metadata"].get("creationTimestamp") or "")
+        return str(started or f"not started {self.pod['metadata'].get('creationTimestamp', '')}")
 
 
 def pod_info(pod: Object) -> PodInfo:

@@ -236,6 +236,9 @@ class Scheduler:
                 told = []
                 break
             told.append(result.status.message)
+            if not result.status.rejected:
+                told = told[-1:]
+                break
         if nominated is not None:
             self._nominations.set(entry.pod, nominated)
         message = messages.no_fit(

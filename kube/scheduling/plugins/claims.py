@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mews.kube.scheduling import messages
-from mews.kube.scheduling.framework import CycleState, Handle, PostFilterResult, Status, Wake, unschedulable
+from mews.kube.scheduling.framework import (
+    SKIP,
+    CycleState,
+    Handle,
+    PostFilterResult,
+    Status,
+    Wake,
+    error,
+    unschedulable,
+)
 from mews.kube.scheduling.podinfo import PodInfo
 
 
@@ -17,8 +26,15 @@ class DynamicResources:
     def __init__(self, handle: Handle) -> None:
         pass
 
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
+        """Notes that it was asked."""
+        state.data[self.name] = True
+        return SKIP
+
     def post_filter(self, state: CycleState, pod: PodInfo, refusals: Mapping[str, Status]) -> PostFilterResult:
-        """Always unschedulable."""
+        """Unschedulable; upstream's error "not found" where an earlier plugin's PreFilter refused the pod outright."""
+        if self.name not in state.data:
+            return PostFilterResult(error(messages.NO_STATE))
         return PostFilterResult(unschedulable(messages.NO_CLAIMS))
 
     def wakes_on(self) -> Sequence[Wake]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.embedded.api import InProcessKube
 from mews.harness.clusters.embedded.store import Store
-from mews.harness.ports.fence import Fence
+from mews.harness.ports.fence import Fence, Fenced
 from mews.kube.api.objects import Object, condition_of, node_name_of
 from mews.kube.api.resources import NEW_EVENTS, NODES, PODS, PRIORITY_CLASSES
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -84,14 +84,22 @@ class World:
         """A crash of the last scheduler: nothing gets out any more, and no tidying up."""
         fence, task = self._running.pop()
         fence.cut()
-        task.cancel()
-        await asyncio.wait([task])
+        await self._end(task)
 
     async def close(self) -> None:
         while self._running:
-            _, task = self._running.pop()
-            task.cancel()
-            await asyncio.wait([task])
+            await self._end(self._running.pop()[1])
+
+    @staticmethod
+    async def _end(task: asyncio.Task[None]) -> None:
+        """Cancel; a scheduler that had ended by itself fails the test, unless by its fence."""
+        task.cancel()
+        await asyncio.wait([task])
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, BaseExceptionGroup):
+            failure = failure.split(Fenced)[1]
+        if failure is not None:
+            raise failure
 
     # ------------------------------------------------------------------------------------------------------- objects
 

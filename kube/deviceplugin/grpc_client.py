@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from mews.kube.deviceplugin import messages
-from mews.kube.deviceplugin.grpc_errors import from_rpc, outcome
+from mews.kube.deviceplugin.grpc_errors import from_rpc, outcome, started
 from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
 from mews.kube.deviceplugin.pb import podresources_v1_pb2 as resources
 from mews.kube.deviceplugin.port import (
@@ -20,6 +20,8 @@ from mews.kube.deviceplugin.port import (
     PodDevices,
 )
 from mews.kube.deviceplugin.sockets import url
+
+PRE_START_DEADLINE_S = 30.0
 
 _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),  # a new plugin on an old path is not held up by its predecessor's back-off
@@ -56,7 +58,7 @@ class GrpcPlugin:
             request_serializer=pb.Empty.SerializeToString,
             response_deserializer=pb.ListAndWatchResponse.FromString,
         )
-        call = method(pb.Empty())
+        call = started(method, pb.Empty())
         try:
             async for message in call:
                 yield messages.list_value(message)
@@ -79,16 +81,17 @@ class GrpcPlugin:
         return messages.allocate_value(answer)
 
     async def pre_start(self, devices: Sequence[str]) -> None:
-        """PreStartContainer."""
+        """PreStartContainer: the one call with a deadline, which the plugin is told."""
         request = pb.PreStartContainerRequest(devices_ids=devices)
-        await self._call("PreStartContainer", request, pb.PreStartContainerResponse)
+        await self._call("PreStartContainer", request, pb.PreStartContainerResponse, timeout_s=PRE_START_DEADLINE_S)
 
     async def close(self) -> None:
         """Close the connection; open streams end on both sides."""
         await self._channel.close(None)
 
-    async def _call(self, method: str, request: Any, response: Any) -> Any:
-        return await unary_call(self._channel, f"/v1beta1.DevicePlugin/{method}", request, response)
+    async def _call(self, method: str, request: Any, response: Any, *, timeout_s: float | None = None) -> Any:
+        path = f"/v1beta1.DevicePlugin/{method}"
+        return await unary_call(self._channel, path, request, response, timeout_s=timeout_s)
 
 
 class GrpcPodResources:
@@ -143,12 +146,14 @@ async def register(folder: Path, endpoint: str, resource: str, options: PluginOp
         await channel.close(None)
 
 
-async def unary_call(channel: grpc.aio.Channel, method: str, request: Any, response: Any) -> Any:
-    """One call without a deadline.
+async def unary_call(
+    channel: grpc.aio.Channel, method: str, request: Any, response: Any, *, timeout_s: float | None = None
+) -> Any:
+    """One call, without a deadline unless one is given.
 
     Raises PluginError.
     """
     call = channel.unary_unary(
         method, request_serializer=type(request).SerializeToString, response_deserializer=response.FromString
     )
-    return await outcome(call(request))
+    return await outcome(started(call, request, timeout_s))

@@ -36,7 +36,20 @@ def from_rpc(error: grpc.aio.AioRpcError) -> PluginError:
     code, desc = error.code(), error.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE and any(words in desc for words in _BROKEN):
         desc = EOF
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED and desc == "Deadline Exceeded":
+        desc = "context deadline exceeded"
     return PluginError(_GO_NAMES[code], desc)
+
+
+def started(method: Any, request: Any, timeout_s: float | None = None) -> Any:
+    """Begin a call.
+
+    Raises PluginError when its channel is closed already.
+    """
+    try:
+        return method(request, timeout=timeout_s)
+    except grpc.aio.UsageError as error:
+        raise PluginError("Canceled", "grpc: the client connection is closing") from error
 
 
 async def outcome(call: Awaitable[T]) -> T:

@@ -8,7 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from mews.harness.kubelet.devices.choice import Choice, Need, begin, complete
-from mews.harness.kubelet.devices.errors import AdmissionRejected, AllocationFailed, PreStartFailed
+from mews.harness.kubelet.devices.errors import (
+    AdmissionRejected,
+    AllocationFailed,
+    CheckpointError,
+    PreStartFailed,
+)
 from mews.harness.kubelet.devices.fit import check_fit
 from mews.harness.kubelet.devices.holdings import kept_from_reuse, left_for_reuse
 from mews.harness.kubelet.devices.ledger import Ledger
@@ -52,7 +57,7 @@ class Admission:
             try:
                 for container in (*init_containers_of(pod), *containers_of(pod)):
                     await self._admit_container(pod, container, running)
-            except (AllocationFailed, PluginError) as error:
+            except (AllocationFailed, CheckpointError, PluginError) as error:
                 text = f"Allocate failed due to {error}, which is unexpected"
                 raise AdmissionRejected("UnexpectedAdmissionError", text) from error
             finally:
@@ -69,7 +74,7 @@ class Admission:
             self._begin(pod)
             try:
                 await self._admit_container(pod, container, ())
-            except (AllocationFailed, PluginError) as error:
+            except (AllocationFailed, CheckpointError, PluginError) as error:
                 raise PreStartFailed(str(error)) from error
             finally:
                 self._current = ""

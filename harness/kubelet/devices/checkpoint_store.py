@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +23,10 @@ class CheckpointStore(Protocol):
         ...
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replace it."""
+        """Replace it.
+
+        Raises CheckpointError when that is not possible.
+        """
         ...
 
 
@@ -67,8 +69,15 @@ class FileCheckpoint:
         return from_text(text)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the file atomically; a few kilobytes, so on the caller's own time."""
-        descriptor, beside = tempfile.mkstemp(prefix=f".{FILE_NAME}-", dir=self.path.parent)
+        """Write the file atomically; a few kilobytes, so on the caller's own time. Raises CheckpointError."""
+        try:
+            self._write(to_text(checkpoint))
+        except OSError as error:
+            raise CheckpointError(f'failed to write checkpoint file "{FILE_NAME}": {error}') from error
+
+    def _write(self, text: str) -> None:
+        beside = self.path.with_name(f".{FILE_NAME}-{os.getpid()}")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(to_text(checkpoint))
-        os.replace(beside, self.path)
+            file.write(text)
+        beside.replace(self.path)

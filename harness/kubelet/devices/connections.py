@@ -68,13 +68,17 @@ class Connections:
 
     async def _read(self, connection: Connection, plugin: DialedPlugin) -> None:
         try:
-            async for devices in plugin.list_and_watch():
-                self._listed(connection.resource, devices)
-        except PluginError as error:
-            record(self._log, "list-and-watch-ended", resource=connection.resource, error=str(error))
+            await self._lists(connection.resource, plugin)
+            self._ended(connection.resource)
         finally:
             await plugin.close()
-        self._ended(connection.resource)
+
+    async def _lists(self, resource: str, plugin: DialedPlugin) -> None:
+        try:
+            async for devices in plugin.list_and_watch():
+                self._listed(resource, devices)
+        except PluginError as error:
+            record(self._log, "list-and-watch-ended", resource=resource, error=str(error))
 
     def _ended(self, resource: str) -> None:
         newest = self._by_resource.pop(resource, None)

@@ -4,7 +4,7 @@ DeviceError
 ├── AllocationFailed    a container cannot have its devices; becomes an AdmissionRejected
 ├── AdmissionRejected   the pod is Failed for good
 ├── PreStartFailed      a container cannot be started now; the kubelet tries again
-└── CheckpointError     the checkpoint cannot be read; the kubelet goes on without it
+└── CheckpointError     the checkpoint cannot be read, or not written; the kubelet goes on without it
 """
 
 from __future__ import annotations
@@ -38,4 +38,4 @@ class PreStartFailed(DeviceError):
 
 
 class CheckpointError(DeviceError):
-    """The checkpoint is missing, no JSON or has a wrong checksum."""
+    """The checkpoint is missing, no JSON, has a wrong checksum, or cannot be written."""

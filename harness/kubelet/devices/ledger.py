@@ -58,7 +58,7 @@ class Ledger:
     def listed(self, resource: str, devices: tuple[PluginDevice, ...]) -> None:
         """A plugin sent its list; written to the checkpoint."""
         self.inventory.replace(resource, devices)
-        self.save()
+        self._try_to_save()
         capacity, healthy = self.inventory.numbers(resource)
         record(self._log, "devices-listed", resource=resource, capacity=capacity, healthy=healthy)
         fit = self.inventory.healthy(resource) or ()
@@ -84,7 +84,7 @@ class Ledger:
             self._expired[resource] = None
             record(self._log, "resource-forgotten", resource=resource)
         if late:
-            self.save()
+            self._try_to_save()
         left = {resource: self.inventory.numbers(resource) for resource in self.inventory.resources()}
         return {**dict.fromkeys(self._expired, (0, 0)), **left}
 
@@ -137,8 +137,18 @@ class Ledger:
     # The checkpoint.
 
     def save(self) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint.
+
+        Raises CheckpointError.
+        """
         self._store.save(Checkpoint(self.holdings.entries(), self.inventory.registered()))
+
+    def _try_to_save(self) -> None:
+        """A list counts, and a resource is forgotten, whether or not that can be written."""
+        try:
+            self.save()
+        except CheckpointError as error:
+            self._log.error("Writing checkpoint encountered err=%s", error)
 
     def _load(self) -> Checkpoint:
         try:

@@ -62,6 +62,8 @@ def prefer(request, context):
 def allocate(request, context):
     ids = sorted(request.container_requests[0].devices_ids)
     tell("Allocate", ids=ids)
+    while "allocate" in sick:
+        time.sleep(0.01)
     return pb.AllocateResponse(
         container_responses=[
             pb.ContainerAllocateResponse(

@@ -143,3 +143,21 @@ def test_a_foreign_plugin_registers_serves_pods_survives_a_kubelet_restart_and_d
             }
 
     asyncio.run(main())
+
+
+def test_a_foreign_plugin_killed_inside_allocate_is_told_as_an_eof(compiled, tmp_path):
+    async def main() -> None:
+        async with node(tmp_path) as stand, plugin_process(tmp_path / "plugins", compiled, 1) as foreign:
+            await until(lambda: stand.manager.node_resources() == {BOARD: (1, 1)}, 10.0)
+            await foreign.tell("break allocate")
+            admission = asyncio.create_task(stand.run(a_pod("p", container("main", 1, BOARD))))
+            await until(lambda: "Allocate" in foreign.events())
+            await foreign.kill()
+            with pytest.raises(AdmissionRejected) as rejected:
+                await admission
+            assert rejected.value.message == (
+                "Pod was rejected: Allocate failed due to rpc error: code = Unavailable "
+                "desc = error reading from server: EOF, which is unexpected"
+            )
+
+    asyncio.run(main())

@@ -111,6 +111,46 @@ def test_a_call_whose_channel_is_closed_ends_as_an_eof_and_does_not_cancel_its_t
 
 
 @pytest.mark.wall
+def test_a_plugin_is_told_the_deadline_of_pre_start_and_of_no_other_call(short, monkeypatch):
+    import grpc
+
+    from mews.kube.deviceplugin import grpc_client
+    from mews.kube.deviceplugin.grpc_server import serve_on
+    from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
+
+    left: list[float | None] = []
+
+    async def hang(request, context):
+        left.append(context.time_remaining())
+        await asyncio.sleep(60.0)
+
+    async def answer(request, context):
+        left.append(context.time_remaining())
+        return pb.AllocateResponse()
+
+    async def main() -> None:
+        methods = {
+            "PreStartContainer": grpc.unary_unary_rpc_method_handler(hang, pb.PreStartContainerRequest.FromString),
+            "Allocate": grpc.unary_unary_rpc_method_handler(
+                answer, pb.AllocateRequest.FromString, pb.AllocateResponse.SerializeToString
+            ),
+        }
+        server = await serve_on(short / "a.sock", ("v1beta1.DevicePlugin", methods))
+        dialed = grpc_client.GrpcPlugin(grpc_client.channel_to(short / "a.sock"))
+        assert await dialed.allocate([["d0"]]) == ()
+        with pytest.raises(PluginError) as failed:
+            await dialed.pre_start(["d0"])
+        assert str(failed.value) == "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+        await dialed.close()
+        await server.close()
+
+    monkeypatch.setattr(grpc_client, "PRE_START_DEADLINE_S", 0.2)
+    asyncio.run(main())
+    assert left[0] is None or left[0] > 1e9
+    assert left[1] is not None and left[1] < 1.0
+
+
+@pytest.mark.wall
 def test_registering_without_a_kubelet_is_unavailable(short):
     from mews.kube.deviceplugin.grpc_link import GrpcLink
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.harness.kubelet.devices import AdmissionRejected, PreStartFailed
+from mews.harness.kubelet.devices import AdmissionRejected, FileCheckpoint, PreStartFailed
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
 from tests.harness.kubelet.devices.stand import FakePlugin, R, Stand, a_pod, container, eight, settle, until
 
@@ -227,3 +227,16 @@ def test_a_bug_in_a_plugin_is_its_own_unknown_error(caplog):
 
     run_virtual(main)
     assert "Traceback" in caplog.text
+
+
+def test_a_checkpoint_that_cannot_be_written_rejects_pods_but_not_lists(tmp_path):
+    async def main() -> None:
+        stand = await Stand(FileCheckpoint(tmp_path / "gone")).start()
+        await stand.plug(FakePlugin(["d0"]))
+        assert stand.manager.node_resources() == {R: (1, 1)}
+        rejected = await rejection(stand, a_pod("p", container("main", 1)))
+        assert rejected.event_message.startswith(
+            'Allocate failed due to failed to write checkpoint file "kubelet_internal_checkpoint": '
+        )
+
+    run_virtual(main)

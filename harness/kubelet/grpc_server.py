@@ -63,15 +63,25 @@ class GrpcKubeletFolder:
         Raises PluginError("DeadlineExceeded", …) after ten seconds (``dial_deadline_s``) without one.
         """
         try:
-            channel = channel_to(self.plugins / endpoint)
+            url(self.plugins / endpoint)
         except SocketPathTooLong as error:
             raise PluginError("InvalidArgument", str(error)) from error
+        # A connection is to one process: through an alias that is gone afterwards, gRPC cannot connect anew to whoever
+        # serves that name next.
+        alias = beside(self.pod_resources / KUBELET_SOCKET)
+        alias.symlink_to(self.plugins.absolute() / endpoint)
+        channel = channel_to(alias)
         try:
             async with asyncio.timeout(self._dial_deadline_s):
                 await channel.channel_ready()
         except TimeoutError as error:
             await channel.close(None)
             raise PluginError("DeadlineExceeded", "context deadline exceeded") from error
+        except asyncio.CancelledError:
+            await channel.close(None)
+            raise
+        finally:
+            alias.unlink()
         return GrpcPlugin(channel)
 
 

@@ -123,12 +123,6 @@ class LocalKubeletFolder:
     def closed(self, connection: LocalConnection) -> None:
         """The kubelet has closed its connection."""
         self._open.pop(connection, None)
-        self._changed()
-
-    async def heard(self) -> None:
-        """Wait until the kubelet has noticed every plugin that is gone: over sockets it hears that first, too."""
-        while any(connection.is_orphan for connection in self._open):
-            await self._change()
 
     async def started_after(self, starts: int) -> None:
         """Wait for a start of the kubelet after that many."""
@@ -169,9 +163,7 @@ class LocalLink:
 
     async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
         """Registration/Register. Raises PluginError."""
-        registrar = self._folder.registrar()
-        await self._folder.heard()
-        await registrar.register(endpoint, resource, options)
+        await self._folder.registrar().register(endpoint, resource, options)
 
     async def kubelet_restarted(self) -> None:
         """Return once the kubelet has started since this link last served or this last returned."""
@@ -212,12 +204,10 @@ class LocalConnection:
         self._folder = folder
         self._endpoint = endpoint
         self._cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._streaming = False
 
-    @property
-    def is_orphan(self) -> bool:
-        """The plugin is gone, and the kubelet, which reads its list, has not closed the connection yet."""
-        return self._streaming and self._endpoint.gone.done()
+    def is_connected(self) -> bool:
+        """Whether both sides are still there."""
+        return not self._endpoint.gone.done() and not self._cut.done()
 
     def cut(self) -> None:
         """The kubelet is gone: whatever runs over this connection ends."""
@@ -235,7 +225,6 @@ class LocalConnection:
 
     async def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
         """ListAndWatch."""
-        self._streaming = True
         stream = aiter(self._endpoint.plugin.list_and_watch())
 
         async def step() -> tuple[PluginDevice, ...] | None:
@@ -260,7 +249,7 @@ class LocalConnection:
 
     async def _call(self, method: Callable[[], Awaitable[T]]) -> T:
         """One step of the plugin, unless either side goes first."""
-        if self._endpoint.gone.done() or self._cut.done():
+        if not self.is_connected():
             raise _unavailable("error reading from server: EOF")
         task = asyncio.get_running_loop().create_task(_answer(method))
         try:

@@ -47,6 +47,10 @@ class GrpcPlugin:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
 
+    def is_connected(self) -> bool:
+        """Whether the connection stands; gRPC hears of its end before the calls over it do."""
+        return self._channel.get_state() is grpc.ChannelConnectivity.READY
+
     async def options(self) -> PluginOptions:
         """GetDevicePluginOptions."""
         return messages.options_value(await self._call("GetDevicePluginOptions", pb.Empty(), pb.DevicePluginOptions))

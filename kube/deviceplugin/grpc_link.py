@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import register
-from mews.kube.deviceplugin.grpc_server import SocketServer, plugin_service, serve_on
+from mews.kube.deviceplugin.grpc_server import SocketServer, serve_plugin
 from mews.kube.deviceplugin.port import DevicePlugin, PluginOptions
 from mews.kube.deviceplugin.sockets import identify
 
@@ -25,7 +25,7 @@ class GrpcLink:
         Raises SocketPathTooLong, OSError.
         """
         self._seen = identify(self._kubelet)
-        return await serve_on(self._folder / endpoint, plugin_service(plugin))
+        return await serve_plugin(self._folder / endpoint, plugin)
 
     async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
         """Registration/Register.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
@@ -15,6 +16,11 @@ from mews.kube.deviceplugin.pb import podresources_v1_pb2 as resources
 from mews.kube.deviceplugin.port import DevicePlugin, PluginError, PodResources
 from mews.kube.deviceplugin.sockets import beside, publish, remove_own, url
 
+T = TypeVar("T")
+
+_LAST_WORDS_S = 0.05
+"""Enough for streams to end in good order when their server stops."""
+
 Service = tuple[str, Mapping[str, Any]]
 """A service's full name and its method handlers."""
 
@@ -22,20 +28,23 @@ Service = tuple[str, Mapping[str, Any]]
 class SocketServer:
     """One gRPC server on one unix socket; made by ``serve_on``."""
 
-    def __init__(self, server: Any, path: Path, identity: tuple[int, int]) -> None:
+    def __init__(self, server: Any, path: Path, identity: tuple[int, int], closing: asyncio.Event) -> None:
         self._server = server
         self._path = path
         self._identity = identity
+        self._closing = closing
 
     async def close(self, *, leave_socket: bool = False) -> None:
-        """Stop at once; open streams end. The socket goes, unless it is to be left as a dead process leaves it."""
+        """Stop; open streams end, other calls are cut off. The socket goes, unless it is to be left as a dead process
+        leaves it."""
         if not leave_socket:
             remove_own(self._path, self._identity)
-        await self._server.stop(None)
+        self._closing.set()
+        await self._server.stop(_LAST_WORDS_S)
 
 
-async def serve_on(path: Path, *services: Service) -> SocketServer:
-    """Serve those services on a socket of mode 0755, replacing a leftover.
+async def serve_on(path: Path, *services: Service, closing: asyncio.Event | None = None) -> SocketServer:
+    """Serve those services on a socket of mode 0755, replacing a leftover; ``closing`` is set when that ends.
 
     Raises SocketPathTooLong, or OSError when the folder does not take it.
     """
@@ -50,11 +59,17 @@ async def serve_on(path: Path, *services: Service) -> SocketServer:
     except RuntimeError as error:
         raise OSError(f"{path}: cannot be served: {error}") from error
     await server.start()
-    return SocketServer(server, path, publish(bound, path))
+    return SocketServer(server, path, publish(bound, path), closing or asyncio.Event())
 
 
-def plugin_service(plugin: DevicePlugin) -> Service:
-    """``v1beta1.DevicePlugin`` over our port."""
+async def serve_plugin(path: Path, plugin: DevicePlugin) -> SocketServer:
+    """Serve ``v1beta1.DevicePlugin``; see ``serve_on``."""
+    closing = asyncio.Event()
+    return await serve_on(path, plugin_service(plugin, closing), closing=closing)
+
+
+def plugin_service(plugin: DevicePlugin, closing: asyncio.Event) -> Service:
+    """``v1beta1.DevicePlugin`` over our port; its streams end once ``closing`` is set."""
 
     async def options(_: Any) -> Any:
         return messages.options_message(await plugin.options())
@@ -80,7 +95,7 @@ def plugin_service(plugin: DevicePlugin) -> Service:
 
     async def watch(_: Any, context: Any) -> AsyncIterator[Any]:
         try:
-            async for devices in plugin.list_and_watch():
+            async for devices in _until(closing, plugin.list_and_watch()):
                 yield messages.list_message(devices)
         except PluginError as error:
             await abort(context, error)
@@ -119,6 +134,25 @@ def pod_resources_service(source: PodResources) -> Service:
 def unary(method: Any, request: Any) -> Any:
     """A method handler: request message -> response message, PluginErrors as the call's status."""
     return grpc.unary_unary_rpc_method_handler(answering(method), request.FromString, _serialize)
+
+
+async def _until(closing: asyncio.Event, stream: AsyncIterator[T]) -> AsyncIterator[T]:
+    """The stream's items until it ends, or until ``closing`` is set."""
+
+    async def step() -> T | None:
+        return await anext(stream, None)
+
+    while True:
+        tasks = asyncio.ensure_future(step()), asyncio.ensure_future(closing.wait())
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            item = tasks[0].result() if tasks[0].done() else None
+        finally:
+            for task in tasks:
+                task.cancel()
+        if item is None:
+            return
+        yield item
 
 
 def _serialize(message: Any) -> bytes:

@@ -127,6 +127,10 @@ class DevicePluginLink(Protocol):
 class DialedPlugin(DevicePlugin, Protocol):
     """A plugin over a connection of its own."""
 
+    def is_connected(self) -> bool:
+        """Whether the other side is still there, as far as is known without asking."""
+        ...
+
     async def close(self) -> None:
         """Close the connection: open streams end, on the plugin's side too."""
         ...

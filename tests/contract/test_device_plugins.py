@@ -185,6 +185,27 @@ def test_closing_and_registering_again_at_once_works(run):
     run(case)
 
 
+def test_a_connection_is_to_one_plugin_and_not_to_its_successor(run):
+    async def case(stand, _):
+        link = stand.new_link()
+        first, second = FakePlugin(["d0"]), FakePlugin(["d1"])
+        old = await link.serve("a.sock", first)
+        dialed = await stand.folder.dial("a.sock")
+        assert dialed.is_connected()
+        assert await dialed.options() == BOTH
+        await old.close()
+        new = await link.serve("a.sock", second)
+        with pytest.raises(PluginError) as failed:
+            await dialed.options()
+        assert failed.value.code == "Unavailable"
+        assert not dialed.is_connected()
+        assert second.calls == []
+        await dialed.close()
+        await new.close()
+
+    run(case)
+
+
 def test_the_old_stream_of_a_second_registration_is_obeyed_and_its_end_closes_the_new_endpoint(run):
     async def case(stand, _):
         first, second = FakePlugin(["d0"]), FakePlugin(["d0", "d1"])

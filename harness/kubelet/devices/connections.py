@@ -13,23 +13,27 @@ from collections.abc import Callable
 from mews.kube.component import record
 from mews.kube.deviceplugin.port import DialedPlugin, PluginDevice, PluginError
 
+SETTLE_S = 1.0
+"""More than the end of a broken stream ever takes to be read."""
+
 Listed = Callable[[str, tuple[PluginDevice, ...]], None]
 
 
 class Connection:
     """One registered plugin with the task that reads its stream."""
 
-    def __init__(self, resource: str) -> None:
-        self.resource = resource
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self, task: asyncio.Task[None]) -> None:
-        """Keep the reading task."""
+    def __init__(self, plugin: DialedPlugin, task: asyncio.Task[None]) -> None:
+        self._plugin = plugin
         self._task = task
+
+    async def settled(self) -> None:
+        """If the plugin is gone, wait until its stream's end has been read."""
+        if not self._plugin.is_connected():
+            await asyncio.wait((self._task,), timeout=SETTLE_S)
 
     def cut(self) -> None:
         """Close it: the plugin sees its stream end. Not from within its own reading task, which is ending anyway."""
-        if self._task is not None and self._task is not asyncio.current_task():
+        if self._task is not asyncio.current_task():
             self._task.cancel()
 
 
@@ -43,21 +47,16 @@ class Connections:
         self._by_resource: dict[str, Connection] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    def open(self, resource: str) -> Connection:
-        """A new connection takes the resource's name; an older one's stream stays open and is obeyed."""
-        self._by_resource[resource] = Connection(resource)
-        return self._by_resource[resource]
-
-    def abandon(self, resource: str) -> None:
-        """Registration failed: the name is free again, even if an older connection had it."""
-        self._by_resource.pop(resource, None)
-
-    def watch(self, connection: Connection, plugin: DialedPlugin) -> None:
-        """Start to read the plugin's lists."""
-        task = asyncio.get_running_loop().create_task(self._read(connection, plugin))
+    async def open(self, resource: str, plugin: DialedPlugin) -> None:
+        """Start to read the plugin's lists. It takes the resource's name; an older one's stream stays open and is
+        obeyed, unless its end is only waiting to be read: then that comes first."""
+        older = self._by_resource.get(resource)
+        if older is not None:
+            await older.settled()
+        task = asyncio.get_running_loop().create_task(self._read(resource, plugin))
+        self._by_resource[resource] = Connection(plugin, task)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        connection.start(task)
 
     async def close(self) -> None:
         """The kubelet stops: all plugins see their streams end."""
@@ -66,10 +65,10 @@ class Connections:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, connection: Connection, plugin: DialedPlugin) -> None:
+    async def _read(self, resource: str, plugin: DialedPlugin) -> None:
         try:
-            await self._lists(connection.resource, plugin)
-            self._ended(connection.resource)
+            await self._lists(resource, plugin)
+            self._ended(resource)
         finally:
             await plugin.close()
 

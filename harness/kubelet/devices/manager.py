@@ -81,15 +81,10 @@ class DeviceManager:
             )
         if not is_extended_resource(resource):
             raise _unknown(f'the ResourceName "{resource}" is invalid')
-        connection = self._connections.open(resource)
-        try:
-            plugin, asked = await self._connect(endpoint)
-        except PluginError:
-            self._connections.abandon(resource)
-            raise
+        plugin, asked = await self._connect(endpoint)
+        await self._connections.open(resource, plugin)
         self._ledger.connected(ResourceEndpoint(resource, plugin, asked))
         record(self._log, "plugin-registered", resource=resource, endpoint=endpoint)
-        self._connections.watch(connection, plugin)
 
     async def close(self) -> None:
         """The kubelet ends, in whatever way: its connections to plugins close. The checkpoint stays as it is."""

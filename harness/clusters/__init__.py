@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,8 @@ async def open_cluster(
         clock = virtual_clock()
         world = LocalWorld(hardware, journal=journal, clock=clock, pace=pace, seed=seed, rng=rng)
     else:
+        # gRPC's C core reports on standard error what a killed plugin looks like from the other side.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         from mews.harness.clusters.embedded.wire_world import WireWorld
 
         clock = Clock.wall()

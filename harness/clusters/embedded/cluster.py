@@ -230,6 +230,13 @@ class EmbeddedCluster:
         unit = self._units.get(f"kubelet/{node}")
         return self._machines[node].api() if unit is not None and unit.running else None
 
+    def ready(self) -> dict[str, Any]:
+        """Where other processes reach everything.
+
+        Raises RuntimeError in virtual time, where nothing can be reached.
+        """
+        return self.world.ready()
+
     def stalled(self, since_line: int) -> bool:
         """Whether only rests are pending, and all that were when the journal last grew have gone round since."""
         loop = asyncio.get_running_loop()

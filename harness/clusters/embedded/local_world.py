@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
@@ -93,6 +94,10 @@ class LocalWorld:
     async def start_chassis(self, name: str) -> None:
         """It comes back with its table."""
         self._fleet.start(name)
+
+    def ready(self) -> dict[str, Any]:
+        """Nothing of it can be reached."""
+        raise RuntimeError("in virtual time no other process can reach the cluster")
 
     async def close(self) -> None:
         """Cancel the hardware's timers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -37,6 +38,27 @@ from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
+
+
+def _runtime_folder() -> str | None:
+    """XDG_RUNTIME_DIR where it is there to be written to, else the system's temporary folder."""
+    folder = os.environ.get("XDG_RUNTIME_DIR")
+    return folder if folder and os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def write_kubeconfig(path: Path, url: str) -> None:
+    """A kubeconfig for a server that asks for no credentials; readable by its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "mews", "cluster": {"server": url}}],
+        "users": [{"name": "admin", "user": {}}],
+        "contexts": [{"name": "mews", "context": {"cluster": "mews", "user": "admin"}}],
+        "current-context": "mews",
+    }
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 class PluginLink:
@@ -94,7 +116,8 @@ class ServedHardware:
 
 
 class WireWorld:
-    """World over sockets. ``folder`` holds everything and must be short: a socket's path has at most 107 bytes."""
+    """World over sockets. Everything lies in a short folder of its own, since a socket's path has at most 107 bytes;
+    ``folder`` gets the kubeconfig."""
 
     time = "wall"
 
@@ -110,8 +133,8 @@ class WireWorld:
         rng: random.Random,
         folder: Path | None = None,
     ) -> None:
-        self.root = folder or Path(tempfile.mkdtemp(prefix="mews-", dir=os.environ.get("XDG_RUNTIME_DIR")))
-        self._own_folder = folder is None
+        self.root = Path(tempfile.mkdtemp(prefix="mews-", dir=_runtime_folder()))
+        self.kubeconfig = (folder or self.root) / "kubeconfig"
         self._inventory = hardware
         self._store = Store(clock.now, rng)
         self._feeds = {spec.name: ChassisFeed(journal, spec) for spec in hardware.chassis}
@@ -125,21 +148,22 @@ class WireWorld:
         self._control: HttpHardwareControl | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._alive = asyncio.Event()
-        self.ready: dict[str, Any] = {}
+        self._said: dict[str, Any] = {}
         self.hardware: HardwareControl = ServedHardware(self.control)
 
     async def open(self, kubelets: KubeletDirectory) -> None:
         """Start the API server and the chassis; hear the chassis from their first event on."""
         self._server = ApiServer(self._store, kubelets=kubelets)
         await self._server.start("127.0.0.1", 0)
+        write_kubeconfig(self.kubeconfig, self._server.url)
         await self._begin()
         for feed in self._feeds.values():
             feed.begin()
         self._feeding = asyncio.create_task(self._feed(), name="chassis-feed")
 
     async def _begin(self) -> None:
-        self.ready = await self._process.start()
-        control = self.ready["control"]
+        self._said = await self._process.start()
+        control = self._said["control"]
         self._control = HttpHardwareControl(control["url"], control["token"])
         self._alive.set()
 
@@ -170,13 +194,13 @@ class WireWorld:
 
     def kube(self, actor: str) -> KubeApi:
         """An HTTP client of its own for each actor."""
-        kube = HttpKube(self.api_url, user_agent=f"mews-{actor}")
+        kube = HttpKube(self.api_url, headers={"User-Agent": f"mews-{actor}"})
         self._kubes.append(kube)
         return kube
 
     def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis over HTTP."""
-        transport = HttpTransport(self.ready["chassis"][name][dialect], timeout_s)
+        transport = HttpTransport(self._said["chassis"][name][dialect], timeout_s)
         self._transports.append(transport)
         return DIALECTS[dialect](transport)
 
@@ -255,5 +279,24 @@ class WireWorld:
         await self._process.stop()
         if self._server is not None:
             await self._server.stop()
-        if self._own_folder:
-            await asyncio.to_thread(shutil.rmtree, self.root, ignore_errors=True)
+        self.kubeconfig.unlink(missing_ok=True)
+        await asyncio.to_thread(shutil.rmtree, self.root, ignore_errors=True)
+
+    def ready(self) -> dict[str, Any]:
+        """Where everything is, as ``mews up`` tells it."""
+        nodes: dict[str, Any] = {
+            host.name: {
+                "device_plugins": str(self.node_folder(host.name) / PLUGINS),
+                "pod_resources": str(self.node_folder(host.name) / POD_RESOURCES),
+                "sysfs": None,
+                "env": {},
+            }
+            for host in self._inventory.hosts
+        }
+        return {
+            "api": self.api_url,
+            "kubeconfig": str(self.kubeconfig),
+            "chassis": self._said["chassis"],
+            "control": self._said["control"],
+            "nodes": nodes,
+        }

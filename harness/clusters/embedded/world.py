@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Protocol
+from typing import Any, Protocol
 
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.port import HardwareControl
@@ -71,6 +71,13 @@ class World(Protocol):
 
     async def start_chassis(self, name: str) -> None:
         """Start it again; its table is the acknowledged one."""
+        ...
+
+    def ready(self) -> dict[str, Any]:
+        """Where other processes reach everything (``ServedCluster.ready``).
+
+        Raises RuntimeError where nothing can be reached.
+        """
         ...
 
     async def close(self) -> None:

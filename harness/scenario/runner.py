@@ -208,12 +208,11 @@ class _Run:
     async def _measure(self) -> dict[str, Any]:
         self._number = 0
         lines = self._cluster.journal.lines(self._stage.first_line)
-        metrics: dict[str, Any] = {**hardware_metrics(lines)}
+        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines)}
         if self._stage.driver is not None and self._stage.driver.started:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)
             metrics = {**workload_metrics(self._stage.driver.times(), cpus), **metrics}
-        metrics |= self._cluster.metrics()
         if self.ending.verdict == "passed":
             for name, bound in self._scenario.metrics.items():
                 broken = bound_broken(name, bound, metrics)

@@ -170,7 +170,7 @@ def _event(line: Line) -> str | None:
 
 
 def _list(line: Line) -> str:
-    return f"device manager announces {len(line.fields['healthy'])} GPUs to the kubelet"
+    return f"hears from its device manager of {len(line.fields['healthy'])} GPUs now"
 
 
 def _allocatable(line: Line) -> str | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 
 def keep_quiet() -> None:
     """Nothing to the terminal: a run tells what went wrong in its report."""
     logging.getLogger("mews").addHandler(logging.NullHandler())
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 def to_stderr() -> None:
@@ -17,3 +19,4 @@ def to_stderr() -> None:
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger("mews").addHandler(handler)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

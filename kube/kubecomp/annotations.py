@@ -69,7 +69,7 @@ class Notes:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{pod.name}.{self._context.rng.getrandbits(64):016x}",
+                "name": f"{pod.name}.{int(now_s * 1e9):016x}",
                 "namespace": pod.namespace,
             },
             "involvedObject": {

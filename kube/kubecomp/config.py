@@ -109,6 +109,10 @@ class KubeCompConfig:
         """The group whose resources NodeResourcesFit ignores: ``falcon.com``."""
         return self.resource.partition("/")[0]
 
+    def node(self, name: str) -> NodeConfig | None:
+        """A node's cabling, or None for a node outside all pools; ``Topology`` answers faster."""
+        return next((node for node in self.nodes if node.name == name), None)
+
 
 class Topology:
     """Who is cabled to what, looked up in O(1)."""

@@ -48,9 +48,11 @@ class Withdrawals:
     async def ask(self, gpus: Sequence[Gpu]) -> Mapping[str, str]:
         """Ask for these attached devices; GPUID -> request."""
         asked: dict[str, str] = {}
-        until_s = self._context.clock.now() + self._timing.withdrawal_lease_s
+        now_s = self._context.clock.now()
+        until_s = now_s + self._timing.withdrawal_lease_s
         for gpu in gpus:
-            asked[gpu.gpuid] = request = f"{self._context.rng.getrandbits(64):016x}"
+            # With the time in it no later incarnation asks in the same words, whatever its stream of chance.
+            asked[gpu.gpuid] = request = f"{int(now_s * 1e3):x}-{self._context.rng.getrandbits(32):08x}"
             self._standing.setdefault(gpu.node, {})[gpu.gpuid] = WithdrawRequest(request, until_s)
             record(self._context.log, "withdrawal-asked", device=gpu.gpuid, node=gpu.node, request=request)
         await self._write(sorted({gpu.node for gpu in gpus}))

@@ -126,8 +126,6 @@ async def _component(
 
 
 def _chassis(endpoint: str, dialect: str, config: KubeCompConfig, stack: AsyncExitStack) -> ChassisApi:
-    if dialect not in DIALECTS:
-        raise ConfigError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
     transport = HttpTransport(endpoint, config.timing.chassis_timeout_s)
     stack.push_async_callback(transport.close)
     return DIALECTS[dialect](transport)

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
+from mews.kube.chassis.dialects import DIALECTS
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.kube.kubecomp.errors import ConfigError
 from mews.kube.kubecomp.policy import Policy
 
 _RESOURCE = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
-_DIALECTS = ("h3api", "resource-pool", "redfish")
 
 
 class _Reader:
@@ -129,8 +129,8 @@ def _chassis(reader: _Reader) -> ChassisConfig:
         endpoint=reader.take("endpoint", str, ""),
         dialect=reader.take("dialect", str, "h3api"),
     )
-    if found.dialect not in _DIALECTS:
-        raise reader.wrong("dialect", found.dialect, f"one of {', '.join(_DIALECTS)}")
+    if found.dialect not in DIALECTS:
+        raise reader.wrong("dialect", found.dialect, f"one of {', '.join(DIALECTS)}")
     reader.end(_fields(ChassisConfig))
     return found
 

@@ -54,7 +54,7 @@ def test_a_configuration_written_out_reads_back_the_same(write) -> None:
     [
         ("index: 0", "index: zero", "chassis[0].index: 'zero': must be a whole number"),
         ("index: 1", "index: 0", "chassis: '0': must be unique among them"),
-        ("dialect: h3api", "dialect: soap", "chassis[0].dialect: 'soap': must be one of h3api, resource-pool, redfish"),
+        ("dialect: h3api", "dialect: soap", "chassis[0].dialect: 'soap': must be one of h3api, resource-pool"),
         ("name: A, ", "", "chassis[0].name: is missing; must be a text"),
         ("ports: {A: 48}", "ports: {B: 48}", "nodes[0].ports: 'B': must be a chassis of pool-0 (A)"),
         ("device_poll_s: 2", "device_poll_s: 0", "timing.device_poll_s: 0.0: must be above 0"),

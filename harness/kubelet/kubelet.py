@@ -11,6 +11,7 @@ from mews.harness.clock import Pace
 from mews.harness.events import EventRecorder, pod_reference
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.devices import AdmissionRejected
+from mews.harness.kubelet.fit import check_machine
 from mews.harness.kubelet.images import ImageBook
 from mews.harness.kubelet.node import NodeSpec
 from mews.harness.kubelet.node_agent import NodeAgent
@@ -163,10 +164,15 @@ class Kubelet:
             running = [name for name in starts if starts[name] and starts[name][-1].running]
             try:
                 await self._devices.admit(current, running=running)
+                if sandbox is None:
+                    check_machine(current, self._admitted(), self._agent.allocatable())
             except AdmissionRejected as rejection:
                 self._reject(current, rejection)
                 return
         self._live(current)
+
+    def _admitted(self) -> Iterator[Object]:
+        return (worker.pod for worker in self._workers.values() if not worker.ended)
 
     def _reject(self, pod: Object, rejection: AdmissionRejected) -> None:
         self._rejected.add(uid_of(pod))
@@ -181,6 +187,7 @@ class Kubelet:
         worker = self._workers.get(uid_of(pod))
         if worker is not None:
             worker.update(pod)
+            self._status.reconcile(pod)
 
     def _removed(self, uid: str) -> None:
         worker = self._workers.get(uid)

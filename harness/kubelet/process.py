@@ -7,6 +7,7 @@ for), only its environment.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -85,15 +86,15 @@ class RealProcess:
             )
         except OSError as error:
             return ExecResult(127, b"", f"exec {command[0]}: {error.strerror}\n".encode())
-        stdout, stderr = await process.communicate()
+        try:
+            stdout, stderr = await process.communicate()
+        finally:
+            _kill(process.pid)
         code = process.returncode or 0
         return ExecResult(code if code >= 0 else 128 - code, stdout, stderr)
 
     def _signal(self, number: int) -> None:
-        try:
-            os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return
+        _kill(self._process.pid, number)
 
 
 class ProcessRuntime:
@@ -145,6 +146,11 @@ def _make(folder: Path) -> Path:
 
 def _existing(folder: str) -> Path | None:
     return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def _kill(group: int, number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
 
 
 def _argv(launch: Launch) -> tuple[str, ...]:

@@ -45,6 +45,16 @@ class StatusManager:
         self._wanted[uid] = (pod, status)
         self._queued.set()
 
+    def reconcile(self, pod: Object) -> None:
+        """The API's pod was seen: if somebody else changed one of the kubelet's conditions, write them again."""
+        uid = uid_of(pod)
+        published = self._published.get(uid)
+        if published is None or uid in self._wanted or self._writing == uid:
+            return
+        if _verdicts(published) != _verdicts(pod.get("status") or {}):
+            self._wanted[uid] = (pod, published)
+            self._queued.set()
+
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._published.pop(uid, None)
@@ -113,3 +123,8 @@ class StatusManager:
                 return
             except Unavailable:
                 await rest(_RETRY_S)
+
+
+def _verdicts(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    own = [entry for entry in status.get("conditions") or () if entry["type"] in OWN_CONDITIONS]
+    return sorted((entry["type"], entry["status"]) for entry in own)

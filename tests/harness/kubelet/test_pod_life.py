@@ -344,3 +344,57 @@ def test_two_runs_of_one_seed_are_the_same_update_for_update() -> None:
         return str((pods.items, events.items))
 
     assert run_virtual(main) == run_virtual(main)
+
+
+def test_a_pod_that_the_machine_cannot_hold_is_out_of_it() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            await asyncio.sleep(2)
+            for name, cpu in (("first", "1500m"), ("second", "600m"), ("third", "500m")):
+                main_one = {"name": "main", "image": "busybox", "command": ["sleep", "100"]}
+                main_one["resources"] = {"requests": {"cpu": cpu}}
+                await bench.pod(name, containers=[main_one])
+            failed = await bench.phase("second", "Failed")
+            assert failed["status"]["reason"] == "OutOfcpu"
+            assert failed["status"]["message"] == (
+                "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000"
+            )
+            await bench.phase("third", "Running")
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
+def test_a_condition_that_somebody_else_changed_is_written_again() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            await bench.pod("a", ["sleep", "100"])
+            running = await bench.phase("a", "Running")
+            conditions = [
+                {**entry, "status": "False"} if entry["type"] == "Ready" else entry
+                for entry in running["status"]["conditions"]
+            ]
+            change = {"status": {"conditions": conditions}}
+            await bench.kube.patch(PODS, "a", change, namespace="default", subresource="status")
+            await bench.until("a", lambda pod: condition_of(pod, "Ready")["status"] == "True", 1)
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
+def test_a_pod_deleted_right_after_its_binding_ends_without_having_run() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            await asyncio.sleep(2)
+            await bench.pod("a", ["sleep", "100"])
+            await bench.kube.delete(PODS, "a", namespace="default")
+            await asyncio.sleep(4)
+            assert (await bench.kube.list(PODS)).items == []
+            assert bench.containerd.sandboxes() == ()
+            assert [event for event, _ in bench.notes] == ["pod-ended"]
+        await bench.containerd.close()
+
+    run_virtual(main)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, micro_timestamp
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 FINISHED_S = 360.0
 REFRESH_S = 1800.0
 MAX_NOTE = 1024
+LANES = 8
+"""Writes at a time: a server answers in milliseconds, and bindings come faster than that."""
 _CREATE_ATTEMPTS = 12
 
 Key = tuple[str, str, str, str]
@@ -43,30 +46,46 @@ class _Series:
     written_s: float = 0.0
 
 
-class EventWriter:
-    """One queue of writes for all profiles; run ``run()`` as a task."""
+class _Lane:
+    """Writes that must keep their order."""
 
-    def __init__(self, kube: KubeApi, clock: Clock, instance: str) -> None:
-        self._kube = kube
-        self._clock = clock
-        self._instance = instance
+    def __init__(self) -> None:
         self._pending: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
         self._filled = asyncio.Event()
-        self._series: dict[Key, _Series] = {}
-        self._last_ns = 0
-        self._sweeping = False
+
+    def add(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._pending.append(work)
+        self._filled.set()
 
     async def run(self) -> None:
-        """Write events in the order in which they were recorded, until cancelled."""
         while True:
             while self._pending:
                 await self._pending.popleft()()
             self._filled.clear()
             await self._filled.wait()
 
-    def _write(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._pending.append(work)
-        self._filled.set()
+
+class EventWriter:
+    """Writes for all profiles, side by side for different pods; run ``run()`` as a task."""
+
+    def __init__(self, kube: KubeApi, clock: Clock, instance: str) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._instance = instance
+        self._lanes = [_Lane() for _ in range(LANES)]
+        self._series: dict[Key, _Series] = {}
+        self._last_ns = 0
+        self._sweeping = False
+
+    async def run(self) -> None:
+        """Write events, each pod's in the order in which they were recorded, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for lane in self._lanes:
+                tasks.create_task(lane.run())
+
+    def _write(self, event: Object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        lane = crc32(event["regarding"]["uid"].encode()) % LANES
+        self._lanes[lane].add(work)
 
     def record(
         self, controller: str, kind: str, event: tuple[str, str, str], pod: PodInfo, related: PodInfo | None
@@ -84,7 +103,7 @@ class EventWriter:
         if kind == "Warning":
             self._series[key] = _Series(body, last_s=self._clock.now(), written_s=self._clock.now())
             self._sweep_later()
-        self._write(partial(self._create, body, pod.name))
+        self._write(body, partial(self._create, body, pod.name))
 
     def _body(self, controller: str, kind: str, event: tuple[str, str, str], pod: PodInfo) -> Object:
         reason, action, note = event
@@ -130,7 +149,7 @@ class EventWriter:
     def _write_series(self, series: _Series) -> None:
         series.written, series.written_s = series.count, self._clock.now()
         body = {"series": {"count": series.count, "lastObservedTime": micro_timestamp(series.last_s)}}
-        self._write(partial(self._patch, series.event, body))
+        self._write(series.event, partial(self._patch, series.event, body))
 
     async def _patch(self, event: Object, body: Object) -> None:
         meta = event["metadata"]

@@ -96,7 +96,11 @@ class Points:
         return SUCCESS
 
     def look_at(self, state: CycleState, pod: PodInfo) -> tuple[Status, list[str]]:
-        """Run PreFilter: the first refusal, or SUCCESS with the nodes left (None: all) and who narrowed them."""
+        """Run PreFilter: a refusal, or SUCCESS with the nodes left (None: all) and who narrowed them.
+
+        An unschedulable verdict lets the others look too, since preemption may follow; any other failure ends it.
+        """
+        refused = SUCCESS
         nodes: frozenset[str] | None = None
         narrowed_by: list[str] = []
         skipped: list[str] = []
@@ -104,13 +108,16 @@ class Points:
             status = plugin.pre_filter(state, pod)
             if status.code is Code.SKIP:
                 skipped.append(plugin.name)
+            elif status.code is Code.UNSCHEDULABLE:
+                refused = status.by(plugin.name)
             elif not status.ok:
-                return status.by(plugin.name), narrowed_by
+                refused = status.by(plugin.name)
+                break
             elif status.nodes is not None:
                 nodes = status.nodes if nodes is None else nodes & status.nodes
                 narrowed_by.append(plugin.name)
         state.skip_filter = frozenset(skipped)
-        return Status(nodes=nodes), narrowed_by
+        return (Status(nodes=nodes) if refused.ok else refused), narrowed_by
 
     def filters(self, state: CycleState) -> list[tuple[str, FilterCall]]:
         """The filters that matter for this pod."""

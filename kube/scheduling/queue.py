@@ -234,27 +234,31 @@ class Queue:
                 self._activate(entry)
 
     def _wake(self, entry: Entry) -> None:
-        if entry.place is Place.HELD:
-            self._activate(entry)
-            return
         remaining_s = entry.failed_s + backoff_s(entry.refusals, self._config) - self._now()
-        if remaining_s > 0:
-            self._back_off(entry, remaining_s, early=True)
-        else:
+        if entry.place is Place.HELD or remaining_s <= 0:
             self._activate(entry)
+        elif self._admitted(entry):
+            self._back_off(entry, remaining_s, early=True)
 
     def _activate(self, entry: Entry) -> None:
-        self._leave(entry)
-        status = self._may_queue(entry.pod)
-        if not status.ok:
-            entry.place = Place.HELD
-            entry.refused_by = frozenset((status.plugin,))
-            self._parked[entry.pod.uid] = entry
+        if not self._admitted(entry):
             return
+        self._leave(entry)
         entry.place = Place.ACTIVE
         key = self._sort_key(QueuedPod(entry.pod, entry.entered_s))
         heappush(self._active, (key, entry.number, entry.token, entry))
         self._filled.set()
+
+    def _admitted(self, entry: Entry) -> bool:
+        """Whether PreEnqueue lets it in; where not it is held."""
+        status = self._may_queue(entry.pod)
+        if status.ok:
+            return True
+        self._leave(entry)
+        entry.place = Place.HELD
+        entry.refused_by = frozenset((status.plugin,))
+        self._parked[entry.pod.uid] = entry
+        return False
 
     def _back_off(self, entry: Entry, delay_s: float, *, early: bool) -> None:
         """``early``: may be taken before its time when nothing else is queued."""
@@ -262,7 +266,5 @@ class Queue:
         entry.place = Place.BACKOFF
         entry.timer = later(delay_s, lambda: self._activate(entry))
         if early:
-            status = self._may_queue(entry.pod)
-            if status.ok:
-                heappush(self._backing_off, (self._now() + delay_s, entry.number, entry.token, entry))
-                self._filled.set()
+            heappush(self._backing_off, (self._now() + delay_s, entry.number, entry.token, entry))
+            self._filled.set()

@@ -23,7 +23,7 @@ from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.cycle import Decider, Found, best
 from mews.kube.scheduling.errors import BadProfile, Overtaken
 from mews.kube.scheduling.events import EventWriter, Recorder
-from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error
+from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error, unschedulable
 from mews.kube.scheduling.handle import ProfileHandle
 from mews.kube.scheduling.nodeinfo import NodeInfo, matters
 from mews.kube.scheduling.nominations import Nominations
@@ -290,16 +290,16 @@ class Scheduler:
             if not status.ok:
                 refusal = status.by(plugin.name)
                 break
-        waiting = Waiting(pod, attempt.node)
-        self._waiting[pod.uid] = waiting
         assert self._tasks is not None
-        self._tasks.create_task(self._carry_on(attempt, waiting, refusal))
+        self._tasks.create_task(self._carry_on(attempt, refusal))
 
-    async def _carry_on(self, attempt: Attempt, waiting: Waiting, status: Status) -> None:
+    async def _carry_on(self, attempt: Attempt, status: Status) -> None:
         """Beside the cycle: from Permit to the end, good or bad."""
         try:
+            if status.ok and attempt.points.permit:
+                status = await self._permit(attempt)
             if status.ok:
-                status = await self._permit_and_bind(attempt, waiting)
+                status = await binding.bound(attempt, self._context.kube)
         except Overtaken as overtaken:
             status = error(str(overtaken))
             self._cache.set_pod(pod_info(overtaken.pod))
@@ -307,19 +307,21 @@ class Scheduler:
         except Exception as failed:
             self._context.log.exception("binding of %s failed", attempt.pod.key)
             status = error(str(failed))
-        if self._waiting.get(attempt.pod.uid) is waiting:
-            del self._waiting[attempt.pod.uid]
         if status.ok:
             await self._succeed(attempt)
         else:
             await self._give_up(attempt, status)
 
-    async def _permit_and_bind(self, attempt: Attempt, waiting: Waiting) -> Status:
-        if attempt.points.permit:
-            status = await binding.permitted(attempt, waiting)
-            if not status.ok:
-                return status
-        return await binding.bound(attempt, self._context.kube)
+    async def _permit(self, attempt: Attempt) -> Status:
+        """Known as waiting from before Permit is asked until the last word is spoken."""
+        if self._queue.get(attempt.pod.uid) is not attempt.entry:
+            return unschedulable("pod deleted before permit")
+        waiting = self._waiting[attempt.pod.uid] = Waiting(attempt.pod, attempt.node)
+        try:
+            return await binding.permitted(attempt, waiting)
+        finally:
+            if self._waiting.get(attempt.pod.uid) is waiting:
+                del self._waiting[attempt.pod.uid]
 
     async def _succeed(self, attempt: Attempt) -> None:
         pod, node = attempt.pod, attempt.node

@@ -60,11 +60,6 @@ class WaitingPod:
                 timer.cancel()
             self._timers.clear()
 
-    @property
-    def rejected(self) -> Status | None:
-        """The rejection that came already, if any."""
-        return self._verdict.result() if self._verdict.done() and not self._verdict.result().ok else None
-
 
 def go_duration(span_s: float) -> str:
     """A span as Go prints it: 1m30s, 15m0s, 0.5s."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import condition_of, timestamp
@@ -123,10 +124,10 @@ class DefaultPreemption:
             for other in self._handle.nominated(chosen.node):
                 if other.priority < pod.priority:
                     await self._denominate(other)
-            for victim in chosen.victims[:-1]:
-                await self._evict(victim, pod, chosen.node)
-            self._busy.discard(pod.uid)
-            for victim in chosen.victims[-1:]:
+            for victim in chosen.victims:
+                await self._mark(victim)
+                if victim is chosen.victims[-1]:
+                    self._busy.discard(pod.uid)
                 await self._evict(victim, pod, chosen.node)
             done = True
         finally:
@@ -142,22 +143,12 @@ class DefaultPreemption:
             return
         self._handle.activate((other.uid,))
 
-    async def _evict(self, victim: PodInfo, pod: PodInfo, node: str) -> None:
-        waiting = self._handle.waiting_pod(victim.uid)
-        if waiting is not None:
-            waiting.reject(self.name, "preempted")
-        elif not victim.deleting:
-            await self._delete(victim)
-        self._handle.events.record(
-            victim,
-            kind="Normal",
-            reason="Preempted",
-            action="Preempting",
-            note=messages.preempted(pod.uid, node),
-            related=pod,
-        )
-
-    async def _delete(self, victim: PodInfo) -> None:
+    async def _mark(self, victim: PodInfo) -> None:
+        """Say on a running victim why it goes."""
+        known = condition_of(victim.pod, "DisruptionTarget")
+        said = known is not None and known.get("status") == "True"
+        if said or victim.deleting or self._handle.waiting_pod(victim.uid) is not None:
+            return
         context = self._handle.context
         condition = {
             "type": "DisruptionTarget",
@@ -168,18 +159,26 @@ class DefaultPreemption:
             "reason": REASON,
             "message": messages.preempting(self._handle.scheduler_name),
         }
-        known = condition_of(victim.pod, "DisruptionTarget")
-        try:
-            if known is None or known.get("status") != "True":
-                await patch_status(context.kube, victim.pod, condition=condition)
-            await context.kube.delete(
-                PODS,
-                victim.name,
-                namespace=victim.namespace,
-                options=DeleteOptions(preconditions=Preconditions(uid=victim.uid)),
-            )
-        except NotFound:
-            return
+        with suppress(NotFound):
+            await patch_status(context.kube, victim.pod, condition=condition)
+
+    async def _evict(self, victim: PodInfo, pod: PodInfo, node: str) -> None:
+        """One held at Permit is rejected, any other deleted."""
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None:
+            waiting.reject(self.name, "preempted")
+        elif not victim.deleting:
+            options = DeleteOptions(preconditions=Preconditions(uid=victim.uid))
+            with suppress(NotFound):
+                await self._handle.context.kube.delete(PODS, victim.name, namespace=victim.namespace, options=options)
+        self._handle.events.record(
+            victim,
+            kind="Normal",
+            reason="Preempted",
+            action="Preempting",
+            note=messages.preempted(pod.uid, node),
+            related=pod,
+        )
 
     def wakes_on(self) -> Sequence[Wake]:
         """A pod that is gone."""

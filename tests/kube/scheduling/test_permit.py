@@ -181,3 +181,37 @@ def test_a_restarted_scheduler_takes_up_the_pod_that_was_waiting() -> None:
         await world.until_bound("held", within_s=0.1)
 
     live(story)
+
+
+def test_a_waiting_victim_of_preemption_is_rejected_and_not_deleted() -> None:
+    async def story(world: World) -> None:
+        await world.priority("high", 1000)
+        await world.add_node("n", gpus=1)
+        keepers: list[Gatekeeper] = []
+        gated(world, keepers)
+        await world.add("held", gpus=1)
+        await asyncio.sleep(1)
+        await world.add("lord", gpus=1, priorityClassName="high")
+        await world.until_bound("lord", within_s=3)
+        assert "deletionTimestamp" not in (await world.get("held"))["metadata"]
+        assert keepers[0].handle.waiting() == []
+
+    live(story)
+
+
+def test_a_pod_deleted_right_after_the_decision_is_not_waited_for() -> None:
+    async def story(world: World) -> None:
+        await world.add_node("n", gpus=1)
+        keepers: list[Gatekeeper] = []
+        gated(world, keepers)
+        await asyncio.sleep(1)
+        for hops in range(6):
+            await world.add(f"held-{hops}", gpus=1)
+            for _ in range(hops):
+                await asyncio.sleep(0)
+            await world.remove(f"held-{hops}")
+            await asyncio.sleep(2)
+            assert keepers[0].handle.nodes["n"].available("nvidia.com/gpu") == 1
+            assert keepers[0].handle.waiting() == []
+
+    live(story)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from mews.kube.api.objects import condition_of
+from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.framework import CycleState, Handle, Status, unschedulable
+from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.kube.scheduling.preemption import Candidate, candidates_wanted, pick, spare
 from tests.kube.scheduling.world import World, live, pod
@@ -166,3 +170,44 @@ def test_the_most_important_victims_are_spared_first() -> None:
 
 def test_the_search_for_candidates_ends_after_a_tenth_of_the_nodes_but_not_before_a_hundred() -> None:
     assert [candidates_wanted(n) for n in (7, 100, 500, 5000)] == [7, 100, 100, 500]
+
+
+class Budget:
+    """At most two pods on the whole cluster."""
+
+    name = "Budget"
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
+        state.data[self.name] = sum(len(node.pods) for node in self._handle.nodes.values())
+        return unschedulable("the budget is spent") if state.data[self.name] >= 2 else Status()
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        return unschedulable("no budget") if state.data[self.name] >= 2 else Status()
+
+    def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        state.data[self.name] += 1
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        state.data[self.name] -= 1
+
+
+def test_preemption_helps_against_a_refusal_before_the_nodes_too() -> None:
+    async def story(world: World) -> None:
+        await world.priority("high", 1000)
+        await world.add_node("n")
+        world.scheduler(Profile("default-scheduler", (*default_plugins(), Budget)))
+        for number in range(2):
+            await world.add(f"low{number}")
+        await asyncio.sleep(0.1)
+        await world.add("lord", priorityClassName="high")
+        await asyncio.sleep(0.1)
+        assert await world.message("lord") == "0/1 nodes are available: the budget is spent."
+        gone = [n for n in ("low0", "low1") if (await world.get(n))["metadata"].get("deletionTimestamp")]
+        assert gone == ["low1"]
+        await world.remove("low1")
+        await world.until_bound("lord", within_s=0.1)
+
+    live(story)

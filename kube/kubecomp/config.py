@@ -44,7 +44,7 @@ class Timing:
     """DisagGPU-DevMgr's rest between two readings of the chassis (contract kubecomp.md section 2)."""
     pool_poll_s: float = 10.0
     """Reconfig-Mgr's rest between two readings of a pool for its published list."""
-    heartbeat_s: float = 5.0
+    heartbeat_s: float = 10.0
     """How often a node's report is written when nothing changed."""
     report_stale_s: float = 30.0
     """A report without a heartbeat for this long is stale: none of the node's devices is a candidate."""
@@ -71,8 +71,8 @@ class Timing:
     """The first and the longest pause before a pod that cannot be served is looked at again."""
     vanish_reads: int = 5
     """A device that this many readings in a row lack, all lacking the same ones, is gone."""
-    empty_reads: int = 2
-    """An empty pod-resources list counts once seen this often (it is empty in a kubelet's first second)."""
+    empty_settle_s: float = 2.0
+    """An empty pod-resources list counts once it has been empty this long (it is in a kubelet's first second)."""
     grant_grace_s: float = 30.0
     """For this long a device handed out by Allocate counts as held though pod-resources does not show it yet."""
 

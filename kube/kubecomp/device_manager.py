@@ -168,10 +168,11 @@ class DeviceManager:
             book.holders = holders.unknown(book.holders)
             return
         before = (book.holders.held, book.holders.known)
-        book.holders = holders.listed(book.holders, pods, self._config.resource, empty_reads=timing.empty_reads)
-        book.holders = holders.grants_aged(book.holders, self._now(), timing.grant_grace_s)
+        now_s, resource = self._now(), self._config.resource
+        found = holders.listed(book.holders, pods, resource, now_s=now_s, empty_settle_s=timing.empty_settle_s)
+        book.holders = holders.grants_aged(found, now_s, timing.grant_grace_s)
         if book.holders.known:
-            self._known_s = self._now()
+            self._known_s = now_s
         if (book.holders.held, book.holders.known) != before:
             self._changed.beat()
 
@@ -242,7 +243,7 @@ class DeviceManager:
             gpuid for entry in healthy if entry.resource == self._config.resource for gpuid in entry.device_ids
         }
         before = set(self._book.consents)
-        if self._book.consent(allocatable, now_s=self._now(), renew_s=self._config.timing.heartbeat_s):
+        if self._book.consent(allocatable, now_s=self._now(), renew_s=self._config.timing.consent_fresh_s / 3):
             for gpuid in sorted(set(self._book.consents) - before):
                 record(self._context.log, "consented", device=gpuid, request=self._book.consents[gpuid].request)
             self._changed.beat()

@@ -12,13 +12,13 @@ from mews.kube.deviceplugin.port import PodDevices
 class Holders:
     """GPUID -> ``namespace/name`` of the pod holding it; ``known`` is False while the kubelet's word cannot be had.
 
-    ``empties`` counts empty lists in a row; ``grants`` are devices that Allocate handed out (GPUID -> loop seconds)
-    and that no list has shown yet.
+    ``empty_since_s`` is when the lists began to be empty, None while they are not; ``grants`` are devices that Allocate
+    handed out (GPUID -> unix seconds) and that no list has shown yet.
     """
 
     held: Mapping[str, str] = field(default_factory=dict)
     known: bool = False
-    empties: int = 0
+    empty_since_s: float | None = None
     grants: Mapping[str, float] = field(default_factory=dict)
 
     def uses(self, gpuid: str) -> bool:
@@ -26,10 +26,13 @@ class Holders:
         return not self.known or gpuid in self.held or gpuid in self.grants
 
 
-def listed(holders: Holders, pods: Sequence[PodDevices], resource: str, *, empty_reads: int) -> Holders:
-    """After a pod-resources List. An empty one (a kubelet in its first second) counts once it is repeated."""
-    if not pods and holders.empties + 1 < empty_reads:
-        return replace(holders, known=False, empties=holders.empties + 1)
+def listed(
+    holders: Holders, pods: Sequence[PodDevices], resource: str, *, now_s: float, empty_settle_s: float
+) -> Holders:
+    """After a pod-resources List. An empty one (a kubelet in its first second) counts once it stays so long enough."""
+    since_s = None if pods else now_s if holders.empty_since_s is None else holders.empty_since_s
+    if since_s is not None and now_s - since_s < empty_settle_s:
+        return replace(holders, known=False, empty_since_s=since_s)
     held = {
         gpuid: f"{pod.namespace}/{pod.name}"
         for pod in pods
@@ -39,12 +42,12 @@ def listed(holders: Holders, pods: Sequence[PodDevices], resource: str, *, empty
         for gpuid in entry.device_ids
     }
     grants = {gpuid: since for gpuid, since in holders.grants.items() if gpuid not in held}
-    return Holders(held, known=True, empties=0 if pods else holders.empties + 1, grants=grants)
+    return Holders(held, known=True, empty_since_s=since_s, grants=grants)
 
 
 def unknown(holders: Holders) -> Holders:
     """After a List that failed, or a kubelet's restart: the last word stands, and counts as in use."""
-    return replace(holders, known=False, empties=0)
+    return replace(holders, known=False, empty_since_s=None)
 
 
 def granted(holders: Holders, gpuids: Collection[str], now_s: float) -> Holders:

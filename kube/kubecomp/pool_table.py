@@ -41,8 +41,13 @@ class PoolTable:
 
     def attached(self, node: str) -> int:
         """How many usable devices are on the node's ports: those it calls unhealthy do not count."""
-        unhealthy = self._view.report(node).unhealthy
-        return sum(1 for gpuid, device in self.devices().items() if device.node == node and gpuid not in unhealthy)
+        cabled, unhealthy = self._topology.node(node), self._view.report(node).unhealthy
+        found = 0
+        for name, port in cabled.ports.items() if cabled else ():
+            chassis = self._topology.chassis(name)
+            for entry in self._reader.belief(name).devices.values():
+                found += entry.port == port and chassis.gpuid(entry.device) not in unhealthy
+        return found
 
     def candidates(self, pod: Waiting, *, excluded: Collection[str], now_s: float, timing: Timing) -> tuple[Gpu, ...]:
         """The devices that may be moved for the pod; only ones that the last readings showed."""

@@ -76,6 +76,7 @@ class PoolWorker:
         self._journal = MoveJournal(board)
         self._pulse = Pulse()
         self._is_clean = False
+        self._is_published = False
         self._backoffs: dict[str, _Backoff] = {}
         self._stuck: dict[str, _Backoff] = {}
         self._next_poll_s = 0.0
@@ -84,6 +85,7 @@ class PoolWorker:
         """Something of this pool changed on the API; with ``news`` pods that could not be served are due again soon."""
         self._withdrawals.answered.beat()
         if news:
+            self._is_published = False
             soon_s = self._loop_s() + self._timing.requeue_first_s
             for backoff in self._backoffs.values():
                 backoff.due_s = min(backoff.due_s, soon_s)
@@ -100,7 +102,7 @@ class PoolWorker:
                 failures = 0
             except (ApiError, Unavailable) as error:
                 # Whatever was under way is in the journal: the next round begins with it.
-                self._is_clean = False
+                self._is_clean = self._is_published = False
                 failures += 1
                 record(self._context.log, "interrupted", pool=self.pool, error=str(error))
                 await rest(min(2.0**failures, self._timing.requeue_last_s))
@@ -110,7 +112,7 @@ class PoolWorker:
             await self._recover()
         await self._retry_stuck()
         if self._loop_s() >= self._next_poll_s:
-            await self._reader.read_all(self._table.chassis)
+            await self._read_pool()
             self._next_poll_s = self._loop_s() + self._timing.pool_poll_s
         await self._publish()
         pod = self._next_pod()
@@ -137,8 +139,13 @@ class PoolWorker:
         dues = [backoff.due_s for backoff in (*self._backoffs.values(), *self._stuck.values())]
         return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
 
+    async def _read_pool(self) -> None:
+        await self._reader.read_all(self._table.chassis)
+        self._is_published = False
+
     async def _publish(self) -> None:
-        if self._table.is_known:
+        if self._table.is_known and not self._is_published:
+            self._is_published = True
             await self._board.write(f"{POOL_PREFIX}{self.pool}", pool_data(self._table.state()))
 
     # One pod
@@ -163,7 +170,7 @@ class PoolWorker:
     async def _reconfigure(self, pod: Waiting, excluded: set[str]) -> tuple[Served, int]:
         """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``."""
         with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL):
-            await self._reader.read_all(self._table.chassis)
+            await self._read_pool()
         shortfall = self._shortfall(pod)
         if not shortfall:
             return (Served.MET if self._table.is_known else Served.SHORT), 0
@@ -250,6 +257,7 @@ class PoolWorker:
         else:
             self._stuck.pop(intent.gpuid, None)
             await self._journal.end(intent)
+        self._is_published = False
         await self._publish()
         return end
 
@@ -268,7 +276,7 @@ class PoolWorker:
         self._reader.seed(pool_state(await self._board.read(f"{POOL_PREFIX}{self.pool}")))
         await self._withdrawals.adopt(self._table.nodes)
         while not self._table.is_known:
-            await self._reader.read_all(self._table.chassis)
+            await self._read_pool()
             if not self._table.is_known:
                 await rest(self._timing.read_back_poll_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mews.kube.api.objects import (
     Object,
@@ -143,7 +143,10 @@ class ClusterView:
         before = self._reports.pop(node, _NO_REPORT)
         if report is not None:
             self._reports[node] = report
-        self._changed(node, news=report is not None and report.held != before.held)
+        now = report or _NO_REPORT
+        was_stale = not before.is_fresh(now.heartbeat_s, self._config.timing.report_stale_s)
+        if was_stale or replace(now, heartbeat_s=0.0) != replace(before, heartbeat_s=0.0):
+            self._changed(node, news=was_stale or now.held != before.held)
 
     def _on_event(self, old: Object | None, new: Object | None) -> None:
         involved = (new or {}).get("involvedObject") or {}

@@ -10,8 +10,8 @@ def pod(name: str, *gpuids: str, resource: str = GPU) -> PodDevices:
     return PodDevices(name, "default", (("main", tuple(ContainerDevices(resource, (g,)) for g in gpuids)),))
 
 
-def read(holders: Holders, *pods: PodDevices) -> Holders:
-    return listed(holders, pods, GPU, empty_reads=2)
+def read(holders: Holders, *pods: PodDevices, at_s: float = 0.0) -> Holders:
+    return listed(holders, pods, GPU, now_s=at_s, empty_settle_s=2.0)
 
 
 def test_holders_are_the_pods_of_the_list_with_that_resource() -> None:
@@ -24,11 +24,14 @@ def test_before_the_first_list_everything_is_in_use() -> None:
     assert Holders().uses("0-1")
 
 
-def test_one_empty_list_proves_nothing_and_a_second_one_does() -> None:
-    first = read(read(Holders(), pod("a", "0-1")))
-    assert first.uses("0-1")
-    assert first.uses("0-2")
-    assert not read(first).uses("0-1")
+def test_an_empty_list_proves_nothing_until_it_stays_so() -> None:
+    first = read(read(Holders(), pod("a", "0-1")), at_s=10.0)
+    again = read(first, at_s=11.9)
+    for found in (first, again):
+        assert found.uses("0-1")
+        assert found.uses("0-2")
+    assert not read(again, at_s=12.0).uses("0-1")
+    assert read(read(again, pod("a", "0-1"), at_s=11.95), at_s=12.0).uses("0-2"), "it begins anew"
 
 
 def test_after_a_failed_list_the_last_word_stands_and_counts_as_in_use() -> None:

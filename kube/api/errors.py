@@ -22,7 +22,10 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """A Kubernetes ``Status`` of kind Failure (contract apiserver.md section 2)."""
+    """A Kubernetes ``Status`` of kind Failure (contract apiserver.md section 2).
+
+    ``details`` None is left out of the Status, ``{}`` is not: the API server makes that difference.
+    """
 
     code: int = 500
     reason: str = ""
@@ -35,6 +38,7 @@ class ApiError(Exception):
         self.code = type(self).code if code is None else code
         self.reason = type(self).reason if reason is None else reason
         self.details = details or {}
+        self._says_details = details is not None
 
     def status(self) -> dict[str, Any]:
         """The error as the wire's ``Status`` object."""
@@ -47,7 +51,8 @@ class ApiError(Exception):
         }
         if self.reason:
             body["reason"] = self.reason
-        body["details"] = self.details
+        if self._says_details:
+            body["details"] = self.details
         body["code"] = self.code
         return body
 
@@ -136,4 +141,4 @@ def from_status(status: dict[str, Any]) -> ApiError:
         cls: type[ApiError] = AlreadyExists
     else:
         cls = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
-    return cls(str(status.get("message", "")), code=code, reason=reason, details=status.get("details") or {})
+    return cls(str(status.get("message", "")), code=code, reason=reason, details=status.get("details"))

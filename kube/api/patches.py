@@ -32,7 +32,9 @@ def json_patch(target: Any, operations: Any) -> Any:
     Raises ``BadRequest`` when they are not a list, ``Invalid`` when one fails.
     """
     if not isinstance(operations, Sequence) or isinstance(operations, str):
-        raise BadRequest("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise BadRequest(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        )
     document = clone(target)
     for operation in operations:
         document = _operate(document, operation)
@@ -40,7 +42,7 @@ def json_patch(target: Any, operations: Any) -> Any:
 
 
 def _refused() -> Invalid:
-    return Invalid("the server rejected our request due to an error in our request")
+    return Invalid("the server rejected our request due to an error in our request", details={})
 
 
 def _operate(document: Any, operation: Mapping[str, Any]) -> Any:

@@ -159,8 +159,17 @@ def _merge_list(original: Sequence[Any], patch: Sequence[Any], keys: Keys, path:
 
 def _key(item: Any, merge_key: str) -> Any:
     if not isinstance(item, Mapping) or merge_key not in item:
-        raise _fail(f"map: {item} does not contain declared merge key: {merge_key}")
+        raise _fail(f"map: {_go(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
+
+
+def _go(value: Any) -> str:
+    """A value as Go's %v prints it."""
+    if isinstance(value, Mapping):
+        return "map[" + " ".join(f"{key}:{_go(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, (list, tuple)):
+        return "[" + " ".join(_go(item) for item in value) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _ordered(merged: Sequence[Any], order: Sequence[Any], server: Sequence[Any], merge_key: str) -> list[Any]:

@@ -79,7 +79,7 @@ class Watch:
 def bookmark(kind: Kind, version: int) -> Object:
     """The object of a BOOKMARK event."""
     resource = kind.resource
-    metadata = {"resourceVersion": str(version), "creationTimestamp": None}
+    metadata = {"resourceVersion": str(version)}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
 
 

@@ -55,7 +55,7 @@ _EXTENSIONS = ("api-extensions",)
 _STORED: dict[str, Any] = {"delete_answers_object": True}
 
 BUILTIN: tuple[Kind, ...] = (
-    _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
+    _kind("v1", "configmaps", "ConfigMap", "cm", rules="configmaps", table="configmaps"),
     _kind("v1", "endpoints", "Endpoints", "ep"),
     _kind(
         "v1", "events", "Event", "ev", table="events", rules="events", put_creates=True,

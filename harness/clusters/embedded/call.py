@@ -94,13 +94,22 @@ async def read_body(request: web.BaseRequest) -> bytes:
     return bytes(chunks)
 
 
-async def read_object(request: web.BaseRequest) -> dict[str, Any]:
-    """The body as an object."""
-    body = negotiation.decode(await read_body(request), request.headers.get("Content-Type", ""))
-    if not isinstance(body, dict):
-        kind = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
-        raise BadRequest(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type "
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-        )
+async def read_object(call: Call) -> dict[str, Any]:
+    """The body as an object; 400 for what is none."""
+    request, kind = call.request, call.kind.resource.kind
+    raw = await read_body(request)
+    try:
+        body = negotiation.decode(raw, request.headers.get("Content-Type", ""))
+        if not isinstance(body, dict):
+            raise BadRequest(f"couldn't get version/kind; json parse error: {_not_a_struct(body)}")
+    except BadRequest as error:
+        shown = raw.decode(errors="replace") if raw.lstrip().startswith(b"{") else raw.hex()
+        text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({shown[:1024]})"
+        raise BadRequest(text) from None
     return body
+
+
+def _not_a_struct(body: Any) -> str:
+    word = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
+    fields = r'{ APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+    return f"json: cannot unmarshal {word} into Go value of type struct {fields}"

@@ -48,7 +48,5 @@ def _container(pod: Object, asked: str | None) -> str:
     default = (pod["metadata"].get("annotations") or {}).get(_DEFAULT_CONTAINER)
     if default in mains:
         return str(default)
-    choices = f"choose one of: [{' '.join(mains)}]"
-    if inits:
-        choices += f" or one of the init containers: [{' '.join(inits)}]"
+    choices = f"choose one of: [{' '.join([*inits, *mains])}]"
     raise BadRequest(f"a container name must be specified for pod {name}, {choices}")

@@ -24,6 +24,9 @@ _SERVERS_OWN = (
     "generation",
     "selfLink",
 )
+_CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
+"""Kinds that can be taken for one another when a body goes to the wrong path."""
+
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
 
 
@@ -84,12 +87,7 @@ def received(kind: Kind, body: Mapping[str, Any]) -> Object:
     resource = kind.resource
     given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
-        raise BadRequest(
-            f"the API version in the data ({given[0]}) does not match the expected API version ({resource.api_version})"
-            if given[0] != resource.api_version
-            else f'{given[1]} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f'no kind "{given[1]}" is registered for version "{resource.api_version}"'
-        )
+        raise _wrong_kind(kind, *given)
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = {}
@@ -107,6 +105,24 @@ def received(kind: Kind, body: Mapping[str, Any]) -> Object:
             del metadata[name]
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **_rest(obj)}
     return view_of(kind).store(obj)
+
+
+def _wrong_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
+    resource = kind.resource
+    if kind.custom:
+        if api_version != resource.api_version:
+            return BadRequest(
+                f"the API version in the data ({api_version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        return BadRequest(f"the kind in the data ({name}) does not match the expected kind ({resource.kind})")
+    version = api_version.rpartition("/")[2]
+    text = f'{name} in version "{version}" cannot be handled as a {resource.kind}: '
+    if api_version == resource.api_version and name in _CORE_KINDS:
+        return BadRequest(f"{text}converting (v1.{name}) to (core.{resource.kind}): unknown conversion")
+    return BadRequest(
+        f'{text}no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
+    )
 
 
 def _rest(obj: Object) -> Object:

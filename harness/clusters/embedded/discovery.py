@@ -97,7 +97,9 @@ def resource_list(kinds: Registry, group_version: GroupVersion) -> Body | None:
         return None
     name, version = group_version
     resources = [body for kind in _sorted(members) for body in _resources(kind)]
-    text = f"{name}/{version}" if name else version
+    if not name:  # without apiVersion, as ever since there were no groups
+        return {"kind": "APIResourceList", "groupVersion": version, "resources": resources}
+    text = f"{name}/{version}"
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": text, "resources": resources}
 
 

@@ -70,13 +70,21 @@ def _name_faults(kind: Kind, name: str) -> list[Fault]:
     return found
 
 
-def _label_faults(path: str, key: str, value: str) -> list[Fault]:
-    prefix, slash, name = key.rpartition("/")
+def qualified_faults(path: str, text: str) -> list[Fault]:
+    """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
+    prefix, slash, name = text.rpartition("/")
     found = []
     if slash and not re.fullmatch(_SUBDOMAIN, prefix):
-        found.append(refusals.bad(path, key, f"prefix part {SUBDOMAIN_TEXT}"))
+        found.append(refusals.bad(path, text, f"prefix part {SUBDOMAIN_TEXT}"))
+    if not name:
+        found.append(refusals.bad(path, text, "name part must be non-empty"))
     if not re.fullmatch(_QUALIFIED, name):
-        found.append(refusals.bad(path, key, _QUALIFIED_TEXT))
+        found.append(refusals.bad(path, text, _QUALIFIED_TEXT))
+    return found
+
+
+def _label_faults(path: str, key: str, value: str) -> list[Fault]:
+    found = qualified_faults(path, key)
     if len(value) > _MAX_LABEL:
         found.append(refusals.bad(path, value, f"must be no more than {_MAX_LABEL} characters"))
     if not re.fullmatch(_VALUE, value):

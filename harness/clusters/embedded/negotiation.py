@@ -16,6 +16,7 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 _OFFERED = (JSON, YAML, PROTOBUF)
+_STREAMED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,9 @@ def accepted(header: str) -> list[Form]:
     forms = [form for part in (header or "*/*").split(",") if (form := _form(part)) is not None]
     if not forms:
         raise ApiError(
-            f"only the following media types are accepted: {', '.join(_OFFERED)}", code=406, reason="NotAcceptable"
+            f"406: Not Acceptable\n\nAvailable representations: {', '.join((*_OFFERED, *_STREAMED))}",
+            code=406,
+            reason="NotAcceptable",
         )
     return forms
 

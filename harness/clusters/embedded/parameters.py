@@ -12,7 +12,7 @@ from mews.kube.api.errors import BadRequest, Invalid
 from mews.kube.client.port import DeleteOptions, Preconditions
 
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
-_PROPAGATION = ("Background", "Foreground", "Orphan")
+_PROPAGATION = ("Foreground", "Background", "Orphan")
 
 Query = Mapping[str, str]
 
@@ -70,9 +70,7 @@ def number(query: Query, name: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise BadRequest(
-            f'unable to decode query parameter {name}: strconv.ParseInt: parsing "{text}": invalid syntax'
-        ) from None
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def flag(query: Query, name: str) -> bool:

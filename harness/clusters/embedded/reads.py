@@ -102,7 +102,7 @@ def list_body(kind: Kind, found: ObjectList) -> dict[str, Any]:
     return {
         "kind": f"{kind.resource.kind}List",
         "apiVersion": kind.resource.api_version,
-        "metadata": _list_metadata(found),
+        "metadata": {**({"continue": ""} if kind.custom else {}), **_list_metadata(found)},
         "items": items,
     }
 
@@ -135,7 +135,7 @@ async def _await_version(call: Call) -> None:
                 "retryAfterSeconds": 1,
             }
             raise ApiError(
-                f"Too large resource version: {wanted}, current: {store.version}",
+                f"Timeout: Too large resource version: {wanted}, current: {store.version}",
                 code=504,
                 reason="Timeout",
                 details=details,

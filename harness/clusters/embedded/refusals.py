@@ -85,15 +85,18 @@ def duplicate(path: str, value: Any) -> Fault:
 
 def invalid(kind: Kind, name: str, faults: Sequence[Fault], *, by_plural: bool = False) -> Invalid:
     """422 with all that is wrong; the generic registry names the plural where the others name the Kind."""
-    texts = [str(fault) for fault in faults]
+    if kind.view:  # checked in the form in which it is stored
+        named, group = kind.resource.kind, ""
+    else:
+        named, group = kind.qualified if by_plural else kind.qualified_kind, kind.resource.group
+    texts = list(dict.fromkeys(str(fault) for fault in faults))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: dict[str, Any] = {
         "name": name,
-        "group": kind.resource.group,
+        "group": group,
         "kind": kind.plural if by_plural else kind.resource.kind,
     }
     details["causes"] = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
-    named = kind.qualified if by_plural else kind.qualified_kind
     return Invalid(f'{named} "{name}" is invalid: {text}', details=_lean(details))
 
 
@@ -104,13 +107,16 @@ def details_of(kind: Kind, name: str = "") -> dict[str, Any]:
 
 def unknown_resource() -> NotFound:
     """404: no such resource in a group that is served."""
-    return NotFound("the server could not find the requested resource")
+    return NotFound("the server could not find the requested resource", details={})
 
 
 def wrong_method() -> ApiError:
     """405."""
     return ApiError(
-        "the server does not allow this method on the requested resource", code=405, reason="MethodNotAllowed"
+        "the server does not allow this method on the requested resource",
+        code=405,
+        reason="MethodNotAllowed",
+        details={},
     )
 
 
@@ -166,7 +172,12 @@ def too_old(version: int, floor: int) -> Gone:
 
 def bad_version(text: str) -> BadRequest:
     """400: a resourceVersion that is not a number."""
-    return BadRequest(f"Invalid value: {shown(text)}: strconv.ParseUint: parsing {shown(text)}: invalid syntax")
+    return BadRequest(f"invalid resource version: {version_fault(text)}")
+
+
+def version_fault(text: str) -> Fault:
+    """What is wrong with a resourceVersion that is not a number."""
+    return bad("resourceVersion", text, f"strconv.ParseUint: parsing {shown(text)}: invalid syntax")
 
 
 def version_on_create() -> ServerError:

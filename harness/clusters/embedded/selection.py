@@ -88,7 +88,7 @@ def select(kind: Kind, *, namespace: str | None = None, labels: str = "", fields
 
 def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:
     if path not in _EVERYWHERE and path not in kind.selectable:
-        if kind.selectable:
+        if kind.selectable or kind.custom:
             raise ValueError(f"field label not supported: {path}")
         raise ValueError(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     stored = _STORED_AS.get(path, path).replace("regarding.", "involvedObject.", 1)

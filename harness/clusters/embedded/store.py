@@ -66,7 +66,8 @@ class Store:
         shelf = self._shelves.get(kind.storage)
         if shelf is None:
             shelf = self._shelves[kind.storage] = Shelf(self._history)
-            shelf.compact(self._version)
+            if kind.custom:  # before its definition there was nothing to watch
+                shelf.compact(self._version)
         return shelf
 
     def rules(self, kind: Kind) -> Rules:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.harness.clusters.embedded import containers, parameters, reads
+from mews.harness.clusters.embedded import containers, parameters, reads, refusals
 from mews.harness.clusters.embedded.call import Call
 from mews.harness.clusters.embedded.negotiation import JSON, encode
 from mews.harness.clusters.embedded.selection import select
@@ -20,6 +20,9 @@ from mews.kube.api.objects import Object
 from mews.kube.client.port import EventType, ExecResult, WatchEvent
 
 _BOOKMARK_EVERY_S = 60.0
+_LAST_BOOKMARK_S = 2.0
+"""Before the end of a watch."""
+
 _LONGEST_WATCH_S = 2400
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -35,7 +38,7 @@ async def watch(call: Call) -> web.StreamResponse:
     initial = parameters.flag(query, "sendInitialEvents")
     version = "" if initial else query.get("resourceVersion", "")
     if version and not version.isdecimal():
-        raise ApiError(f'Invalid resource version: strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise ApiError(str(refusals.version_fault(version)))
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
     try:
         subscription = store.watch(call.kind, selection, version)
@@ -63,11 +66,14 @@ async def _pump(call: Call, subscription: Subscription, response: web.StreamResp
     if initial:
         first = b"".join(lines.line(event) for event in subscription.ready())
         await response.write(first + lines.bookmark(call.world.store.version, initial_end=True))
+    last_s = end_s - _LAST_BOOKMARK_S
     while (left_s := end_s - loop.time()) > 0:
+        to_bookmark_s = min(_BOOKMARK_EVERY_S, last_s - loop.time())
+        due = bookmarks and to_bookmark_s > 0
         try:
-            event = await asyncio.wait_for(subscription.next(), min(left_s, _BOOKMARK_EVERY_S))
+            event = await asyncio.wait_for(subscription.next(), to_bookmark_s if due else left_s)
         except TimeoutError:
-            if bookmarks:
+            if due:
                 await response.write(lines.bookmark(call.world.store.version))
             continue
         if event is None:
@@ -96,7 +102,7 @@ class _Lines:
     def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
         """How far the watch has come."""
         resource = self._call.kind.resource
-        metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+        metadata: Object = {"resourceVersion": str(version)}
         if initial_end:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
         obj: Any = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}

@@ -237,14 +237,14 @@ TABLES: Mapping[str, Printer] = {
         _node,
     ),
     "namespaces": Printer((NAME, ColumnSpec("Status"), AGE), _namespace),
-    "configmaps": Printer((NAME, _number("Data"), AGE), _configmap),
-    "secrets": Printer((NAME, ColumnSpec("Type"), _number("Data"), AGE), _secret),
-    "serviceaccounts": Printer((NAME, _number("Secrets"), AGE), _account),
+    "configmaps": Printer((NAME, ColumnSpec("Data"), AGE), _configmap),
+    "secrets": Printer((NAME, ColumnSpec("Type"), ColumnSpec("Data"), AGE), _secret),
+    "serviceaccounts": Printer((NAME, ColumnSpec("Secrets"), AGE), _account),
     "events": Printer(
         (
             ColumnSpec("Last Seen"), ColumnSpec("Type"), ColumnSpec("Reason"), ColumnSpec("Object"), _wide("Subobject"),
             _wide("Source"), ColumnSpec("Message"), _wide("First Seen"),
-            ColumnSpec("Count", type="integer", priority=1),
+            _wide("Count"),
             ColumnSpec("Name", format="name", priority=1),
         ),
         _event,

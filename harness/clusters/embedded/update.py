@@ -12,7 +12,7 @@ from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.views import view_of
-from mews.kube.api.errors import ApiError, BadRequest, Conflict
+from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import NAMESPACES
@@ -143,7 +143,8 @@ def _write(store: Store, kind: Kind, old: Object, new: Object, *, subresource: s
         return new
     key = (old["metadata"].get("namespace", ""), name)
     if _may_go(store, kind, old, new):
-        return store.commit(kind, key, None)
+        store.commit(kind, key, None)
+        return new
     return store.commit(kind, key, new)
 
 
@@ -161,10 +162,13 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
         raise refusals.invalid(kind, name, [fault], by_plural=True)
     uid = new["metadata"].get("uid")
     if uid and uid != old["metadata"]["uid"]:
-        raise Conflict(
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
-            details=refusals.details_of(kind, name),
+        namespace = old["metadata"].get("namespace")
+        key = "/".join(part for part in ("/registry", kind.plural, namespace, name) if part)
+        text = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+            f"failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
         )
+        raise refusals.conflict(kind, name, text)
     if given and given != old["metadata"]["resourceVersion"]:
         raise refusals.stale(kind, name)
 
@@ -215,7 +219,8 @@ def _finalizer_faults(old: Object, new: Object) -> list[Fault]:
         return []
     shown = ", ".join(f'"{name}"' for name in fresh)
     text = "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + shown + "}"
-    return [refusals.forbidden_field("metadata.finalizers", text)]
+    # The API server checks metadata twice, and reports it as often.
+    return 2 * [refusals.forbidden_field("metadata.finalizers", text)]
 
 
 def _spec_changed(old: Object, new: Object) -> bool:

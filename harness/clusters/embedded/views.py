@@ -36,6 +36,14 @@ _SHOWN = {
 _STORED = {new: old for old, new in _SHOWN.items()}
 
 
+_SHOWN_WHEN_SAID = ("reportingController", "reportingInstance", "note", "reason", "type")
+
+
+def _shown(event: Object) -> Object:
+    shown = _renamed(event, _SHOWN, "events.k8s.io/v1")
+    return {key: value for key, value in shown.items() if value or key not in _SHOWN_WHEN_SAID}
+
+
 def _renamed(obj: Object, names: Mapping[str, str], api_version: str) -> Object:
     return {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
 
@@ -43,7 +51,7 @@ def _renamed(obj: Object, names: Mapping[str, str], api_version: str) -> Object:
 VIEWS: Mapping[str, View] = {
     "": View(),
     "events": View(
-        show=lambda obj: _renamed(obj, _SHOWN, "events.k8s.io/v1"),
+        show=_shown,
         store=lambda obj: _renamed(obj, _STORED, "v1"),
     ),
 }

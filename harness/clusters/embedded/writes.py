@@ -28,7 +28,7 @@ def _request(call: Call, options: str) -> Request:
 async def post(call: Call) -> web.StreamResponse:
     """Create an object, or act on a pod."""
     request = _request(call, "CreateOptions")
-    body = await read_object(call.request)
+    body = await read_object(call)
     if call.route.subresource:
         return call.answer(_act(call, body, request), _CREATED)
     if call.route.name:
@@ -42,13 +42,15 @@ async def post(call: Call) -> web.StreamResponse:
 
 def _act(call: Call, body: Object, request: Request) -> Object:
     name = call.route.name
-    given = (body.get("metadata") or {}).get("name") or name
-    if given != name:
-        raise refusals.names_differ(given, name)
+    given = (body.get("metadata") or {}).get("name")
     match call.route.subresource:
         case "binding":
+            if given != name:
+                raise BadRequest("name in URL does not match name in Binding object")
             return pod_actions.bind(call.world.store, call.namespace, name, body, request)
         case "eviction":
+            if given and given != name:
+                raise BadRequest("name in URL does not match name in Eviction object")
             options = parameters.delete_options(call.query, body.get("deleteOptions"))
             return pod_actions.evict(call.world.store, call.namespace, name, options, request)
     raise refusals.wrong_method()
@@ -57,7 +59,7 @@ def _act(call: Call, body: Object, request: Request) -> Object:
 async def put(call: Call) -> web.StreamResponse:
     """Replace an object, its status, finalizers or scale."""
     request = _request(call, "UpdateOptions")
-    body = await read_object(call.request)
+    body = await read_object(call)
     if call.route.subresource == "scale":
         return call.answer(_scaled(call, body, request))
     store, route = call.world.store, call.route

@@ -9,6 +9,7 @@ from mews.harness.clusters.embedded.rules.base import Rules
 
 RULES: Mapping[str, Rules] = {
     "plain": Rules(),
+    "configmaps": small.CONFIGMAPS,
     "crds": crds.RULES,
     "events": events.RULES,
     "leases": small.LEASES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.harness.clusters.embedded import refusals
+from mews.harness.clusters.embedded import names, refusals
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
 from mews.kube.api.objects import Object
@@ -17,6 +17,7 @@ _ALWAYS = (
     ("lastTimestamp", None),
     ("eventTime", None),
 )
+_TYPES = ("Normal", "Warning")
 _OF_NEW_EVENTS = ("reportingInstance", "action", "reason")
 
 
@@ -39,7 +40,10 @@ def _validate(event: Object) -> list[Fault]:
         return found
     if not event["reportingComponent"]:
         found.append(refusals.required("reportingController"))
+    found += names.qualified_faults("reportingController", event["reportingComponent"])
     found += [refusals.required(name) for name in _OF_NEW_EVENTS if not event.get(name)]
+    if event["type"] not in _TYPES:
+        found.append(refusals.bad("type", event["type"], f"has invalid value: {event['type']}"))
     return found
 
 

@@ -38,7 +38,6 @@ GATED = {
     "type": "PodScheduled",
     "status": "False",
     "lastProbeTime": None,
-    "lastTransitionTime": None,
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
@@ -83,6 +82,8 @@ def _default_container(container: dict[str, Any], *, host_network: bool) -> None
         if probe in container:
             for name, value in _PROBE.items():
                 container[probe].setdefault(name, value)
+            if "httpGet" in container[probe]:
+                container[probe]["httpGet"].setdefault("scheme", "HTTP")
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("fieldRef")
         if reference is not None:
@@ -136,8 +137,6 @@ def _birth(pod: Object) -> None:
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
-    if spec.get("schedulingGates"):
-        pod["status"]["conditions"] = [dict(GATED)]
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:
@@ -159,6 +158,8 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def _admit(store: Store, _kind: Kind, pod: Object) -> None:
+    if pod["spec"].get("schedulingGates"):
+        pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
     _tolerate(pod["spec"])
     _prioritise(store, pod)
 
@@ -324,9 +325,14 @@ def _keep(spec: dict[str, Any], before: Mapping[str, Any], name: str) -> None:
 
 def _gate_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[Fault]:
     known = [gate["name"] for gate in before.get("schedulingGates") or ()]
-    added = [gate["name"] for gate in spec.get("schedulingGates") or () if gate["name"] not in known]
-    text = f"only deletion is allowed, but found new scheduling gate '{added[0]}'" if added else ""
-    return [refusals.forbidden_field("spec.schedulingGates", text)] if added else []
+    return [
+        refusals.forbidden_field(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
+        )
+        for index, gate in enumerate(spec.get("schedulingGates") or ())
+        if gate["name"] not in known
+    ]
 
 
 # Deletion

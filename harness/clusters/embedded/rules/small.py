@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 _USERS_LIMIT = 1_000_000_000
 
 
+def _default_configmap(configmap: Object) -> None:
+    for name in ("data", "binaryData"):
+        if not configmap.get(name, True):
+            del configmap[name]
+
+
 def _default_secret(secret: Object) -> None:
     secret.setdefault("type", "Opaque")
     texts = secret.pop("stringData", None)
     if texts:
         coded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
         secret["data"] = {**(secret.get("data") or {}), **coded}
+    if not secret.get("data", True):
+        del secret["data"]
 
 
 def _default_class(priority_class: Object) -> None:
@@ -83,6 +91,7 @@ def _default_lease(lease: Object) -> None:
     lease.setdefault("spec", {})
 
 
+CONFIGMAPS = Rules(default=_default_configmap)
 SECRETS = Rules(default=_default_secret)
 PRIORITY_CLASSES = Rules(default=_default_class, validate=_validate_class, compare=_compare_class)
 SERVICES = Rules(default=_default_service, admit=_admit_service)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -15,8 +16,8 @@ from mews.harness.commands.instances import Instance, alive, born, forget, offsp
 from mews.harness.errors import BadInput
 
 PATIENCE_S = 15.0
-LEFTOVERS = ("ready.json", "kubeconfig", "run")
-"""What an instance writes into its folder; ``run`` holds its sockets."""
+LEFTOVERS = ("ready.json", "kubeconfig")
+"""What an instance writes into its folder."""
 
 
 def down(name: str | None) -> int:
@@ -54,13 +55,21 @@ def end(instance: Instance) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Remove what an instance writes into its folder, and nothing else."""
+    """Remove what an instance writes into its folder, and its runtime folder; nothing else."""
+    for root in _runtime_folders(folder / "ready.json"):
+        shutil.rmtree(root, ignore_errors=True)
     for name in LEFTOVERS:
-        path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        (folder / name).unlink(missing_ok=True)
+
+
+def _runtime_folders(ready: Path) -> set[Path]:
+    """Where the sockets of the nodes are, as ready.json tells: ``<runtime>/<node>/device-plugins``."""
+    try:
+        nodes = json.loads(ready.read_text(encoding="utf-8"))["nodes"].values()
+        roots = {Path(node["device_plugins"]).parent.parent for node in nodes}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return set()
+    return {root for root in roots if root.name.startswith("mews-")}
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mews.harness.commands.instances import MARK, Instance, alive, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
 from mews.harness.up import UpOptions, run_up
 from mews.harness.ways import DIALECTS, check_available
+from mews.kube.deviceplugin.errors import SocketPathTooLong
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -52,6 +53,8 @@ def up(wish: Wish, *, as_json: bool) -> int:
         asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
+    except SocketPathTooLong as error:
+        raise Lacks(f"{error} (XDG_RUNTIME_DIR)") from error
     finally:
         forget(instance.name)
     return 0

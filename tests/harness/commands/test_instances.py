@@ -70,14 +70,29 @@ def test_down_ends_the_process_and_removes_what_it_wrote(tmp_path, children, cap
     process = children("import signal")
     folder = tmp_path / "there"
     an_instance(process, folder)
-    (folder / "ready.json").write_text("{}")
-    (folder / "run").mkdir()
+    runtime = tmp_path / "mews-x"
+    (runtime / "host-1" / "device-plugins").mkdir(parents=True)
+    nodes = {"host-1": {"device_plugins": str(runtime / "host-1" / "device-plugins")}}
+    (folder / "ready.json").write_text(json.dumps({"nodes": nodes}))
     (folder / "mine.txt").write_text("keep me")
     assert exit_code(["down"]) == 0
     assert process.wait(5) == -signal.SIGTERM
+    assert not runtime.exists()
     assert sorted(path.name for path in folder.iterdir()) == ["mine.txt"]
     assert recorded() == []
     assert capsys.readouterr().out == "mews: ended\n"
+
+
+@pytest.mark.parametrize("nodes", [{"host-1": {"device_plugins": "PRECIOUS/host-1/device-plugins"}}, {"host-1": 7}, 7])
+def test_down_removes_no_folder_that_is_not_a_runtime_folder(nodes, tmp_path, children, capsys):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    folder = tmp_path / "there"
+    an_instance(children("import signal"), folder)
+    (folder / "ready.json").write_text(json.dumps({"nodes": nodes}).replace("PRECIOUS", str(precious)))
+    assert exit_code(["down"]) == 0
+    assert precious.exists()
+    capsys.readouterr()
 
 
 def test_down_finds_what_a_killed_instance_left_running(tmp_path, children, capsys):

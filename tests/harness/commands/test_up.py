@@ -1,0 +1,102 @@
+"""`mews up` and `mews down` as their users type them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+import pytest
+
+from mews.harness.commands.instances import offspring
+
+pytestmark = pytest.mark.wall
+
+MEWS = [sys.executable, "-m", "mews.harness.cli"]
+
+
+@pytest.fixture
+def runtime():
+    """Short, as the path of a socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:
+        yield folder
+
+
+@pytest.fixture
+def instance(tmp_path, runtime):
+    """A running `mews up --json`: (process, content of ready.json, folder, environment)."""
+    folder = tmp_path / "dir"
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime}
+    command = [*MEWS, "up", "--dir", str(folder), "--json", "--speed", "10", "--name", "test"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        told = process.stdout.readline()
+        assert told, process.stderr.read()
+        yield process, json.loads(told), folder, environment
+    finally:
+        process.kill()
+        process.communicate()
+        subprocess.run([*MEWS, "down", "--all"], env=environment, capture_output=True, check=True)
+
+
+def down(environment):
+    return subprocess.run(
+        [*MEWS, "down", "--name", "test"], env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_ready_json_says_all_that_is_fixed_and_sigterm_leaves_nothing(instance):
+    process, ready, folder, _ = instance
+    assert json.loads((folder / "ready.json").read_text()) == ready
+    assert {"api", "kubeconfig", "chassis", "control", "nodes", "pid"} <= set(ready)
+    assert ready["pid"] == process.pid
+    assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool"}
+    assert all({"device_plugins", "pod_resources", "sysfs", "env"} <= set(node) for node in ready["nodes"].values())
+    with urllib.request.urlopen(ready["api"] + "/api/v1/nodes", timeout=5) as answer:
+        nodes = json.load(answer)["items"]
+    assert [node["status"]["allocatable"]["falcon.com/gpu"] for node in nodes] == ["4", "4", "4"]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert process.stderr.read() == ""
+    assert not (folder / "ready.json").exists()
+    assert list(offspring(str(folder))) == []
+    assert not any(os.path.exists(node["device_plugins"]) for node in ready["nodes"].values())
+
+
+def test_down_ends_it(instance):
+    process, _, _, environment = instance
+    done = down(environment)
+    assert (done.returncode, done.stdout) == (0, "test: ended\n")
+    assert process.wait(5) == 0
+
+
+def test_down_after_kill_9_removes_the_leftovers(instance):
+    process, ready, folder, environment = instance
+    process.kill()
+    process.wait()
+    assert list(offspring(str(folder))), "the chassis' process outlives its parent"
+    assert down(environment).returncode == 0
+    assert list(offspring(str(folder))) == []
+    assert not (folder / "kubeconfig").exists()
+    assert not any(os.path.exists(node["device_plugins"]) for node in ready["nodes"].values())
+
+
+def test_a_name_is_up_once(instance, tmp_path):
+    _, _, _, environment = instance
+    command = [*MEWS, "up", "--dir", str(tmp_path / "other"), "--name", "test"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert "is up already" in done.stderr
+
+
+def test_a_runtime_folder_whose_name_is_too_long_for_sockets_is_told(tmp_path):
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    command = [*MEWS, "up", "--dir", str(tmp_path / "dir")]
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(long)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 3
+    assert "choose a shorter folder" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,7 @@ from mews.harness.clock import run_virtual
 from mews.harness.clusters.port import Cluster
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.run import Run
-from mews.harness.scenario.result import Observer, Result
+from mews.harness.scenario.result import Observer, Result, Verdict
 from mews.harness.ways import DIALECTS, Way, check_available
 
 if TYPE_CHECKING:
@@ -68,10 +68,14 @@ class Engine:
 
     async def _run(self, scenario: Scenario, seed: int) -> Run:
         from mews.harness.clusters import open_cluster
+        from mews.harness.scenario.requirements import foreseen
         from mews.harness.scenario.runner import run_scenario
 
         way = self.way
         dialect = way.dialect or scenario.stack.dialect or DIALECTS[0]
+        lacking = foreseen(scenario, cluster=way.cluster, time=way.time, dialect=dialect)
+        if lacking is not None:
+            return Run(self._result(scenario, seed, "skipped", lacking))
         cluster = await open_cluster(
             scenario, cluster=way.cluster, time=way.time, seed=seed, speed=way.speed, dialect=dialect
         )
@@ -85,18 +89,19 @@ class Engine:
         return Run(result, lines)
 
     def _broken(self, scenario: Scenario, seed: int, error: Exception, wall_s: float) -> Run:
-        result = Result(
+        result = self._result(scenario, seed, "error", f"{type(error).__name__}: {error}")
+        return Run(replace(result, wall_s=wall_s, report="".join(traceback.format_exception(error))))
+
+    def _result(self, scenario: Scenario, seed: int, verdict: Verdict, reason: str) -> Result:
+        return Result(
             scenario=scenario.name,
             path=str(scenario.path or ""),
             cluster=self.way.cluster,
             time=self.way.time,
             seed=seed,
-            verdict="error",
-            reason=f"{type(error).__name__}: {error}",
-            wall_s=wall_s,
-            report="".join(traceback.format_exception(error)),
+            verdict=verdict,
+            reason=reason,
         )
-        return Run(result)
 
 
 def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool) -> T:

@@ -1,4 +1,4 @@
-"""What a scenario requires, held against what a cluster has."""
+"""What a scenario requires, held against what a run has."""
 
 from __future__ import annotations
 
@@ -10,29 +10,37 @@ from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 
 
+def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:
+    """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened."""
+    requires = scenario.requires
+    for name, wanted, there in (
+        ("time", (requires.time,) if requires.time else (), time),
+        ("dialect", requires.dialect, dialect),
+        ("cluster", requires.cluster, cluster),
+    ):
+        if wanted and there not in wanted:
+            return f"needs {name} {' or '.join(wanted)}, this run has {there}"
+    for step in (*scenario.steps, *scenario.finally_):
+        kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
+        if kind in INEXPRESSIBLE.get(dialect, ()):
+            return f"needs the fault {kind}, which the dialect {dialect} has no words for"
+    return None
+
+
 async def demand(scenario: Scenario, cluster: Cluster) -> None:
     """Check all requirements, those written down and those that the steps imply.
 
     Raises Lacking with the first that cannot be had.
     """
-    requires = scenario.requires
-    for name, wanted, there in (
-        ("time", (requires.time,) if requires.time else (), cluster.time),
-        ("dialect", requires.dialect, cluster.dialect),
-        ("cluster", requires.cluster, cluster.name),
-    ):
-        if wanted and there not in wanted:
-            raise Lacking(f"needs {name} {' or '.join(wanted)}, this run has {there}")
-    for feature in requires.features:
+    reason = foreseen(scenario, cluster=cluster.name, time=cluster.time, dialect=cluster.dialect)
+    if reason is not None:
+        raise Lacking(reason)
+    for feature in scenario.requires.features:
         reason = cluster.lacks(feature)
         if reason is not None:
             raise Lacking(f"needs {feature}: {reason}")
-    for step in (*scenario.steps, *scenario.finally_):
-        kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
-        if kind in INEXPRESSIBLE.get(cluster.dialect, ()):
-            raise Lacking(f"needs the fault {kind}, which the dialect {cluster.dialect} has no words for")
-    if requires.node_cpus:
-        await _node_cpus(requires.node_cpus, cluster)
+    if scenario.requires.node_cpus:
+        await _node_cpus(scenario.requires.node_cpus, cluster)
 
 
 async def _node_cpus(wanted: int, cluster: Cluster) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mews.harness.kubelet.errors import NoSuchContainer
 from mews.harness.kubelet.runtime import Launch, Process, Runtime, follow
-from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One start of a container; times are unix seconds. ``exit_code`` is None while it runs."""
+    """One start of a container; times are unix seconds. ``exit_code`` is None while it runs; ``reason`` is "" where the
+    exit code says it all."""
 
     container: str
     id: str
@@ -24,6 +25,7 @@ class Instance:
     started_at: float
     finished_at: float | None = None
     exit_code: int | None = None
+    reason: str = ""
 
     @property
     def running(self) -> bool:
@@ -87,13 +89,18 @@ class Containerd:
         return tuple(self._sandboxes.values())
 
     def create(self, pod: Object) -> Sandbox:
-        """Bring up a sandbox with an address of its own."""
+        """Bring up a sandbox with an address of its own. In place of one that is down: its main containers' starts are
+        remembered, its init containers are to run again."""
         taken = {sandbox.ip for sandbox in self._sandboxes.values() if sandbox.ready}
         for _ in range(253):
             self._addresses = self._addresses % 253 + 1
             if f"{self._network}.{self._addresses + 1}" not in taken:
                 break
         sandbox = Sandbox(pod, f"{self._network}.{self._addresses + 1}")
+        down, inits = self._sandboxes.get(uid_of(pod)), {init["name"] for init in init_containers_of(pod)}
+        if down is not None:
+            sandbox.instances = {name: starts for name, starts in down.instances.items() if name not in inits}
+            sandbox.processes = {name: started for name, started in down.processes.items() if name not in inits}
         self._sandboxes[uid_of(pod)] = sandbox
         self._tell(uid_of(pod))
         return sandbox
@@ -127,7 +134,9 @@ class Containerd:
         ended = Instance(
             instance.container, instance.id, instance.attempt, instance.started_at, self._clock.now(), code
         )
-        known = sandbox.instances[instance.container]
+        known = sandbox.instances.get(instance.container, ())
+        if not any(one.id == ended.id and one.running for one in known):
+            return
         sandbox.instances[instance.container] = tuple(ended if one.id == ended.id else one for one in known)
         self._tell(uid)
 
@@ -139,6 +148,18 @@ class Containerd:
         end = sandbox.ends[container]
         await sandbox.processes[container][-1].stop(grace_s)
         await asyncio.wait((end,))
+
+    async def reboot(self) -> None:
+        """The machine goes down and comes up: every sandbox is down, what ran ended with 255, reason Unknown."""
+        ended = []
+        for sandbox in self._sandboxes.values():
+            sandbox.ready = False
+            for name, starts in sandbox.instances.items():
+                if starts and starts[-1].running:
+                    lost = replace(starts[-1], finished_at=self._clock.now(), exit_code=255, reason="Unknown")
+                    sandbox.instances[name] = (*starts[:-1], lost)
+                    ended.append(sandbox.processes[name][-1].stop(0.0))
+        await asyncio.gather(*ended)
 
     def down(self, uid: str) -> None:
         """Stop the sandbox; its containers must have ended."""

@@ -17,7 +17,7 @@ from mews.harness.kubelet.node import NodeSpec
 from mews.harness.kubelet.node_agent import NodeAgent
 from mews.harness.kubelet.note import Note, silent
 from mews.harness.kubelet.pod_worker import PodWorker
-from mews.harness.kubelet.podstate import rejected_status
+from mews.harness.kubelet.podstatus import rejected_status
 from mews.harness.kubelet.status import StatusManager
 from mews.harness.kubelet.timings import MEASURED, Timings
 from mews.harness.kubelet.tools import Delay, Devices, NodeState, Overhead, Tools

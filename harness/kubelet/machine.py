@@ -34,6 +34,10 @@ class Machine:
     note: Note = silent
     timings: Timings = MEASURED
 
+    async def reboot(self) -> None:
+        """The machine restarts; kill its kubelet and its plugins first and start them after."""
+        await self.containerd.reboot()
+
     def api(self) -> KubeletApi:
         """Logs and commands of its pods."""
         return KubeletApi(self.containerd)

@@ -73,13 +73,13 @@ class NodeAgent:
             await self._beat()
 
     async def _beat(self) -> None:
-        try:
-            await self.tick()
-            await self._renew()
-        except NotFound:
-            await self._again()
-        except (Unavailable, ApiError) as error:
-            self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
+        for part in (self.tick, self._renew):
+            try:
+                await part()
+            except NotFound:
+                await self._again()
+            except (Unavailable, ApiError) as error:
+                self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
 
     async def _again(self) -> None:
         """The Node or the Lease was deleted under the kubelet: register anew."""
@@ -96,12 +96,12 @@ class NodeAgent:
         seen = (version_of(self._node), devices)
         if seen == self._seen and now < self._report_at:
             return
-        self._seen = seen
         before = self._node.get("status") or {}
         was_ready = (condition_of(self._node, "Ready") or {}).get("status") == "True"
         status = status_of(self._spec, devices, now=now, ready=True, before=before)
         changed = differs(status, before)
         if not changed and now < self._report_at:
+            self._seen = seen
             return
         if not was_ready:
             self._event("NodeReady", f"Node {self._spec.name} status is now: NodeReady")

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from mews.harness.events import pod_reference
 from mews.harness.kubelet.backoff import BackOff
-from mews.harness.kubelet.podstate import PodState, Waiting, decide, is_sidecar, status_of
+from mews.harness.kubelet.podstate import PodState, Waiting, decide, is_sidecar
+from mews.harness.kubelet.podstatus import status_of
 from mews.harness.kubelet.starter import Starter
 from mews.harness.kubelet.tools import Delay, Tools
 from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_of, seconds, uid_of
@@ -127,6 +128,9 @@ class PodWorker:
 
     async def _make_sandbox(self) -> bool:
         tools = self._tools
+        if tools.containerd.sandbox(self.uid) is not None:
+            text = "Pod sandbox changed, it will be killed and re-created."
+            tools.events.event(pod_reference(self.pod), "Normal", "SandboxChanged", text)
         self._delay = tools.overhead(self.pod)
         delay_s = tools.span_s(tools.timings.sandbox) + tools.pace.loop_s(self._delay.start_s)
         if self._stopping.is_set() or await self._interrupted(delay_s):

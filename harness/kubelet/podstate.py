@@ -1,17 +1,17 @@
-"""Pod life as a pure table: what a pod is to do next, and what its status says (contract kubelet.md section 10).
+"""Pod life as a pure table: from what is to what is done next and to the phase (contract kubelet.md section 10).
 
-``decide`` and ``status_of`` see one frozen ``PodState`` and nothing else; the worker acts, the status manager writes.
+``decide``, ``phase_of`` and ``podstatus.status_of`` see one frozen ``PodState``; the worker acts, the status manager
+writes.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mews.harness.kubelet.containerd import Instance
-from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting, timestamp
+from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,12 @@ def decide(state: PodState) -> Plan:
         if latest is not None and not is_sidecar(container) and latest.exit_code == 0:
             continue
         start.append(container["name"])
-        return Plan(start=tuple(start)) if not _begun(state) else Plan(start=(*start, *_mains(state)))
+        return Plan(start=tuple(start)) if not has_begun(state) else Plan(start=(*start, *_mains(state)))
     return Plan(start=(*start, *_mains(state)))
 
 
-def _begun(state: PodState) -> bool:
+def has_begun(state: PodState) -> bool:
+    """Whether a main container was ever started: the pod is past its initialisation."""
     return any(state.latest(container["name"]) is not None for container in containers_of(state.pod))
 
 
@@ -145,163 +146,3 @@ def phase_of(state: PodState) -> str:
     if not ended and any(again):
         return "Running"
     return "Succeeded" if not any(codes) else "Failed"
-
-
-def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The status to publish; ``before`` is the last one. A terminal phase is held back until everything is stopped.
-
-    Conditions that are not the kubelet's (DisruptionTarget) are kept.
-    """
-    phase = phase_of(state)
-    terminal = phase in ("Succeeded", "Failed")
-    published = before.get("phase", "Pending") if terminal and not state.ended else phase
-    pod, generation = state.pod, state.pod["metadata"].get("generation", 1)
-    status: dict[str, Any] = {"observedGeneration": generation, "phase": published}
-    if state.killed[0] and state.ended:
-        status["reason"], status["message"] = state.killed
-    status["conditions"] = _conditions(state, phase, now=now, before=before, generation=generation)
-    status["hostIP"], status["hostIPs"] = host_ip, [{"ip": host_ip}]
-    if state.ip:
-        status["podIP"], status["podIPs"] = state.ip, [{"ip": state.ip}]
-    status["startTime"] = before.get("startTime") or timestamp(now)
-    inits = [_container(state, container, init=True) for container in init_containers_of(pod)]
-    if inits:
-        status["initContainerStatuses"] = inits
-    mains = [_container(state, container, init=False) for container in containers_of(pod)]
-    status["containerStatuses"] = sorted(mains, key=lambda entry: str(entry["name"]))
-    status["qosClass"] = before.get("qosClass", "BestEffort")
-    return status
-
-
-def rejected_status(pod: Object, reason: str, message: str, *, now: float, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a pod that is refused for good: no conditions, no containers, no address (section 4)."""
-    return {
-        "phase": "Failed",
-        "reason": reason,
-        "message": message,
-        "startTime": before.get("startTime") or timestamp(now),
-        "qosClass": before.get("qosClass", "BestEffort"),
-        "observedGeneration": pod["metadata"].get("generation", 1),
-        "conditions": [entry for entry in before.get("conditions") or () if entry["type"] not in OWN_CONDITIONS],
-    }
-
-
-OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-"""The kubelet's conditions, in the order in which it writes them."""
-
-
-def _conditions(
-    state: PodState, phase: str, *, now: float, before: Mapping[str, Any], generation: int
-) -> list[dict[str, Any]]:
-    old = {entry["type"]: entry for entry in before.get("conditions") or ()}
-    verdicts = {
-        "PodReadyToStartContainers": (state.up, "", ""),
-        "Initialized": _initialized(state, phase),
-        "Ready": _ready(state, phase),
-        "ContainersReady": _ready(state, phase),
-        "PodScheduled": (True, "", ""),
-    }
-    conditions: list[dict[str, Any]] = []
-    for kind in OWN_CONDITIONS:
-        holds, reason, message = verdicts[kind]
-        status = "True" if holds else "False"
-        known = old.get(kind, {})
-        since = known["lastTransitionTime"] if known.get("status") == status else timestamp(now)
-        entry: dict[str, Any] = {"type": kind, "observedGeneration": generation, "status": status}
-        entry["lastProbeTime"], entry["lastTransitionTime"] = None, since
-        if reason:
-            entry["reason"] = reason
-        if message:
-            entry["message"] = message
-        conditions.append(entry)
-    return [entry for kind, entry in old.items() if kind not in OWN_CONDITIONS] + conditions
-
-
-def _initialized(state: PodState, phase: str) -> tuple[bool, str, str]:
-    if phase == "Succeeded":
-        return True, "PodCompleted", ""
-    incomplete = []
-    for container in init_containers_of(state.pod):
-        latest = state.latest(container["name"])
-        done = latest is not None and (latest.running if is_sidecar(container) else latest.exit_code == 0)
-        if not done:
-            incomplete.append(container["name"])
-    if incomplete and not _begun(state):
-        return False, "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(incomplete)}]"
-    return True, "", ""
-
-
-def _ready(state: PodState, phase: str) -> tuple[bool, str, str]:
-    if phase in ("Succeeded", "Failed"):
-        return False, "PodCompleted" if phase == "Succeeded" else "PodFailed", ""
-    counted = [container for container in init_containers_of(state.pod) if is_sidecar(container)]
-    unready = [
-        container["name"]
-        for container in (*counted, *containers_of(state.pod))
-        if (latest := state.latest(container["name"])) is None or not latest.running
-    ]
-    if unready:
-        return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
-    return True, "", ""
-
-
-def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> dict[str, Any]:
-    name, image = container["name"], container.get("image", "")
-    latest, previous, waits = state.latest(name), state.previous(name), state.waiting.get(name)
-    entry: dict[str, Any] = {"name": name, "state": {}, "lastState": {}, "ready": False, "restartCount": 0}
-    entry |= {"image": image, "imageID": "", "started": False}
-    if latest is None:
-        entry["state"] = _never_started(state, waits)
-    else:
-        entry["state"] = {"running": {"startedAt": timestamp(latest.started_at)}} if latest.running else _ended(latest)
-        if waits is not None and not latest.running and not state.ended and not is_deleting(state.pod):
-            entry["state"], entry["lastState"] = {"waiting": _reason(waits)}, _ended(latest)
-        elif previous is not None:
-            entry["lastState"] = _ended(previous)
-        plain_init = init and not is_sidecar(container)
-        entry["ready"] = latest.exit_code == 0 if plain_init else latest.running
-        entry["restartCount"], entry["started"] = latest.attempt, latest.running
-        entry["imageID"], entry["containerID"] = image_id(image), f"containerd://{latest.id}"
-        resources = container.get("resources") or {}
-        if resources.get("requests"):
-            entry["allocatedResources"] = dict(resources["requests"])
-        entry["resources"] = {key: dict(resources[key]) for key in ("limits", "requests") if resources.get(key)}
-    mounts = [_mount(mount) for mount in container.get("volumeMounts") or ()]
-    if mounts:
-        entry["volumeMounts"] = mounts
-    return entry
-
-
-def _never_started(state: PodState, waits: Waiting | None) -> dict[str, Any]:
-    if state.ended:
-        message = "The container could not be located when the pod was terminated"
-        return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}}
-    usual = "PodInitializing" if state.pod["spec"].get("initContainers") else "ContainerCreating"
-    return {"waiting": _reason(waits or Waiting(usual))}
-
-
-def _reason(waits: Waiting) -> dict[str, str]:
-    return {"reason": waits.reason, "message": waits.message} if waits.message else {"reason": waits.reason}
-
-
-def _ended(instance: Instance) -> dict[str, Any]:
-    assert instance.finished_at is not None
-    return {
-        "terminated": {
-            "exitCode": instance.exit_code,
-            "reason": "Completed" if instance.exit_code == 0 else "Error",
-            "startedAt": timestamp(instance.started_at),
-            "finishedAt": timestamp(instance.finished_at),
-            "containerID": f"containerd://{instance.id}",
-        }
-    }
-
-
-def _mount(mount: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {"name": mount["name"], "mountPath": mount["mountPath"]}
-    return {**shown, "readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else shown
-
-
-def image_id(image: str) -> str:
-    """A digest of an image, made from its name alone."""
-    return f"docker.io/library/import-mews@sha256:{hashlib.sha256(image.encode()).hexdigest()}"

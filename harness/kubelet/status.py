@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mews.harness.kubelet.podstate import OWN_CONDITIONS
+from mews.harness.kubelet.podstatus import OWN_CONDITIONS
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PODS

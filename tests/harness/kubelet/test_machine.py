@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,9 @@ from mews.harness.kubelet.node import NodeSpec
 from mews.harness.kubelet.simulated import SimulatedRuntime
 from mews.harness.ports.deviceplugin import LocalKubeletFolder
 from mews.harness.ports.fence import Fence
-from mews.kube.api.objects import Object
-from mews.kube.api.resources import LEASES, NODES, PODS
+from mews.kube.api.errors import Unavailable
+from mews.kube.api.objects import Object, seconds
+from mews.kube.api.resources import EVENTS, LEASES, NODES, PODS
 from mews.kube.clock import rest, stream
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
@@ -115,10 +117,10 @@ class Node:
             while await self.shown() != numbers:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
-    async def run_pod(self, name: str, gpus: int, command: list[str]) -> Object:
+    async def run_pod(self, name: str, gpus: int, command: list[str], *, policy: str = "Never") -> Object:
         main = {"name": "main", "image": "mews/gpu-check", "command": command}
-        main["resources"] = {"limits": {GPU: str(gpus)}}
-        await self.kube.create(PODS, pod(name, containers=[main]), namespace="default")
+        main["resources"] = {"limits": {GPU: str(gpus)} if gpus else {}}
+        await self.kube.create(PODS, pod(name, containers=[main], policy=policy), namespace="default")
         await self.kube.bind("default", name, NODE)
         return await self.past(name, "Pending")
 
@@ -247,5 +249,75 @@ def test_speed_divides_ticks_spans_and_simulated_durations(speed: float) -> None
             await node.past("a", "Running")
             assert 302.0 <= (asyncio.get_running_loop().time() - begun) * speed <= 308.0
         await containerd.close()
+
+    run_virtual(main)
+
+
+def test_a_rebooted_node_refuses_pods_with_devices_and_restarts_those_without() -> None:
+    async def main() -> None:
+        node = Node()
+        plugin = asyncio.create_task(node.serve_plugin())
+        async with node.kubelet():
+            await node.until_shown("4/4")
+            await node.run_pod("held", 1, ["sleep", "9999"], policy="Always")
+            await node.run_pod("plain", 0, ["sleep", "9999"], policy="Always")
+            await node.run_pod("never", 0, ["sleep", "9999"])
+        plugin.cancel()
+        await node.machine.reboot()
+        await asyncio.sleep(2)
+        async with node.kubelet():
+            held = await node.past("held", "Running")
+            assert held["status"]["reason"] == "UnexpectedAdmissionError"
+            assert "no healthy devices present" in held["status"]["message"]
+            assert "containerStatuses" not in held["status"]
+            never = await node.past("never", "Running")
+            assert never["status"]["phase"] == "Failed"
+            await asyncio.sleep(5)
+            plain = await node.kube.get(PODS, "plain", namespace="default")
+            shown = plain["status"]["containerStatuses"][0]
+            assert (shown["restartCount"], shown["ready"]) == (1, True)
+            lost = [shown["lastState"]["terminated"], never["status"]["containerStatuses"][0]["state"]["terminated"]]
+            assert [(state["exitCode"], state["reason"]) for state in lost] == [(255, "Unknown")] * 2
+            events = (await node.kube.list(EVENTS)).items
+            changed = [event["involvedObject"]["name"] for event in events if event["reason"] == "SandboxChanged"]
+            assert changed == ["plain"]
+        await node.machine.containerd.close()
+        await asyncio.gather(plugin, return_exceptions=True)
+
+    run_virtual(main)
+
+
+def test_a_kubelet_lives_through_an_api_server_that_does_not_answer() -> None:
+    async def main() -> None:
+        node = Node()
+        kube = node.kube
+        down = {"now": False}
+
+        class Flaky:
+            """The same API, unreachable while ``down``; open watches stay."""
+
+            def __getattr__(self, name: str) -> Any:
+                method = getattr(kube, name)
+
+                async def call(*args: Any, **kwargs: Any) -> Any:
+                    if down["now"]:
+                        raise Unavailable("connection refused")
+                    return await method(*args, **kwargs)
+
+                return method if name == "watch" else call
+
+        node.kube = Flaky()  # type: ignore[assignment]
+        async with node.kubelet():
+            await node.run_pod("a", 0, ["sleep", "20"])
+            down["now"] = True
+            await asyncio.sleep(60)
+            down["now"] = False
+            assert (await node.past("a", "Running"))["status"]["phase"] == "Succeeded"
+            events = [event["reason"] for event in (await kube.list(EVENTS)).items]
+            assert events.count("Started") == 1
+            await asyncio.sleep(12)
+            lease = await kube.get(LEASES, NODE, namespace="kube-node-lease")
+            assert node.clock.now() - seconds(lease["spec"]["renewTime"]) <= 10.4
+        await node.machine.containerd.close()
 
     run_virtual(main)

@@ -10,7 +10,8 @@ from mews.harness.kubelet.backoff import BackOff, go_duration
 from mews.harness.kubelet.containerd import Instance
 from mews.harness.kubelet.environment import environment, expand
 from mews.harness.kubelet.errors import StartError
-from mews.harness.kubelet.podstate import Plan, PodState, Waiting, decide, phase_of, status_of
+from mews.harness.kubelet.podstate import Plan, PodState, Waiting, decide, phase_of
+from mews.harness.kubelet.podstatus import status_of
 from tests.harness.kubelet.bench import pod
 
 RUNNING = (Instance("c", "id", 0, 1.0),)

@@ -192,6 +192,72 @@ def test_a_hardware_file_that_is_none_is_told_by_the_server(project):
     outcome.stdout.fnmatch_lines(["*RuntimeError*ended with code 2*bad.yaml*"])
 
 
+@pytest.fixture
+def real_project(pytester, monkeypatch):
+    """A user's project with the plugin and nothing faked."""
+    installed = any(entry.name == "mews" for entry in entry_points(group="pytest11"))
+    pytester.makeini(
+        "[pytest]\nfilterwarnings = error\n" + ("" if installed else "addopts = -p mews.harness.pytest_plugin\n")
+    )
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    return pytester
+
+
+def test_a_shipped_scenario_runs_by_its_name(real_project):
+    real_project.makepyfile(
+        """
+        def test_it(mews_run):
+            result = mews_run("demo", seed=3)
+            assert result.verdict == "passed", result.reason
+            assert result.metrics["moved_gpus"] == 1
+            assert result.violations == ()
+            again = mews_run("demo", seed=3)
+            assert again.virtual_s == result.virtual_s
+
+        def test_a_failure(mews_run):
+            result = mews_run("demo", stack__kubecomp__reconfig_manager=None)
+            assert result.verdict == "passed"
+        """
+    )
+    outcome = real_project.runpytest_subprocess("-q")
+    outcome.assert_outcomes(passed=1, failed=1)
+    outcome.stdout.fnmatch_lines(["demo, seed 1: failed", "*lines of the journal:"])
+    [report] = (real_project.path / "mews-artefacts").rglob("report.txt")
+    assert (report.parent / "journal.jsonl").read_text()
+
+
+@pytest.mark.wall
+def test_a_cluster_serves_unmodified_clients_and_is_reset_before_each_test(real_project):
+    real_project.makepyfile(
+        """
+        import time
+        from kubernetes import client, config
+
+        def api(mews_cluster):
+            config.load_kube_config(str(mews_cluster.kubeconfig))
+            return client.CoreV1Api()
+
+        def test_one(mews_cluster):
+            core = api(mews_cluster)
+            limits = client.V1ResourceRequirements(limits={"falcon.com/gpu": "5"})
+            container = client.V1Container(name="main", image="mews/gpu-hold", resources=limits)
+            spec = client.V1PodSpec(containers=[container], scheduler_name="kubecomp-scheduler")
+            core.create_namespaced_pod("default", client.V1Pod(metadata=client.V1ObjectMeta(name="p"), spec=spec))
+            deadline = time.monotonic() + 30
+            while core.read_namespaced_pod("p", "default").status.phase != "Running":
+                assert time.monotonic() < deadline
+            hosts = [row["host"] for row in mews_cluster.chassis.table()["A"].values()]
+            assert sorted(hosts.count(host) for host in set(hosts)) == [3, 4, 5]
+
+        def test_two(mews_cluster):
+            assert api(mews_cluster).list_pod_for_all_namespaces().items == []
+            hosts = [row["host"] for row in mews_cluster.chassis.table()["A"].values()]
+            assert sorted(hosts.count(host) for host in set(hosts)) == [4, 4, 4]
+        """
+    )
+    real_project.runpytest_subprocess("-q", "-W", "ignore::DeprecationWarning").assert_outcomes(passed=2)
+
+
 def test_importing_the_plugin_loads_no_heavy_package():
     code = (
         "import sys, pytest; before = set(sys.modules); import mews.harness.pytest_plugin;"

@@ -19,7 +19,8 @@ _STDOUT, _STDERR, _ERROR = 1, 2, 3
 
 
 class HttpKube:
-    """KubeApi over HTTP. ``token`` is a bearer token, or what to ask for the current one."""
+    """KubeApi over HTTP. ``token`` is a bearer token, or what to ask for the current one; ``user_agent`` up to its
+    slash is the field manager of writes that name none."""
 
     def __init__(
         self,
@@ -28,8 +29,11 @@ class HttpKube:
         token: str | Tokens | None = None,
         ssl: ssl.SSLContext | None = None,
         headers: Mapping[str, str] | None = None,
+        user_agent: str = "mews",
     ) -> None:
-        self._connection = Connection(base_url, token=token, ssl_context=ssl, headers=headers)
+        self._connection = Connection(
+            base_url, token=token, ssl_context=ssl, headers={"User-Agent": user_agent, **(headers or {})}
+        )
 
     @classmethod
     def from_kubeconfig(cls, path: str | None = None, context: str | None = None) -> HttpKube:

@@ -1,5 +1,8 @@
 """The requests that are put to both servers, in order. Data: name -> what is sent."""
 
+# One request a line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

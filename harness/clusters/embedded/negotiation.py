@@ -37,6 +37,7 @@ def accepted(header: str) -> list[Form]:
             f"406: Not Acceptable\n\nAvailable representations: {', '.join((*_OFFERED, *_STREAMED))}",
             code=406,
             reason="NotAcceptable",
+            details={},
         )
     return forms
 

@@ -91,7 +91,7 @@ async def patch(call: Call) -> web.StreamResponse:
     request = _request(call, "PatchOptions")
     media = media_of(call.request.headers.get("Content-Type", ""))
     if media not in list(Patch):
-        raise ApiError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType")
+        raise ApiError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})
     kind, store, route = Patch(media), call.world.store, call.route
     raw = await read_body(call.request)
     forced = "force" in call.query

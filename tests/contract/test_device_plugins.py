@@ -353,6 +353,20 @@ def test_a_kubelet_restart_ends_streams_and_is_noticed_and_all_comes_back(run):
     run(case)
 
 
+def test_a_kubelet_start_before_serving_is_no_restart(run):
+    async def case(stand, _):
+        link = stand.new_link()
+        await stand.restart()
+        await stand.plug(FakePlugin(["d0"]), link=link)
+        waiting = asyncio.create_task(link.kubelet_restarted())
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await stand.restart()
+        await waiting
+
+    run(case)
+
+
 def test_pod_resources_show_pods_and_healthy_devices(run):
     async def case(stand, resources):
         plugin = FakePlugin([PluginDevice("d0", numa_nodes=(0,)), PluginDevice("d1", numa_nodes=(0, 1)), "d2"])

@@ -52,7 +52,6 @@ class Ledger:
     def connected(self, endpoint: ResourceEndpoint) -> None:
         """A plugin has registered."""
         self.endpoints[endpoint.resource] = endpoint
-        self._expired.pop(endpoint.resource, None)
         self._note("registered", resource=endpoint.resource)
 
     def listed(self, resource: str, devices: tuple[PluginDevice, ...]) -> None:

@@ -70,7 +70,12 @@ def headline(result: Result) -> str:
 def metrics_text(result: Result) -> str:
     """The metrics that fit a line."""
     shown = ((name, result.metrics[name]) for name in SHOWN_METRICS if result.metrics.get(name) is not None)
-    return " ".join(f"{name}={_number(value)}" for name, value in shown)
+    return " ".join(f"{name}={_number(value)}{_beside(value, result.expected.get(name))}" for name, value in shown)
+
+
+def _beside(value: float, expected: float | None) -> str:
+    """``(82.7: -1.2 %)``: what the scenario holds it against."""
+    return f" ({expected:g}: {100 * (value - expected) / expected:+.1f} %)" if expected else ""
 
 
 def details(run: Run) -> Iterator[str]:

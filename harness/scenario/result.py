@@ -13,8 +13,8 @@ Verdict = Literal["passed", "failed", "error", "skipped"]
 @dataclass(frozen=True, slots=True)
 class Result:
     """One scenario with one seed. ``reason`` is one line, ``report`` several; virtual seconds are emulated ones (None
-    in wall-clock time); ``violations`` are those of the invariants, as JSON objects; ``artefacts`` is the folder that
-    was written on failure."""
+    in wall-clock time); ``expected`` has the values that metrics are held against (measured ones); ``violations`` are
+    those of the invariants, as JSON objects; ``artefacts`` is the folder that was written on failure."""
 
     scenario: str
     path: str
@@ -26,6 +26,7 @@ class Result:
     virtual_s: float | None = None
     wall_s: float = 0.0
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)
     violations: tuple[Mapping[str, Any], ...] = ()
     journal: str | None = None
     report: str = ""
@@ -43,6 +44,7 @@ class Result:
             "reason": self.reason,
             "seconds": {"virtual": self.virtual_s, "wall": round(self.wall_s, 3)},
             "metrics": dict(self.metrics),
+            "expected": dict(self.expected),
             "violations": [dict(violation) for violation in self.violations],
             "journal": self.journal,
             "artefacts": str(self.artefacts) if self.artefacts else None,

@@ -77,6 +77,7 @@ async def run_scenario(
         virtual_s=None if virtual is None else round(virtual, 6),
         wall_s=time.perf_counter() - wall,
         metrics=metrics,
+        expected={str(name): bound.of for name, bound in scenario.metrics.items() if bound.of is not None},
         violations=violations,
         report="\n\n".join(run.ending.reports),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any
 
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.scheduling.config import Profile
@@ -35,8 +35,8 @@ from mews.kube.scheduling.framework import (
 )
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.podinfo import PodInfo
+from mews.kube.scheduling.scores import MAX_SCORE
 
-P = TypeVar("P")
 FilterCall = Callable[[CycleState, PodInfo, NodeInfo], Status]
 ANY_CHANGE = (Wake(NODES), Wake(PODS))
 
@@ -51,24 +51,23 @@ class Points:
         if len(set(self.names)) < len(plugins):
             raise BadProfile(f"profile {profile.scheduler_name!r}: plugins {self.names}: a name may appear once only")
 
-        def at(point: type[P]) -> list[P]:
+        def at(point: Any) -> list[Any]:
             return [plugin for plugin in plugins if isinstance(plugin, point)]
 
-        # Protocols with plain methods only: isinstance asks for the names.
-        self.pre_enqueue = at(PreEnqueue)  # type: ignore[type-abstract]
-        self.queue_sort = at(QueueSort)  # type: ignore[type-abstract]
-        self.pre_filter = at(PreFilter)  # type: ignore[type-abstract]
-        self.filter = at(Filter)  # type: ignore[type-abstract]
-        self.post_filter = at(PostFilter)  # type: ignore[type-abstract]
-        self.pre_score = at(PreScore)  # type: ignore[type-abstract]
-        self.score = self._weighted(at(Score))  # type: ignore[type-abstract]
-        self.reserve = at(Reserve)  # type: ignore[type-abstract]
-        self.unreserve = at(Unreserve)[::-1]  # type: ignore[type-abstract]
-        self.permit = at(Permit)  # type: ignore[type-abstract]
-        self.pre_bind = at(PreBind)  # type: ignore[type-abstract]
-        self.bind = at(Bind)  # type: ignore[type-abstract]
-        self.post_bind = at(PostBind)  # type: ignore[type-abstract]
-        self.what_if = at(WhatIf)  # type: ignore[type-abstract]
+        self.pre_enqueue: list[PreEnqueue] = at(PreEnqueue)
+        self.queue_sort: list[QueueSort] = at(QueueSort)
+        self.pre_filter: list[PreFilter] = at(PreFilter)
+        self.filter: list[Filter] = at(Filter)
+        self.post_filter: list[PostFilter] = at(PostFilter)
+        self.pre_score: list[PreScore] = at(PreScore)
+        self.score = self._weighted(at(Score))
+        self.reserve: list[Reserve] = at(Reserve)
+        self.unreserve: list[Unreserve] = at(Unreserve)[::-1]
+        self.permit: list[Permit] = at(Permit)
+        self.pre_bind: list[PreBind] = at(PreBind)
+        self.bind: list[Bind] = at(Bind)
+        self.post_bind: list[PostBind] = at(PostBind)
+        self.what_if: list[WhatIf] = at(WhatIf)
         self.wakes = {p.name: tuple(p.wakes_on()) if isinstance(p, Wakes) else ANY_CHANGE for p in plugins}
         if not self.bind:
             raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
@@ -151,6 +150,8 @@ class Points:
             part = {node.name: score(state, pod, node) for node in nodes}
             if normalizer is not None:
                 part = dict(normalizer.normalize(state, pod, part))
+            if min(part.values()) < 0 or max(part.values()) > MAX_SCORE:
+                raise ValueError(f"plugin {scorer.name!r} scores {part}: must be 0 to {MAX_SCORE} when normalised")
             for name, value in part.items():
                 total[name] += weight * value
         return total

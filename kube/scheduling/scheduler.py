@@ -333,17 +333,15 @@ class Scheduler:
             pod, kind="Normal", reason="Scheduled", action="Binding", note=messages.assigned(pod.key, node)
         )
         for plugin in attempt.points.post_bind:
-            await plugin.post_bind(attempt.state, pod, node)
+            await self._tidying(plugin.post_bind(attempt.state, pod, node), f"post-bind of {pod.key} by {plugin.name}")
 
     async def _give_up(self, attempt: Attempt, status: Status) -> None:
         """Unreserve, forget, queue again, and let others have the room."""
         entry, pod = attempt.entry, attempt.pod
         record(self._context.log, "given-up", pod=pod.key, node=attempt.node, message=status.message)
         for plugin in attempt.points.unreserve:
-            try:
-                await plugin.unreserve(attempt.state, pod, attempt.node)
-            except (ApiError, Unavailable) as failed:
-                self._context.log.warning("unreserve of %s by %s: %s", pod.key, plugin.name, failed)
+            what = f"unreserve of {pod.key} by {plugin.name}"
+            await self._tidying(plugin.unreserve(attempt.state, pod, attempt.node), what)
         self._cache.forget(pod.uid)
         if status.rejected:
             told = binding.given_up(status, attempt.node)
@@ -353,6 +351,15 @@ class Scheduler:
             self._queue.fail(entry)
             self._tell(attempt.points, entry, status)
             self._queue.change(PODS, pod.pod, None)
+
+    async def _tidying(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        """A plugin that fails here must not keep the room of a pod from being settled."""
+        try:
+            await work
+        except (ApiError, Unavailable) as failed:
+            self._context.log.warning("%s: %s", what, failed)
+        except Exception:
+            self._context.log.exception("%s failed", what)
 
     # ------------------------------------------------------------------------------------------ what the handles need
 

@@ -16,7 +16,7 @@ from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS
 from mews.kube.scheduling.config import Profile, SchedulerConfig, Ties, load_plugin
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
-from mews.kube.scheduling.plugins import CPU_AND_MEMORY, Strategy, default_plugins
+from mews.kube.scheduling.plugins import Strategy, default_plugins
 from tests.kube.scheduling.world import GPU, World, default_profile, live
 
 
@@ -303,18 +303,22 @@ def test_profiles_that_contradict_themselves_are_refused() -> None:
         live(lambda world, p=profile, c=complaint: story(world, p, c))  # type: ignore[misc]
 
 
-def test_a_pod_whose_gates_come_off_and_whose_priority_is_high_passes_those_that_waited() -> None:
+def test_a_pod_whose_gates_come_off_takes_its_place_by_priority() -> None:
     async def story(world: World) -> None:
+        await world.priority("high", 9)
         await world.add_node("n", gpus=1)
         world.scheduler()
-        await world.add("first", gpus=1)
-        await world.add("second", gpus=1)
-        await asyncio.sleep(1)
-        await world.remove("first")
-        await world.until_bound("second", within_s=0.1)
+        await world.add("holder", gpus=1)
+        await world.until_bound("holder")
+        await world.add("waiting", gpus=1)
+        gates = [{"name": "example.test/wait"}]
+        await world.add("gated", gpus=1, priorityClassName="high", schedulingGates=gates, preemptionPolicy=None)
+        await asyncio.sleep(5)
+        await world.edit_node("n", lambda n: n["spec"].update(unschedulable=True))
+        await world.remove("holder")
+        await world.kube.patch(PODS, "gated", {"spec": {"schedulingGates": None}}, namespace="default")
+        await world.edit_node("n", lambda n: n["spec"].pop("unschedulable"))
+        await asyncio.sleep(0.1)
+        assert await world.nodes_of("gated", "waiting") == ["n", ""]
 
     live(story)
-
-
-def test_default_scoring_looks_at_cpu_and_memory_only() -> None:
-    assert dict(CPU_AND_MEMORY) == {"cpu": 1, "memory": 1}

@@ -180,27 +180,53 @@ def test_the_condition_is_written_only_when_it_changes() -> None:
     live(story)
 
 
-def test_a_bug_in_a_plugin_is_that_pods_error_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken:
-        name = "Broken"
+class Broken:
+    """Has a bug at one point for pods named after it."""
 
-        def __init__(self, handle: Handle) -> None:
-            pass
+    name = "Broken"
 
-        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-            if pod.name == "unlucky":
-                raise ZeroDivisionError("a bug")
-            return Status()
+    def __init__(self, handle: Handle) -> None:
+        pass
 
+    def _may_break(self, point: str, pod: PodInfo) -> None:
+        if pod.name == point:
+            raise ZeroDivisionError(f"a bug in {point}")
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        self._may_break("filter", pod)
+        return Status()
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 101 if pod.name == "score" else 0
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        self._may_break("pre-bind", pod)
+        return error("not yet") if pod.name == "unreserve" else Status()
+
+    async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        self._may_break("unreserve", pod)
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        self._may_break("post-bind", pod)
+
+
+@pytest.mark.parametrize("point", ["filter", "score", "pre-bind", "unreserve", "post-bind"])
+def test_a_bug_in_a_plugin_is_that_pods_error_and_the_others_go_on(
+    point: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story(world: World) -> None:
-        await world.add_node("n")
+        await world.add_node("n", gpus=1)
+        await world.add_node("m", gpus=1)
         world.scheduler(Profile("default-scheduler", (*default_plugins(), Broken)))
-        await world.add("unlucky")
-        await world.add("lucky")
+        await world.add(point, gpus=1)
         await asyncio.sleep(0.1)
-        assert await world.nodes_of("unlucky", "lucky") == ["", "n"]
-        assert await world.message("unlucky") == "a bug"
+        await world.add("lucky", gpus=1)
+        await asyncio.sleep(0.1)
+        await world.remove(point)
+        await world.add("late", gpus=1)
+        await asyncio.sleep(0.1)
+        assert "" not in await world.nodes_of("lucky", "late")
 
     with caplog.at_level(logging.ERROR):
         live(story)
-    assert "ZeroDivisionError" in caplog.text
+    assert ("Traceback" in caplog.text) and (point == "score" or f"a bug in {point}" in caplog.text)

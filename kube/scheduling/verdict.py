@@ -1,0 +1,101 @@
+"""What a plugin answers, and what it keeps for one attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+MAX_PERMIT_S = 900.0
+"""The longest a pod may wait at Permit (contract apiserver.md section 8)."""
+
+
+class Code(Enum):
+    """What a plugin answers."""
+
+    SUCCESS = "Success"
+    ERROR = "Error"
+    """Something went wrong: condition SchedulerError, retried with backoff."""
+    UNSCHEDULABLE = "Unschedulable"
+    """Does not fit now; preemption may help. At Permit: reject."""
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """Does not fit, and preemption would not help."""
+    WAIT = "Wait"
+    """Permit only: hold the pod back for at most ``timeout_s``."""
+    SKIP = "Skip"
+    """PreFilter, PreScore: leave out this plugin's Filter or Score for this pod. Bind: not mine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer: its code and the reasons shown to the user. The framework fills ``plugin`` in.
+
+    ``nodes``, from PreFilter: only these can fit. ``timeout_s``, from Permit with WAIT.
+    """
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    nodes: frozenset[str] | None = None
+    timeout_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the code is SUCCESS."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def rejected(self) -> bool:
+        """Whether this is a verdict that the pod does not fit (no error)."""
+        return self.code is Code.UNSCHEDULABLE or self.code is Code.UNRESOLVABLE
+
+    @property
+    def message(self) -> str:
+        """All reasons in one line."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """The same answer with its plugin named."""
+        return self if self.plugin else replace(self, plugin=plugin)
+
+
+SUCCESS = Status()
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Does not fit now."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Does not fit, whoever makes room."""
+    return Status(Code.UNRESOLVABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """Could not be decided."""
+    return Status(Code.ERROR, reasons)
+
+
+def wait(timeout_s: float) -> Status:
+    """Permit's answer: hold the pod until all that hold it allow it, at most this long."""
+    return Status(Code.WAIT, timeout_s=min(timeout_s, MAX_PERMIT_S))
+
+
+class CycleState:
+    """What plugins keep in ``data`` between their points for one pod's attempt; by convention under their name."""
+
+    __slots__ = ("data", "skip_filter", "skip_score")
+
+    def __init__(self) -> None:
+        self.data: dict[str, Any] = {}
+        self.skip_filter: frozenset[str] = frozenset()
+        self.skip_score: frozenset[str] = frozenset()
+
+    def clone(self) -> CycleState:
+        """A copy for "what if": values that have a ``clone()`` are cloned, others shared."""
+        other = CycleState()
+        other.data = {k: v.clone() if hasattr(v, "clone") else v for k, v in self.data.items()}
+        other.skip_filter, other.skip_score = self.skip_filter, self.skip_score
+        return other

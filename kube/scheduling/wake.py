@@ -1,0 +1,37 @@
+"""What may make a refused pod fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Flag, auto
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+from mews.kube.scheduling.podinfo import PodInfo
+
+
+class Action(Flag):
+    """What happened to an object. Pods count from when they are bound: ADD bound, DELETE gone or finished."""
+
+    ADD = auto()
+    UPDATE = auto()
+    DELETE = auto()
+    ANY = ADD | UPDATE | DELETE
+
+
+Hint = Callable[[PodInfo, Object | None, Object | None], bool]
+"""(unschedulable pod, old, new) -> whether this change may make the pod fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A pod that this plugin refused is retried when such a change comes and ``hint`` (None: always) says so.
+
+    Resources other than pods and nodes are watched because a Wake names them.
+    """
+
+    resource: Resource
+    actions: Action = Action.ANY
+    hint: Hint | None = None
+    namespace: str | None = None

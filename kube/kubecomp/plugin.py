@@ -233,9 +233,7 @@ class FalconResources:
         self._recheck()
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        left = self._line.heard(old, new)
-        first = self._line.first()
-        if self._strict_fcfs and left and first is not None:
+        if self._strict_fcfs and self._line.heard(old, new) and (first := self._line.first()) is not None:
             self._handle.activate([first])
         self._recheck()
 

@@ -7,7 +7,7 @@ and the simulator call the same functions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -40,14 +40,14 @@ def available(allocatable: int, others: Iterable[int]) -> int:
     return allocatable - sum(others)
 
 
-def effective_allocatable(allocatable: int, announced: Collection[str] | None, withdrawing: Collection[str]) -> int:
+def effective_allocatable(allocatable: int, announced: Set[str] | None, withdrawing: Set[str]) -> int:
     """What a node can still hand out, ahead of its status, which lags by a kubelet tick (kubelet.md section 2).
 
     ``announced`` is the node's own report (None: it made none), ``withdrawing`` the GPUIDs it is being asked for.
     """
     if announced is None:
         return allocatable
-    return min(allocatable, sum(1 for gpuid in announced if gpuid not in withdrawing))
+    return min(allocatable, len(announced) - len(announced & withdrawing))
 
 
 def demand(req: int, avail: int) -> int:

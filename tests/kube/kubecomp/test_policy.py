@@ -34,8 +34,8 @@ def test_avail_is_allocatable_less_all_other_requests_and_may_be_negative() -> N
 
 def test_a_node_can_hand_out_no_more_than_it_announces_beyond_what_is_asked_back() -> None:
     assert policy.effective_allocatable(4, None, {"0-a"}) == 4
-    assert policy.effective_allocatable(4, ["0-a", "0-b", "0-c", "0-d"], {"0-a"}) == 3
-    assert policy.effective_allocatable(2, ["0-a", "0-b", "0-c"], ()) == 2
+    assert policy.effective_allocatable(4, {"0-a", "0-b", "0-c", "0-d"}, {"0-a"}) == 3
+    assert policy.effective_allocatable(2, {"0-a", "0-b", "0-c"}, set()) == 2
 
 
 @pytest.mark.parametrize(("req", "avail", "short"), [(4, 2, 2), (4, 4, 0), (4, 6, 0), (4, -3, 4), (0, -1, 0)])

@@ -62,9 +62,10 @@ def _run(run: Run) -> Iterator[str]:
 
 
 def _metrics(run: Run) -> Iterator[str]:
-    yield "<table><tr><th>metric</th><th>value</th></tr>"
+    yield "<table><tr><th>metric</th><th>value</th><th>expected</th></tr>"
     for name, value in run.result.metrics.items():
-        yield f"<tr><td>{escape(name)}</td><td>{escape(json.dumps(value))}</td></tr>"
+        expected = run.result.expected.get(name, "")
+        yield f"<tr><td>{escape(name)}</td><td>{escape(json.dumps(value))}</td><td>{expected}</td></tr>"
     yield "</table>"
 
 

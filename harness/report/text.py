@@ -74,8 +74,8 @@ def metrics_text(result: Result) -> str:
 
 
 def _beside(value: float, expected: float | None) -> str:
-    """``(82.7: -1.2 %)``: what the scenario holds it against."""
-    return f" ({expected:g}: {100 * (value - expected) / expected:+.1f} %)" if expected else ""
+    """``(expected 82.7: -1.2 %)``: what the scenario holds it against."""
+    return f" (expected {expected:g}: {100 * (value - expected) / expected:+.1f} %)" if expected else ""
 
 
 def details(run: Run) -> Iterator[str]:

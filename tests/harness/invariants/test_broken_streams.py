@@ -1,6 +1,37 @@
 """Tests of the tests: streams in which an invariant is broken must be reported, with the line that broke it."""
 
+import pytest
+
+from mews.harness.invariants import judge
 from tests.harness.invariants.stream import Stream
+
+
+def two_ports():
+    stream = Stream({"a": "1"})
+    stream.chassis("attached", "a", "2")
+    return stream
+
+
+def stolen():
+    stream = Stream({"a": "1"})
+    stream.run("host-1", "p", ["a"])
+    stream.detach("a")
+    return stream
+
+
+def given_twice():
+    stream = Stream({"a": "1"})
+    stream.allocate("host-1", "p", ["a"])
+    stream.allocate("host-1", "q", ["a"])
+    return stream
+
+
+@pytest.mark.parametrize(("number", "broken"), [(1, two_ports), (2, stolen), (3, given_twice)])
+def test_only_the_law_itself_finds_its_breach(number, broken, monkeypatch):
+    """Take the law away and its stream passes: so the stream is what tests it, and nothing else hides its absence."""
+    assert broken().numbers() == [number]
+    monkeypatch.delitem(judge.LAWS, number)
+    assert broken().numbers() == []
 
 
 def test_a_device_attached_to_a_second_port_breaks_1():

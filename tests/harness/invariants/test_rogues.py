@@ -88,3 +88,17 @@ def test_a_device_that_a_client_leaves_unattached_is_found_unless_nobody_asks(bo
         await asyncio.sleep(150)
 
     assert [v.invariant for v in violations(orphan, unattached_s=bound_s)] == ([5] if bound_s else [])
+
+
+def test_a_kubelet_that_lost_its_checkpoint_gives_a_device_twice_and_is_found():
+    """As a real one does (contract kubelet.md section 6): running pods keep their devices, and they count as free."""
+
+    async def forget(cluster, device):
+        cluster.world.checkpoint("host-1").spoil()
+        await cluster.kill("kubelet/host-1")
+        await cluster.start("kubelet/host-1")
+        await asyncio.sleep(60)
+        await cluster.kube.create(PODS, a_pod("greedy", 4, nodeName="host-1"), namespace="default")
+        await asyncio.sleep(60)
+
+    assert 3 in [violation.invariant for violation in violations(forget)]

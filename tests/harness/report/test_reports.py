@@ -83,6 +83,11 @@ def test_a_journal_line_for_people_leaves_out_what_only_programs_need():
     assert plain(a_run().lines[1]).split() == ["1.500", "chassis", "chassis/A", "detached", "gpuid=0-1"]
 
 
+def test_what_a_metric_is_held_against_stands_beside_it():
+    text = said([a_run(metrics={"mean_wait_s": 78.25}, expected={"mean_wait_s": 82.7})])
+    assert "mean_wait_s=78.25 (expected 82.7: -5.4 %)" in text
+
+
 def test_all_skipped_is_a_warning():
     assert count([a_run("skipped")]) == "1 skipped (warning: everything was skipped)"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cheroot import wsgi
-from cheroot.workers.threadpool import ThreadPool
+from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
 from mews.emulator.dialects.app import DROP
@@ -27,12 +27,18 @@ class _Pool(ThreadPool):
 
     _queue: Any
     _threads: list[Any]
-    _spawn_worker: Any
 
     def put(self, obj: Any) -> None:
         super().put(obj)
         if self.idle < self._queue.qsize() + SPARE and len(self._threads) < self.max:
             self._threads.append(self._spawn_worker())
+
+    def _spawn_worker(self) -> WorkerThread:
+        """A thread that does not keep a process alive which forgot to stop its server."""
+        worker = WorkerThread(self.server)
+        worker.daemon = True
+        worker.start()
+        return worker
 
 
 class _Gateway(wsgi.Gateway_10):

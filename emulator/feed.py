@@ -37,7 +37,7 @@ class EventFeed:
         fresh = self._seq - seq
         if fresh <= 0:
             return []
-        return list(self._events)[-fresh:]
+        return [self._events[place] for place in range(-min(fresh, len(self._events)), 0)]
 
     @property
     def seq(self) -> int:

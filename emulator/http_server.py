@@ -35,7 +35,7 @@ class _Pool(ThreadPool):
 
     def _spawn_worker(self) -> WorkerThread:
         """A thread that does not keep a process alive which forgot to stop its server."""
-        worker = WorkerThread(self.server)
+        worker = WorkerThread(self.server)  # type: ignore[no-untyped-call]
         worker.daemon = True
         worker.start()
         return worker

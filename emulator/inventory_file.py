@@ -8,12 +8,13 @@ import yaml
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.emulator.start_file import read_start_file
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_hardware(path: str | Path) -> Hardware:
-    """The hardware of a YAML file.
+    """The hardware of a YAML file, or of a start file (``.csv``, see ``mews.emulator.start_file``).
 
     Raises HardwareError: one line naming file, path in the file, value, and what is allowed.
     """
@@ -23,6 +24,8 @@ def load_hardware(path: str | Path) -> Hardware:
         raise HardwareError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise HardwareError(f"{path}: not a text file in UTF-8") from error
+    if Path(path).suffix == ".csv":
+        return parse_hardware(read_start_file(text, str(path)), str(path))
     try:
         document = yaml.load(text, Loader=LOADER)
     except (yaml.YAMLError, RecursionError, ValueError) as error:

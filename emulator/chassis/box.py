@@ -23,6 +23,8 @@ from mews.emulator.chassis.table import Row, Table
 Action = Callable[[float], None]
 REBOOT = object()
 """Owner of the pending end of a management reboot."""
+HELD = object()
+"""Owner of events that are held back."""
 
 
 class Box:
@@ -88,8 +90,11 @@ class Box:
         return {op.device: op.kind for op in self._in_flight.values() if op.kind is not Kind.READ}
 
     def next_due(self) -> float | None:
-        """When something will happen next; None if nothing is due."""
-        return self._actions[0][0] if self._actions else None
+        """When something will happen next; None if nothing is due. May be asked while another thread settles."""
+        try:
+            return self._actions[0][0]
+        except IndexError:
+            return None
 
     # Operations
 
@@ -247,12 +252,14 @@ class Box:
             operation.answer_s = self._now_s
             self._lose(operation)
         self._table.reset()
+        self._release()
         self._begin_anew(self._now_s)
         self.tell("reset")
 
     def power_off(self, now_s: float) -> None:
         """Kill -9: what runs is lost, nothing happens any more. ``Fleet.build`` makes its successor from the store."""
         self.settle(now_s)
+        self._release()
         self._actions.clear()
         for operation in list(self._in_flight.values()):
             operation.answer_s = self._now_s
@@ -322,9 +329,14 @@ class Box:
         if not self.faults.holds(told):
             self._listener(told)
 
-    def deliver(self, event: ChassisEvent) -> None:
-        """Tell the listener something that was held back."""
-        self._listener(event)
+    def hold(self, event: ChassisEvent, delay_s: float) -> None:
+        """Tell the listener that much later."""
+        self.at(event.t + delay_s, lambda t: self._listener(event), HELD)
+
+    def _release(self) -> None:
+        """Tell now what is held back: no event is lost."""
+        for _, _, _, action in sorted(entry for entry in self._actions if entry[2] is HELD):
+            action(self._now_s)
 
     def _tell_begun(self, operation: Operation) -> None:
         if operation.kind is not Kind.READ:

@@ -210,6 +210,16 @@ def test_events_out_of_order_are_told_late_with_their_true_time():
     assert numbers == sorted(numbers, reverse=True)
 
 
+def test_a_held_event_is_not_lost_by_a_reset():
+    heard = []
+    made = with_fault(heard, kind="events-out-of-order", delay_s=100)
+    made.edit("d0", None, 1.0)
+    made.reset(2.0)
+    numbers = [event.number for event in heard]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert "table-changed" in [event.event for event in heard]
+
+
 def test_an_aftermath_within_a_minute_is_one_eof_and_then_one_partial_list():
     made = free(with_fault(kind="read-aftermath", within_s=60, partial=1))
     attach(made)

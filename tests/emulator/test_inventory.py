@@ -130,6 +130,18 @@ def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path: Path):
         load_hardware(tmp_path / "none.yaml")
 
 
+def test_a_start_file_of_the_published_simulator_is_one_chassis(tmp_path: Path):
+    path = tmp_path / "devices.csv"
+    path.write_text("gpu-1,1\ngpu-2,2\n\ngpu-3,\n")
+    (chassis,) = load_hardware(path).chassis
+    assert [(device.id, device.port) for device in chassis.devices] == [("gpu-1", "1"), ("gpu-2", "2"), ("gpu-3", None)]
+    assert dict(chassis.ports) == {"1": "host-1", "2": "host-2"}
+    assert load_hardware(path).chassis[0].devices == chassis.devices
+    path.write_text("gpu-1\n")
+    with pytest.raises(HardwareError, match="line 1: 'gpu-1': must be devid,hostport"):
+        load_hardware(path)
+
+
 def test_a_spelt_out_profile_has_its_latencies_and_quirks():
     profile = {"attach": {"uniform": [1, 2]}, "quirks": [{"kind": "slow-operation", "count": None}]}
     made = parse_hardware(changed("profile", profile), "x.yaml").chassis[0].profile

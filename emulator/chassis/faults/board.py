@@ -170,7 +170,7 @@ class FaultBoard:
             delay_s = armed.fault.delay(event)
             if delay_s is not None and self._fires(armed):
                 self._count(armed, None)
-                self._box.at(event.t + delay_s, lambda t: self._box.deliver(event))
+                self._box.hold(event, delay_s)
                 return True
         return False
 

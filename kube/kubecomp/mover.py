@@ -62,8 +62,13 @@ class Mover:
         self._timing = timing
         self._metrics = metrics
 
-    async def carry_out(self, intent: Intent, may_detach: MayDetach, *, go_back: bool = False) -> End:
-        """Bring the device from wherever it is to the target port, or to its origin first with ``go_back``."""
+    async def carry_out(
+        self, intent: Intent, may_detach: MayDetach, *, go_back: bool = False, tries: int | None = None
+    ) -> End:
+        """Bring the device from wherever it is to the target port, or to its origin first with ``go_back``.
+
+        ``tries`` of each attach, where it is not the configuration's number.
+        """
         port = self._port(intent)
         if port is not None and port == intent.origin and port != intent.target:
             end, port = await self._detach(intent, may_detach)
@@ -73,7 +78,7 @@ class Mover:
             return _end(intent, port)
         ways = (intent.origin, intent.target) if go_back else (intent.target, intent.origin)
         for way in ways:
-            port = await self._attach(intent, way) if way is not None else None
+            port = await self._attach(intent, way, tries or self._timing.retries) if way is not None else None
             if port is not None or self._is_gone(intent):
                 return _end(intent, port)
         return End.STUCK
@@ -95,9 +100,9 @@ class Mover:
                 return None, port
         return End.FAILED, intent.origin
 
-    async def _attach(self, intent: Intent, target: str) -> str | None:
+    async def _attach(self, intent: Intent, target: str, tries: int) -> str | None:
         """The port it is on at last."""
-        for attempt in range(self._timing.retries):
+        for attempt in range(tries):
             await self._pause(attempt)
             reply = await self._call(self._chassis[intent.chassis].attach(intent.device, target))
             self._note("attach", intent, reply, target)

@@ -78,7 +78,7 @@ class PoolWorker:
         self._is_clean = False
         self._is_published = False
         self._backoffs: dict[str, _Backoff] = {}
-        self._stuck: dict[str, _Backoff] = {}
+        self._stuck: dict[str, float] = {}
         self._next_poll_s = 0.0
 
     def hear(self, news: bool) -> None:
@@ -110,16 +110,15 @@ class PoolWorker:
     async def _round(self) -> None:
         if not self._is_clean:
             await self._recover()
-        await self._retry_stuck()
         if self._loop_s() >= self._next_poll_s:
             await self._read_pool()
             self._next_poll_s = self._loop_s() + self._timing.pool_poll_s
         await self._publish()
         pod = self._next_pod()
-        if pod is None:
-            await self._pulse.wait(self._next_due_s() - self._loop_s())
-        else:
+        if pod is not None:
             await self._serve(pod)
+        elif not await self._retry_stuck():
+            await self._pulse.wait(self._next_due_s() - self._loop_s())
 
     def _next_pod(self) -> Waiting | None:
         waiting = self._view.waiting(self.pool)
@@ -136,7 +135,7 @@ class PoolWorker:
     def _next_due_s(self) -> float:
         """When to come round by itself. A pod whose backoff has passed and that still lacks nothing waits for news."""
         now_s = self._loop_s()
-        dues = [backoff.due_s for backoff in (*self._backoffs.values(), *self._stuck.values())]
+        dues = [*(backoff.due_s for backoff in self._backoffs.values()), *self._stuck.values()]
         return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
 
     async def _read_pool(self) -> None:
@@ -160,12 +159,9 @@ class PoolWorker:
         if moved:
             self._metrics.count(Count.RECONFIGURATIONS)
         record(self._context.log, "reconfigured", pod=pod.key, node=pod.node, outcome=served.value, moved=moved)
-        self._put_off(self._backoffs, pod.uid)
-
-    def _put_off(self, backoffs: dict[str, _Backoff], key: str) -> None:
-        before = backoffs.get(key)
+        before = self._backoffs.get(pod.uid)
         delay_s = min(2 * before.delay_s, self._timing.requeue_last_s) if before else self._timing.requeue_first_s
-        backoffs[key] = _Backoff(self._loop_s() + delay_s, delay_s)
+        self._backoffs[pod.uid] = _Backoff(self._loop_s() + delay_s, delay_s)
 
     async def _reconfigure(self, pod: Waiting, excluded: set[str]) -> tuple[Served, int]:
         """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``."""
@@ -249,11 +245,12 @@ class PoolWorker:
             await self._withdrawals.renew()
             return not await self._withdrawals.is_in_use(intent.origin_node, intent.gpuid, intent.request)
 
-        end = await self._mover.carry_out(intent, may_detach, go_back=go_back)
+        tries = 1 if intent.gpuid in self._stuck else None
+        end = await self._mover.carry_out(intent, may_detach, go_back=go_back, tries=tries)
         record(self._context.log, "move-ended", device=intent.gpuid, end=end.value)
         self._metrics.count(Count.MOVED if end is End.MOVED else Count.ABANDONED)
         if end is End.STUCK:
-            self._put_off(self._stuck, intent.gpuid)
+            self._stuck[intent.gpuid] = self._loop_s() + self._timing.requeue_last_s
         else:
             self._stuck.pop(intent.gpuid, None)
             await self._journal.end(intent)
@@ -289,13 +286,16 @@ class PoolWorker:
         if end is not End.STUCK:
             self._metrics.count(Count.RECOVERED)
 
-    async def _retry_stuck(self) -> None:
-        due = [gpuid for gpuid, backoff in sorted(self._stuck.items()) if backoff.due_s <= self._loop_s()]
-        if not due:
-            return
-        for intent in await self._journal.open(self.pool):
+    async def _retry_stuck(self) -> bool:
+        """Try the next device that no attach brought up once more, after all pods; whether there was one."""
+        due = [gpuid for gpuid, due_s in sorted(self._stuck.items()) if due_s <= self._loop_s()]
+        for intent in await self._journal.open(self.pool) if due else ():
             if intent.gpuid in due:
                 await self._resume(intent)
+                return True
+        for gpuid in due:
+            del self._stuck[gpuid]
+        return False
 
     def _loop_s(self) -> float:
         return asyncio.get_running_loop().time()

@@ -27,7 +27,9 @@ app = typer.Typer(
 ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """Of the click that this typer brings along."""
 
-Paths = Annotated[list[Path], typer.Argument(help="scenario files, or folders of them", metavar="PATH...")]
+Paths = Annotated[
+    list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
+]
 ClusterOption = Annotated[str, typer.Option("--cluster", help="embedded, control-plane, kind or kubeconfig")]
 SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
 DialectOption = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 import time
 import traceback
@@ -127,7 +128,18 @@ def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool) ->
 
 
 def _run_wall(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    return asyncio.run(main())
+    """As ``asyncio.run``; SIGTERM ends it as Ctrl-C does, so that nothing is left running."""
+
+    async def ended_by_signal() -> T:
+        task = asyncio.current_task()
+        if task is not None and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await main()
+
+    try:
+        return asyncio.run(ended_by_signal())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def _loop_runs() -> bool:

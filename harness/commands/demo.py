@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, RESOURCE, Outcome, Told, run_demo
+from mews.harness.engine import in_own_loop
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import NODES
 
@@ -28,7 +28,7 @@ def demo(dialect: str, speed: float) -> int:
     began_s = time.monotonic()
     say = _sayer()
     with tempfile.TemporaryDirectory(prefix="mews-demo-") as folder:
-        outcome = asyncio.run(_play(dialect, speed, Path(folder), say))
+        outcome = in_own_loop(lambda: _play(dialect, speed, Path(folder), say), virtual=False)
     _verdict(outcome, say, time.monotonic() - began_s)
     return 0 if outcome.passed else 1
 

@@ -18,7 +18,7 @@ from mews.harness.errors import BadInput
 from mews.harness.report.progress import progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema
+from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema, shipped
 from mews.harness.ways import Way, check_available
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(
     """
     check_available(way.cluster)
     keep_quiet()
-    scenarios = _load(paths, _overrides(overrides, way))
+    scenarios = _load([_known(path) for path in paths], _overrides(overrides, way))
     _check_outputs(outputs)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     quiet = outputs.json == "-"
@@ -78,6 +78,11 @@ def print_schema() -> int:
     """The JSON Schema of scenario files, on standard output."""
     sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
     return 0
+
+
+def _known(path: Path) -> Path:
+    """The path, or the scenario of that name that comes with the package: ``demo``, ``testbed/w1-pool``."""
+    return path if path.exists() else shipped("scenario", str(path)) or path
 
 
 def _load(paths: Sequence[Path], overrides: Sequence[str]) -> list[Scenario]:
@@ -154,10 +159,10 @@ async def _hold(cluster: Cluster) -> None:
     """``--keep``: leave the cluster running until the user ends it."""
     ready = getattr(cluster, "ready", None)
     where = f"; kubectl --kubeconfig {ready()['kubeconfig']} get pods" if ready is not None else ""
-    sys.stderr.write(f"kept until you press Ctrl-C{where}\n")
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
+    sys.stderr.write(f"kept until you press Ctrl-C{where}\n")
     try:
         await ended.wait()
     finally:

@@ -135,6 +135,11 @@ def test_json_on_standard_output_is_json_only_with_the_fixed_fields(scenario, en
     assert {"path", "reason", "seconds", "metrics", "violations", "journal"} <= set(result)
 
 
+def test_a_shipped_scenario_is_known_by_its_name(engine, capsys):
+    assert exit_code(["run", "demo", "testbed/w1-pool"]) == 0
+    assert "2 passed" in capsys.readouterr().out
+
+
 def test_seeds_run_the_scenario_once_each(scenario, engine, capsys, tmp_path):
     assert exit_code(["run", str(scenario), "--json", str(tmp_path / "out.json"), "--seeds", "3-5"]) == 0
     assert [result["seed"] for result in json.loads((tmp_path / "out.json").read_text())] == [3, 4, 5]

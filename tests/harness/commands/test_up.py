@@ -1,5 +1,6 @@
 """`mews up` and `mews down` as their users type them."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from pathlib import Path
 
 import pytest
 
-from mews.harness.commands.instances import offspring
+from mews.harness.commands.instances import MARK, offspring
 
 pytestmark = pytest.mark.wall
 
@@ -100,3 +102,44 @@ def test_a_runtime_folder_whose_name_is_too_long_for_sockets_is_told(tmp_path):
     assert done.returncode == 3
     assert "choose a shorter folder" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_wall_clock_run_that_is_ended_leaves_nothing_running(number, runtime):
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, MARK: runtime}
+    command = [*MEWS, "run", "demo", "--time", "wall", "--keep", "--speed", "20"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "kept until you press Ctrl-C" in process.stderr.readline()
+        process.send_signal(number)
+        told, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    assert "1 passed" in told
+    assert list(offspring(runtime)) == []
+    assert os.listdir(runtime) == []
+
+
+def test_a_run_that_is_told_to_end_in_its_midst_leaves_nothing_running(runtime, tmp_path):
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, MARK: runtime}
+    scenario = tmp_path / "long.yaml"
+    scenario.write_text(
+        "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: long}\nhardware: demo\nsteps: [{sleep: 10m}]\n"
+    )
+    process = subprocess.Popen([*MEWS, "run", str(scenario), "--time", "wall"], env=environment, stderr=subprocess.PIPE)
+    try:
+        for _ in range(400):
+            if list(Path(runtime).glob("mews-*/chassis.json")):
+                break
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert list(offspring(runtime)) == []
+    assert os.listdir(runtime) == []

@@ -7,11 +7,11 @@ happens in order of its time, whenever it is settled.
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from mews.emulator.chassis.agenda import Action, Agenda
 from mews.emulator.chassis.errors import AlreadyAttached, LinkDown, MissingPort, Refusal, UncabledPort, UnknownPort
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.faults.board import FaultBoard
@@ -20,7 +20,6 @@ from mews.emulator.chassis.operation import Answer, Kind, Operation, Outcome
 from mews.emulator.chassis.store import MemoryStore, TableStore
 from mews.emulator.chassis.table import Row, Table
 
-Action = Callable[[float], None]
 REBOOT = object()
 """Owner of the pending end of a management reboot."""
 HELD = object()
@@ -51,8 +50,7 @@ class Box:
         self._free_s = now_s
         self._down_until_s = now_s
         self._numbers = 0
-        self._actions: list[tuple[float, int, object, Action]] = []
-        self._order = 0
+        self._agenda = Agenda()
         self._in_flight: dict[int, Operation] = {}
         self._rng = random.Random(self._seed)
         self.faults = FaultBoard(self, random.Random(self._seed + 1))
@@ -91,10 +89,7 @@ class Box:
 
     def next_due(self) -> float | None:
         """When something will happen next; None if nothing is due. May be asked while another thread settles."""
-        try:
-            return self._actions[0][0]
-        except IndexError:
-            return None
+        return self._agenda.next_s()
 
     # Operations
 
@@ -117,8 +112,7 @@ class Box:
 
     def settle(self, now_s: float) -> None:
         """Let everything happen that was due by now, each at its own time."""
-        while self._actions and self._actions[0][0] <= now_s:
-            at_s, _, _, action = heapq.heappop(self._actions)
+        for at_s, action in self._agenda.due(now_s):
             self._now_s = max(self._now_s, at_s)
             action(self._now_s)
         self._now_s = max(self._now_s, now_s)
@@ -260,7 +254,7 @@ class Box:
         """Kill -9: what runs is lost, nothing happens any more. ``Fleet.build`` makes its successor from the store."""
         self.settle(now_s)
         self._release()
-        self._actions.clear()
+        self._agenda.clear()
         for operation in list(self._in_flight.values()):
             operation.answer_s = self._now_s
             self._lose(operation)
@@ -269,13 +263,11 @@ class Box:
 
     def at(self, at_s: float, action: Action, owner: object = None) -> None:
         """Let an action happen at a time; ``owner`` is for ``forget``."""
-        self._order += 1
-        heapq.heappush(self._actions, (at_s, self._order, owner, action))
+        self._agenda.at(at_s, action, owner)
 
     def forget(self, owner: object) -> None:
         """Cancel all actions of an owner that are still to happen."""
-        self._actions = [entry for entry in self._actions if entry[2] is not owner]
-        heapq.heapify(self._actions)
+        self._agenda.forget(owner)
 
     @property
     def now_s(self) -> float:
@@ -335,7 +327,7 @@ class Box:
 
     def _release(self) -> None:
         """Tell now what is held back: no event is lost."""
-        for _, _, _, action in sorted(entry for entry in self._actions if entry[2] is HELD):
+        for action in self._agenda.take(HELD):
             action(self._now_s)
 
     def _tell_begun(self, operation: Operation) -> None:

@@ -1,0 +1,50 @@
+"""What is going to happen in a chassis, in order of its time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+
+Action = Callable[[float], None]
+"""Called with the time at which it happens."""
+
+
+class Agenda:
+    """Actions by their time, ties in the order of their making."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[float, int, object, Action]] = []
+        self._made = 0
+
+    def at(self, at_s: float, action: Action, owner: object = None) -> None:
+        """Let an action happen at a time; ``owner`` is for ``forget`` and ``take``."""
+        self._made += 1
+        heapq.heappush(self._entries, (at_s, self._made, owner, action))
+
+    def due(self, now_s: float) -> Iterator[tuple[float, Action]]:
+        """Take out what is due by now, also what that adds: its time and the action."""
+        while self._entries and self._entries[0][0] <= now_s:
+            at_s, _, _, action = heapq.heappop(self._entries)
+            yield at_s, action
+
+    def next_s(self) -> float | None:
+        """When something will happen next. May be asked while another thread takes things out."""
+        try:
+            return self._entries[0][0]
+        except IndexError:
+            return None
+
+    def forget(self, owner: object) -> None:
+        """Cancel all actions of an owner."""
+        self.take(owner)
+
+    def take(self, owner: object) -> list[Action]:
+        """Take out all actions of an owner, in order."""
+        taken = sorted(entry for entry in self._entries if entry[2] is owner)
+        self._entries = [entry for entry in self._entries if entry[2] is not owner]
+        heapq.heapify(self._entries)
+        return [entry[3] for entry in taken]
+
+    def clear(self) -> None:
+        """Cancel everything."""
+        self._entries = []

@@ -15,6 +15,7 @@ from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.controllers.manager import ControllerManager
+from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.images import load_images
@@ -43,6 +44,7 @@ from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
 _READY_S = 30.0
+_READY_PER_NODE_S = 0.2
 
 
 class Kubelets:
@@ -119,14 +121,22 @@ class EmbeddedCluster:
             return
 
     async def _ready(self) -> None:
-        """Watch the nodes until each is Ready, untainted, and announces what its ports hold."""
+        """Watch the nodes until each is Ready, untainted, and announces what its ports hold.
+
+        Raises Lacks naming those that are not in time.
+        """
         wanted = await self._announced()
-        async with asyncio.timeout(_READY_S + self.pace.loop_s(60.0)):
-            async for event in self.kube.watch(NODES, resource_version="0"):
-                if _settled(event.object, self._config.resource, wanted):
-                    wanted.pop(event.object["metadata"]["name"], None)
-                if not wanted:
-                    return
+        patience_s = _READY_S + _READY_PER_NODE_S * len(wanted) + self.pace.loop_s(60.0)
+        try:
+            async with asyncio.timeout(patience_s):
+                async for event in self.kube.watch(NODES, resource_version="0"):
+                    if _settled(event.object, self._config.resource, wanted):
+                        wanted.pop(event.object["metadata"]["name"], None)
+                    if not wanted:
+                        return
+        except TimeoutError:
+            late = ", ".join(sorted(wanted)[:3])
+            raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
 
     async def _announced(self) -> dict[str, int]:
         wanted = {host.name: 0 for host in self._inventory.hosts}

@@ -5,73 +5,143 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import random
 import statistics
+import time
+from functools import partial
 from typing import Any
 
 from benchmarks.common import progress, report
 from benchmarks.hardware import hardware
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
 from mews.harness.clock import Pace, run_virtual, virtual_clock
+from mews.harness.clusters.embedded.api import InProcessKube
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster, Kubelets
 from mews.harness.clusters.embedded.local_world import LocalWorld
+from mews.harness.clusters.embedded.store import Store
 from mews.harness.journal import Journal
+from mews.harness.ports.chassis import LocalFleet
 from mews.harness.scenario.model import Scenario
-from mews.kube.api.resources import PODS
-from mews.kube.clock import Clock, stream
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
+from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import Clock, rest, stream
+from mews.kube.component import Context
+from mews.kube.kubecomp.board import Board
+from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig
+from mews.kube.kubecomp.metrics import Phase, Recorder
+from mews.kube.kubecomp.plugin import kubecomp_profile
+from mews.kube.kubecomp.reconfig_manager import ReconfigManager
+from mews.kube.kubecomp.records import NODE_PREFIX, POOL_PREFIX, NodeReport, report_data
+from mews.kube.scheduling.config import SchedulerConfig
+from mews.kube.scheduling.scheduler import Scheduler
 
-NODES = (10, 100, 1000)
+NODE_COUNTS = (10, 100, 1000)
 CHASSIS = (1, 4, 16)
 MOVED = (1, 2, 4, 8)
 RESOURCE = "falcon.com/gpu"
+GPUS_PER_NODE = 4
 
 
-async def opened(inventory: Hardware, *, virtual: bool, seed: int = 1) -> EmbeddedCluster:
-    """A cluster on the running loop, virtual or not, with everything in process."""
-    loop = asyncio.get_running_loop()
-    start_s = loop.time()
-    journal, pace = Journal(lambda: loop.time() - start_s), Pace()
-    clock = virtual_clock() if virtual else Clock.wall()
-    world = LocalWorld(inventory, journal=journal, clock=clock, pace=pace, seed=seed, rng=stream(seed, "store"))
-    kubelets = Kubelets()
-    await world.open(kubelets)
+async def opened(inventory: Hardware, *, seed: int = 1) -> EmbeddedCluster:
+    """A whole cluster on the running virtual loop."""
     scenario = Scenario.model_validate(
         {"apiVersion": "mews/v1", "kind": "Scenario", "metadata": {"name": "phases"}, "hardware": {}}
     )
-    cluster = EmbeddedCluster(
-        scenario,
-        inventory,
-        world=world,
-        kubelets=kubelets,
-        journal=journal,
-        clock=clock,
-        pace=pace,
-        dialect="h3api",
-        seed=seed,
-    )
+    loop = asyncio.get_running_loop()
+    journal, pace, clock = Journal(loop.time), Pace(), virtual_clock()
+    world = LocalWorld(inventory, journal=journal, clock=clock, pace=pace, seed=seed, rng=stream(seed, "store"))
+    kubelets = Kubelets()
+    await world.open(kubelets)
+    parts: dict[str, Any] = {"world": world, "kubelets": kubelets, "journal": journal, "clock": clock, "pace": pace}
+    cluster = EmbeddedCluster(scenario, inventory, **parts, dialect="h3api", seed=seed)
     await cluster.open()
     return cluster
 
 
-async def ask(cluster: EmbeddedCluster, gpus: int) -> None:
-    """A pod that asks for so many GPUs, until it is bound."""
+async def create(kube: KubeApi, gpus: int) -> Object:
+    """A pod that asks for so many GPUs."""
     container = {"name": "main", "image": "mews/train", "resources": {"limits": {RESOURCE: str(gpus)}}}
     spec = {"schedulerName": "kubecomp-scheduler", "restartPolicy": "Never", "containers": [container]}
-    made = await cluster.kube.create(PODS, {"metadata": {"name": "asks"}, "spec": spec}, namespace="default")
-    async for event in cluster.kube.watch(PODS, resource_version=made["metadata"]["resourceVersion"]):
+    return await kube.create(PODS, {"metadata": {"name": "asks"}, "spec": spec}, namespace="default")
+
+
+async def ask(kube: KubeApi, gpus: int) -> None:
+    """Such a pod, until it is bound."""
+    made = await create(kube, gpus)
+    async for event in kube.watch(PODS, resource_version=made["metadata"]["resourceVersion"]):
         if event.object["spec"].get("nodeName"):
             return
 
 
-async def reconfigured(inventory: Hardware, gpus: int, *, virtual: bool, seed: int = 1) -> dict[str, float]:
-    """Seconds per phase of one reconfiguration."""
-    cluster = await opened(inventory, virtual=virtual, seed=seed)
+async def reconfigured(inventory: Hardware, gpus: int, seed: int) -> dict[str, float]:
+    """Emulated seconds per phase of one reconfiguration."""
+    cluster = await opened(inventory, seed=seed)
     try:
-        async with asyncio.timeout(3600 if virtual else 120):
-            await ask(cluster, gpus)
+        async with asyncio.timeout(3600):
+            await ask(cluster.kube, gpus)
         phases: dict[str, float] = dict(cluster.metrics()["phase_seconds"])
         return phases
     finally:
         await cluster.close()
+
+
+async def furnished(kube: KubeApi, config: KubeCompConfig, now_s: float) -> None:
+    """All nodes with four GPUs each and the reports of their device managers, without the kubelets."""
+    await kube.create(NAMESPACES, {"metadata": {"name": config.namespace}})
+    room = {"cpu": "64", "memory": "256Gi", "pods": "110", config.resource: str(GPUS_PER_NODE)}
+    board = Board(kube, config.namespace)
+    for number, node in enumerate(config.nodes):
+        status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+        await kube.create(NODES, {"metadata": {"name": node.name}, "status": status})
+        await kube.patch(NODES, node.name, {"spec": {"taints": None}})
+        announced = tuple(config.chassis[0].gpuid(device) for device in devices_of(number, len(config.nodes)))
+        await board.write(f"{NODE_PREFIX}{node.name}", report_data(NodeReport(announced, heartbeat_s=now_s)))
+
+
+def devices_of(node: int, nodes: int) -> list[str]:
+    """What ``hardware`` puts on that node."""
+    return [f"{number:06X}" for number in range(nodes * GPUS_PER_NODE) if number % nodes == node]
+
+
+async def decided(count: int) -> dict[str, float]:
+    """Computing seconds of node selection and availability update at so many nodes, by the machine's clock."""
+    inventory = inventory_of(hosts=count, gpus_per_host=GPUS_PER_NODE)
+    clock, pace = Clock.wall(), Pace()
+    kube = InProcessKube(Store(clock.now, random.Random(1)))
+    ports = dict(inventory.chassis[0].ports)
+    nodes = tuple(NodeConfig(str(host), {"C0": port}) for port, host in sorted(ports.items(), key=lambda p: int(p[0])))
+    config = KubeCompConfig(chassis=(ChassisConfig("C0", 0),), nodes=nodes)
+    await furnished(kube, config, clock.now())
+    fleet, measures = LocalFleet(inventory, pace=pace), Recorder()
+    chassis: dict[str, ChassisApi] = {"C0": DIALECTS["h3api"](fleet.transport("C0", "h3api"))}
+    log = logging.getLogger("mews.bench")
+    profile = kubecomp_profile(config, metrics=measures, now=time.perf_counter)
+    manager = ReconfigManager(Context(kube, clock, stream(1, "manager"), log), config, chassis, measures)
+    scheduler = Scheduler(Context(kube, clock, stream(1, "scheduler"), log), SchedulerConfig((profile,)))
+    tasks = [asyncio.create_task(manager.run()), asyncio.create_task(scheduler.run())]
+    try:
+        async with asyncio.timeout(120):
+            while await pools(kube, config) == 0:
+                await rest(0.05)
+            await create(kube, GPUS_PER_NODE + 1)
+            while not measures.durations[Phase.AVAILABILITY_UPDATE]:
+                await rest(0.01)
+        return {phase.value: max(measures.durations[phase], default=0.0) for phase in Phase}
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        fleet.close()
+
+
+async def pools(kube: KubeApi, config: KubeCompConfig) -> int:
+    """How many pools are published."""
+    there = await kube.list(CONFIGMAPS, namespace=config.namespace)
+    return sum(item["metadata"]["name"].startswith(POOL_PREFIX) for item in there.items)
 
 
 def inventory_of(**options: Any) -> Hardware:
@@ -81,23 +151,24 @@ def inventory_of(**options: Any) -> Hardware:
 
 def emulated(inventory: Hardware, gpus: int, seeds: int = 10) -> dict[str, float]:
     """Mean emulated seconds per phase over seeds."""
-    runs = [
-        run_virtual(lambda seed=seed: reconfigured(inventory, gpus, virtual=True, seed=seed))  # type: ignore[misc]
-        for seed in range(1, seeds + 1)
-    ]
+    runs = [run_virtual(partial(reconfigured, inventory, gpus, seed)) for seed in range(1, seeds + 1)]
     return {phase: statistics.fmean(run[phase] for run in runs) for phase in runs[0]}
 
 
 def main() -> None:
     """All three growths; the baseline of each is its smallest size."""
     base: dict[str, float] = {}
-    for count in NODES:
+    for count in NODE_COUNTS:
         progress(f"node selection and availability update at {count} nodes")
-        phases = asyncio.run(reconfigured(inventory_of(hosts=count), 5, virtual=False))
+        phases = asyncio.run(decided(count))
         for phase in ("node_selection", "availability_update"):
             base.setdefault(phase, phases[phase])
             report(
-                f"{phase}_{count}_nodes", phases[phase], "s", baseline=base[phase], baseline_name=f"{NODES[0]} nodes"
+                f"{phase}_{count}_nodes",
+                phases[phase],
+                "s",
+                baseline=base[phase],
+                baseline_name=f"{NODE_COUNTS[0]} nodes",
             )
     for count in CHASSIS:
         progress(f"allocation retrieval at {count} chassis")

@@ -62,6 +62,17 @@ def test_samples_go_round_robin_over_the_nodes() -> None:
     assert samples[2][-1].name == "n109"
 
 
+def test_the_node_a_pod_is_nominated_to_is_taken_alone_while_it_fits() -> None:
+    cache = Cache()
+    for number in range(3):
+        cache.set_node(node(f"n{number}"))
+    decider = Decider(cache, lambda node: (), lambda: False)
+    points = Points(Profile("x", (Even,)), cast(Handle, None))
+    for hoped_for, expected in (("n2", ["n2"]), ("gone", ["n0", "n1", "n2"]), ("", ["n0", "n1", "n2"])):
+        found = decider.find(points, CycleState(), pod_info(pod("p")), hoped_for=hoped_for)
+        assert [info.name for info in found.feasible] == expected
+
+
 def test_the_best_node_is_taken_and_equals_by_the_profiles_rule() -> None:
     assert choose({"a": 1, "b": 3, "c": 2}, Ties.RANDOM, random.Random(1)) == "b"
     assert choose({"c": 3, "b": 3, "a": 1}, Ties.BY_NAME, random.Random(1)) == "b"

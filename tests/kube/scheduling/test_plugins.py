@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mews.kube.api.objects import Object
+from mews.kube.scheduling.cache import Cache
 from mews.kube.scheduling.framework import Code
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins.balanced import deviation
@@ -35,7 +36,7 @@ def test_a_pod_asks_for_the_larger_of_what_runs_together_and_of_each_init_contai
     sidecar = {"restartPolicy": "Always"}
     raw = pod("p")
     raw["spec"] = {
-        "containers": [container({"cpu": "1", "memory": "100Mi"}), container({"cpu": "500m"})],
+        "containers": [container({"cpu": "2", "memory": "100Mi"}), container({"cpu": "500m"})],
         "initContainers": [
             container({"cpu": "1800m", GPU: "1"}),
             container({"cpu": "300m", GPU: "1"}, **sidecar),
@@ -43,7 +44,7 @@ def test_a_pod_asks_for_the_larger_of_what_runs_together_and_of_each_init_contai
         ],
         "overhead": {"cpu": "10m"},
     }
-    assert dict(pod_info(raw).requests) == {"cpu": 1910, "memory": 100 * MI, GPU: 3}
+    assert dict(pod_info(raw).requests) == {"cpu": 2810, "memory": 100 * MI, GPU: 3}
 
 
 def test_scoring_takes_containers_without_requests_to_ask_a_tenth_of_a_cpu_and_200_mib() -> None:
@@ -74,6 +75,19 @@ def test_a_nodes_books_are_the_sum_of_its_pods_and_empty_when_they_are_gone() ->
     books.remove("never there")
     assert (books.available(GPU), books.available("cpu"), books.ports, books.scoring_cpu) == (4, 8000, {}, 0)
     assert copied.available(GPU) == 1
+
+
+def test_a_bound_pod_that_shrinks_or_moves_is_counted_as_it_is_now() -> None:
+    cache = Cache()
+    cache.set_node(node("n", gpus=4))
+    cache.set_node(node("m", gpus=4))
+    for name, gpus, expected in (("n", 3, (1, 4)), ("n", 1, (3, 4)), ("m", 2, (4, 2))):
+        cache.set_pod(info(gpus=gpus, nodeName=name))
+        assert (cache.nodes["n"].available(GPU), cache.nodes["m"].available(GPU)) == expected
+    cache.remove_node("m")
+    cache.remove_pod("p")
+    cache.set_node(node("m", gpus=4))
+    assert cache.nodes["m"].available(GPU) == 4
 
 
 @pytest.mark.parametrize(

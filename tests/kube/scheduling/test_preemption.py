@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from mews.kube.api.objects import condition_of
 from mews.kube.scheduling.config import Profile
 from mews.kube.scheduling.framework import CycleState, Handle, Status, unschedulable
@@ -194,11 +196,13 @@ class Budget:
         state.data[self.name] -= 1
 
 
-def test_preemption_helps_against_a_refusal_before_the_nodes_too() -> None:
+@pytest.mark.parametrize("first", [False, True])
+def test_preemption_helps_against_a_refusal_before_the_nodes_too(first: bool) -> None:
     async def story(world: World) -> None:
         await world.priority("high", 1000)
         await world.add_node("n")
-        world.scheduler(Profile("default-scheduler", (*default_plugins(), Budget)))
+        plugins = (Budget, *default_plugins()) if first else (*default_plugins(), Budget)
+        world.scheduler(Profile("default-scheduler", plugins))
         for number in range(2):
             await world.add(f"low{number}")
         await asyncio.sleep(0.1)

@@ -6,14 +6,16 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 
 from mews.harness.clusters.embedded.api import InProcessKube
 from mews.kube.api.errors import Conflict, ServerError, Unavailable
 from mews.kube.api.objects import node_name_of
-from mews.kube.api.resources import PODS
+from mews.kube.api.resources import PODS, Resource
+from mews.kube.client.port import WatchEvent
 from mews.kube.scheduling.config import Profile, SchedulerConfig, Ties, load_plugin
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.plugins import Strategy, default_plugins
@@ -156,6 +158,44 @@ def test_a_pod_that_another_scheduler_bound_first_is_left_alone() -> None:
         for number in range(4):
             bound = [note for note in await world.notes(f"p{number}") if note.startswith("Successfully")]
             assert bound == [f"Successfully assigned default/p{number} to {await world.node_of(f'p{number}')}"]
+
+    live(story)
+
+
+class Overtaking(InProcessKube):
+    """Someone else binds ``p`` to node m first, and the news of it is slow."""
+
+    async def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        *,
+        uid: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        if pod == "p":
+            await super().bind(namespace, pod, "m", uid=uid)
+        await super().bind(namespace, pod, node, uid=uid, annotations=annotations)
+
+    async def watch(self, resource: Resource, **options: Any) -> AsyncIterator[WatchEvent]:
+        async for event in super().watch(resource, **options):
+            if event.object["metadata"]["name"] == "p" and node_name_of(event.object):
+                await asyncio.sleep(5)
+            yield event
+
+
+def test_the_room_of_a_pod_bound_by_someone_else_is_taken_before_the_watch_says_so() -> None:
+    async def story(world: World) -> None:
+        await world.add_node("a", gpus=1)
+        await world.add_node("m", gpus=1)
+        world.scheduler(default_profile(ties=Ties.BY_NAME), kube=Overtaking(world.store))
+        await asyncio.sleep(0.1)
+        await world.add("q", gpus=1)
+        await world.add("p", gpus=1)
+        await world.add("r", gpus=1)
+        await asyncio.sleep(30)
+        assert await world.nodes_of("q", "p", "r") == ["a", "m", ""]
 
     live(story)
 

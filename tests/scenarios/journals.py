@@ -1,0 +1,32 @@
+"""Run as a program: every shipped scenario in virtual time, one JSON object {name: [verdict, reason, sha256]}."""
+
+import hashlib
+import json
+import logging
+import sys
+from pathlib import Path
+
+import mews.scenarios
+from mews.harness.engine import Engine
+from mews.harness.scenario.loader import find_scenarios, load_scenario
+from mews.harness.ways import Way
+
+FOLDER = Path(mews.scenarios.__file__).parent
+
+
+def outcome(path: Path, seed: int) -> list[str]:
+    run = Engine(Way()).run(load_scenario(path), seed)
+    journal = "".join(line.as_json() + "\n" for line in run.lines)
+    return [run.result.verdict, run.result.reason, hashlib.sha256(journal.encode()).hexdigest()]
+
+
+def main() -> None:
+    logging.getLogger("mews").addHandler(logging.NullHandler())
+    logging.getLogger("mews").propagate = False
+    seed = int(sys.argv[1])
+    paths = find_scenarios([FOLDER])
+    json.dump({str(path.relative_to(FOLDER)): outcome(path, seed) for path in paths}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.resources import CONFIGMAPS, PODS
+from mews.kube.api.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
 from mews.kube.client.port import DeleteOptions
 from mews.kube.kubecomp.config import Timing
 from mews.kube.kubecomp.metrics import Count, Phase
@@ -178,6 +178,18 @@ async def test_with_partial_what_there_is_moves_at_once() -> None:
         w.start("device-manager/host-3")
         await w.runs("a")
         assert len(w.moves()) == 8
+
+
+@virtual
+async def test_a_more_important_pod_may_have_the_devices_of_a_less_important_one() -> None:
+    async with world(4, 4) as w:
+        body = {"metadata": {"name": "high"}, "value": 1000}
+        await w.kube.create(PRIORITY_CLASSES, body)
+        await w.create("low", 6)
+        await w.runs("low")
+        await w.create("high", 4, priorityClassName="high")
+        await w.runs("high")
+        assert [pod["metadata"]["name"] for pod in (await w.kube.list(PODS)).items] == ["high"]
 
 
 @virtual

@@ -101,6 +101,22 @@ async def _journal_is_empty(w: World) -> bool:
 
 
 @virtual
+@pytest.mark.parametrize("moment", ["detach-begun", "detached", "attach-begun", "attached"])
+async def test_point_04_closed_watches_and_an_api_that_is_away_crash_nobody(moment: str) -> None:
+    async with world(4, 4, profile=SLOW) as w:
+        await w.create("a", 6)
+        await w.until(lambda: w.has(moment), moment)
+        w.api_is_down.set()
+        await asyncio.sleep(45)
+        assert len(w.moves()) <= 1, "what cannot be written down is not begun"
+        w.api_is_down.clear()
+        await w.runs("a")
+        assert await w.counts() == {"host-1": 6, "host-2": 2}
+        assert len(w.moves()) == 2
+        assert set(w.incarnations.values()) == {1}
+
+
+@virtual
 async def test_point_04_a_device_left_on_no_port_for_a_pod_that_is_gone_goes_back() -> None:
     async with world(4, 4, profile=SLOW) as w:
         await w.create("a", 5)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
@@ -26,6 +26,7 @@ from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder
 from mews.harness.ports.fence import Fence, Fenced
 from mews.harness.ports.hardware_control import LocalHardwareControl
+from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, condition_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from mews.kube.chassis.dialects import DIALECTS
@@ -136,6 +137,7 @@ class World:
         self.running: dict[str, tuple[asyncio.Task[None], Fence]] = {}
         self.failures: list[BaseException] = []
         self.confirm: Any = None
+        self.api_is_down = asyncio.Event()
 
     def _hear(self, event: ChassisEvent) -> None:
         fields = event.fields
@@ -178,7 +180,7 @@ class World:
         log.setLevel(logging.INFO)
         log.propagate = False
         rng = stream(self.seed, f"{name}/{self.incarnations[name]}")
-        context = Context(fence.around(self.kube), self.clock, rng, log)
+        context = Context(fence.around(_Flaky(self)), self.clock, rng, log)
         component = self._make(name, context, fence)
         task = asyncio.get_running_loop().create_task(component.run(), name=name)
         task.add_done_callback(self._ended)
@@ -369,6 +371,38 @@ class World:
     async def _published(self, pool: str) -> bool:
         maps = await self.kube.list(CONFIGMAPS, namespace=self.config.namespace)
         return any(found["metadata"]["name"] == f"pool-{pool}" and pool_state(found) for found in maps.items)
+
+
+class _Flaky:
+    """The API as components see it: while it is down calls fail, and watches end, as over a broken connection."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._world.kube, name)
+        return partial(self._stream if name == "watch" else self._call, method)
+
+    async def _call(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._world.api_is_down.is_set():
+            raise Unavailable("connection refused")
+        return await method(*args, **kwargs)
+
+    async def _stream(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        down = asyncio.ensure_future(self._world.api_is_down.wait())
+        events = aiter(method(*args, **kwargs))
+        try:
+            while True:
+                event = asyncio.ensure_future(anext(events, None))
+                await asyncio.wait((event, down), return_when=asyncio.FIRST_COMPLETED)
+                if down.done():
+                    event.cancel()
+                    raise Unavailable("connection reset")
+                if (found := event.result()) is None:
+                    return
+                yield found
+        finally:
+            down.cancel()
 
 
 class _Collector(logging.Handler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -110,7 +111,7 @@ def _text(path: Path) -> str:
 
 
 def _is_scenario(path: Path) -> bool:
-    return any(line.rstrip() == "kind: Scenario" for line in _text(path).splitlines())
+    return re.search(r"^[^#\n]*\bkind:\s*[\"']?Scenario\b", _text(path), re.MULTILINE) is not None
 
 
 def _describe(document: Document, text: str) -> None:
@@ -148,9 +149,11 @@ def _include(document: Document, holder: dict[str, Any], key: str, place: Place,
 
 
 def _objects_of(document: Document, place: Place, folder: Path, name: Any) -> Iterator[Any]:
-    path = folder / str(name)
-    if not path.is_file():
-        raise ScenarioError(f"{document.where(place)}: {dotted((*place, 'file'))}: {name!r}: no such file ({path})")
+    path = _resolved(folder, str(name))
+    if path is None or not path.is_file():
+        raise ScenarioError(
+            f"{document.where(place)}: {dotted((*place, 'file'))}: {name!r}: no such file ({path or 'not a path'})"
+        )
     for part in _text(path).split("\n---"):
         value = read_yaml(part.removeprefix("---"), str(path)).value
         if value is not None:
@@ -162,27 +165,37 @@ def _resolve_paths(document: Document, folder: Path) -> None:
     hardware = root.get("hardware")
     if isinstance(hardware, str):
         root["hardware"] = str(_hardware_path(document, folder, hardware))
-    elif isinstance(hardware, dict) and isinstance(hardware.get("file"), str):
+    elif isinstance(hardware, dict) and "file" in hardware:
+        if not isinstance(hardware["file"], str):
+            where = document.where(("hardware", "file"))
+            raise ScenarioError(f"{where}: hardware.file: {_shown(hardware['file'])}: must be a path or a shipped name")
         root["hardware"] = {**hardware, "file": str(_hardware_path(document, folder, hardware["file"]))}
     workload = root.get("workload")
     if isinstance(workload, dict) and isinstance(workload.get("trace"), str):
-        path = (folder / workload["trace"]).resolve()
-        if not path.is_file():
-            place = ("workload", "trace")
+        path = _resolved(folder, workload["trace"])
+        if path is None or not path.is_file():
+            where = document.where(("workload", "trace"))
             raise ScenarioError(
-                f"{document.where(place)}: {dotted(place)}: {workload['trace']!r}: no such file ({path})"
+                f"{where}: workload.trace: {workload['trace']!r}: no such file ({path or 'not a path'})"
             )
         workload["trace"] = str(path)
 
 
+def _resolved(folder: Path, name: str) -> Path | None:
+    """The absolute path, or None for what can be none."""
+    return (folder / name).resolve() if name.isprintable() and name else None
+
+
 def _hardware_path(document: Document, folder: Path, name: str) -> Path:
-    path = (folder / name).resolve()
-    if path.is_file():
+    path = _resolved(folder, name)
+    if path is not None and path.is_file():
         return path
     found = shipped("hardware", name)
     if found is None:
         where = document.where(("hardware",))
-        raise ScenarioError(f"{where}: hardware: {name!r}: neither a file ({path}) nor an inventory shipped with mews")
+        raise ScenarioError(
+            f"{where}: hardware: {name!r}: neither a file ({path or 'not a path'}) nor an inventory shipped with mews"
+        )
     return found
 
 

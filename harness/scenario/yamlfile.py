@@ -60,8 +60,12 @@ def read_yaml(text: str, name: str) -> Document:
         raise ScenarioError(
             f"{name}{line}: not YAML: {_oneline(error.problem or error.context or 'unreadable')}"
         ) from None
-    except yaml.YAMLError as error:
+    except ScenarioError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(f"{name}: not YAML: {_oneline(str(error))}") from None
+    except RecursionError:
+        raise ScenarioError(f"{name}: nested too deeply, or an anchor that contains itself") from None
     finally:
         loader.dispose()
 

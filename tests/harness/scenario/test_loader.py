@@ -143,3 +143,24 @@ def test_the_schema_is_valid_and_accepts_what_the_loader_accepts():
 def test_timestamps_stay_text_and_anchors_work():
     document = read_yaml("a: &x {t: 2026-01-01}\nb: {<<: *x, u: 1}\n", "f")
     assert document.value == {"a": {"t": "2026-01-01"}, "b": {"t": "2026-01-01", "u": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "must be a mapping with apiVersion"),
+        ("a: &x [*x]\n", "an anchor that contains itself"),
+        ("- " * 5000, "nested too deeply"),
+        ("a: !!int x", "not YAML"),
+        ("a: !!python/object:os.system x", "not YAML"),
+        ("a: 1\n---\nb: 2\n", "not YAML"),
+        ("a: \x00", "not YAML"),
+        (GOOD.replace("hardware: demo", "hardware: {file: 7}"), "hardware.file: 7: must be a path"),
+        (GOOD.replace("hardware: demo", 'hardware: "a\\nb"'), "neither a file (not a path)"),
+    ],
+)
+def test_what_is_no_scenario_at_all_is_refused_in_one_line(tmp_path, text, words):
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(write(tmp_path, text))
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,73 @@
+"""Compiling the C sources: used when a wheel is built and, in a checkout, at first use.
+
+Stands alone on purpose (no import of mews): the build hook loads this file before the package exists.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+LIBRARY = "libnvidia-ml.so.1"
+SMI = "nvidia-smi"
+
+FLAGS = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter")
+GLIBC = "2.17"
+
+
+class CompilerMissing(RuntimeError):
+    """There is neither a system compiler nor ziglang; the message says how to get one."""
+
+
+class CompileFailed(RuntimeError):
+    """The compiler did not like it; the message carries what it said."""
+
+
+def system_compiler() -> tuple[str, ...] | None:
+    """``$CC``, cc, gcc or clang, whichever is there first."""
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        words = name.split()
+        if words and shutil.which(words[0]):
+            return tuple(words)
+    return None
+
+
+def compiler() -> tuple[str, ...]:
+    """The command of the compiler. Raises CompilerMissing."""
+    found = system_compiler()
+    if found is not None:
+        return found
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc", "-target", f"{os.uname().machine}-linux-gnu.{GLIBC}")
+    raise CompilerMissing(
+        "libnvidia-ml.so.1 and nvidia-smi: not compiled yet, and there is no C compiler; "
+        "install gcc (apt install gcc) or run `pip install ziglang`, then try again"
+    )
+
+
+def build(sources: Path, folder: Path, *, extra: Sequence[str] = ()) -> None:
+    """Compile both into a folder, whole or not at all. Raises CompilerMissing, CompileFailed."""
+    cc = compiler()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".nvml-") as made:
+        part = Path(made)
+        shared = ("-shared", f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={sources / 'lib' / 'exports.map'}")
+        _compile(cc, [*FLAGS, *extra, *shared], sources / "lib", part / LIBRARY)
+        _compile(cc, [*FLAGS, *extra], sources / "smi", part / SMI)
+        folder.mkdir(exist_ok=True)
+        for name in (LIBRARY, SMI):
+            (part / name).replace(folder / name)
+
+
+def _compile(cc: Sequence[str], flags: Sequence[str], sources: Path, target: Path) -> None:
+    files = [str(path) for path in sorted(sources.glob("*.c"))]
+    command = [*cc, *flags, f"-I{sources.parent}", "-o", str(target), *files, "-ldl", "-lpthread"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise CompileFailed(f"{' '.join(command[:3])} …: exit {done.returncode}\n{done.stderr[-4000:]}")

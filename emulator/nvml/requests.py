@@ -1,0 +1,197 @@
+"""What NVML clients ask of the host over the unix socket beside the state file: pure encoding and decoding.
+
+A stream socket, one ASCII line per message, at most ``LINE_LIMIT`` bytes with its newline. A client sends
+``mews-nvml 1 <verb> <arguments…>`` and reads one line ``<NVML return code> <text>`` per request, in order; several
+requests may follow each other on one connection. What clients rely on:
+
+- ``hold <pid> <bus id>…`` is sent by nvmlInit: the process has NVML open on these devices. **The connection is the
+  hold**: it lasts until ``release`` or until the connection ends (the process exited or was killed). Sent again on the
+  same connection it replaces the former set. The host must take the peer's pid from the socket (SO_PEERCRED) where pid
+  namespaces differ. Init waits for the answer at most two seconds and goes on without it.
+- ``drain``, ``remove`` and ``persistence`` are answered when done, with the codes of ``Return`` that host.md section 3
+  asks for (IN_USE with persistence mode on, IN_USE while a process is attached, …). The state file must have been
+  rewritten before the answer.
+- ``discover`` takes seconds; clients wait for it without limit.
+
+Only hot-plug calls block on the socket; queries read the state file alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+LINE_LIMIT = 65536
+MAGIC = "mews-nvml 1"
+BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+class ProtocolError(ValueError):
+    """A line that is no request or no reply; the message says why."""
+
+
+class Return(IntEnum):
+    """nvmlReturn_t, as far as hosts and clients use it here (NVML API reference, "Enumerator")."""
+
+    SUCCESS = 0
+    UNINITIALIZED = 1
+    INVALID_ARGUMENT = 2
+    NOT_SUPPORTED = 3
+    NO_PERMISSION = 4
+    NOT_FOUND = 6
+    INSUFFICIENT_SIZE = 7
+    DRIVER_NOT_LOADED = 9
+    TIMEOUT = 10
+    GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
+    OPERATING_SYSTEM = 17
+    IN_USE = 19
+    INVALID_STATE = 29
+    UNKNOWN = 999
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """This process holds these devices (bus ids ``dddd:bb:dd.f``, lower case) until the connection ends."""
+
+    pid: int
+    bus_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """This process has shut NVML down; its hold ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """nvmlDeviceModifyDrainState."""
+
+    bus_id: str
+    draining: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """nvmlDeviceRemoveGpu(_v2): ``detach`` = remove the PCI function (else keep it), ``shut_link`` = link down."""
+
+    bus_id: str
+    detach: bool
+    shut_link: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Discover:
+    """nvmlDeviceDiscoverGpus: below this address, or everywhere when None."""
+
+    bus_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Persistence:
+    """nvmlDeviceSetPersistenceMode."""
+
+    bus_id: str
+    enabled: bool
+
+
+Request = Hold | Release | Drain | Remove | Discover | Persistence
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """``code`` is what the NVML call returns; ``text`` is for people."""
+
+    code: int
+    text: str = ""
+
+
+def socket_path(state: Path) -> Path:
+    """Where the host serves the requests of a state file's clients: beside it, ``<name>.sock``."""
+    return state.with_name(state.name + ".sock")
+
+
+def encode_request(request: Request) -> bytes:
+    """One line with its newline."""
+    return f"{MAGIC} {' '.join(_words(request))}\n".encode("ascii")
+
+
+def _words(request: Request) -> tuple[str, ...]:
+    match request:
+        case Hold(pid, bus_ids):
+            return ("hold", str(pid), *bus_ids)
+        case Release():
+            return ("release",)
+        case Drain(bus_id, draining):
+            return ("drain", bus_id, _bit(draining))
+        case Remove(bus_id, detach, shut_link):
+            return ("remove", bus_id, _bit(detach), _bit(shut_link))
+        case Discover(bus_id):
+            return ("discover", bus_id or "all")
+        case Persistence(bus_id, enabled):
+            return ("persistence", bus_id, _bit(enabled))
+
+
+def decode_request(line: bytes) -> Request:
+    """The request of one line, with or without its newline. Raises ProtocolError."""
+    try:
+        text = line.decode("ascii").rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"request {line[:80]!r}: not ASCII") from error
+    if not text.startswith(MAGIC + " "):
+        raise ProtocolError(f"request {text[:80]!r}: does not start with {MAGIC!r}")
+    verb, *words = text[len(MAGIC) + 1 :].split(" ")
+    match verb, words:
+        case "hold", [pid, *bus_ids]:
+            return Hold(_number(pid), tuple(_bus_id(one) for one in bus_ids if one))
+        case "release", []:
+            return Release()
+        case "drain", [bus_id, bit]:
+            return Drain(_bus_id(bus_id), _flag(bit))
+        case "remove", [bus_id, detach, link]:
+            return Remove(_bus_id(bus_id), _flag(detach), _flag(link))
+        case "discover", ["all"]:
+            return Discover(None)
+        case "discover", [bus_id]:
+            return Discover(_bus_id(bus_id))
+        case "persistence", [bus_id, bit]:
+            return Persistence(_bus_id(bus_id), _flag(bit))
+    raise ProtocolError(f"request {text[:80]!r}: unknown verb or wrong number of arguments")
+
+
+def encode_reply(reply: Reply) -> bytes:
+    """One line with its newline; newlines of the text become spaces."""
+    text = " ".join(reply.text.split())
+    return f"{int(reply.code)} {text}".encode("ascii", "replace").rstrip() + b"\n"
+
+
+def decode_reply(line: bytes) -> Reply:
+    """The reply of one line. Raises ProtocolError."""
+    code, _, text = line.decode("ascii", "replace").rstrip("\n").partition(" ")
+    return Reply(_number(code), text)
+
+
+def _bit(value: bool) -> str:
+    return "1" if value else "0"
+
+
+def _flag(word: str) -> bool:
+    if word not in ("0", "1"):
+        raise ProtocolError(f"flag {word!r}: must be 0 or 1")
+    return word == "1"
+
+
+def _number(word: str) -> int:
+    if not word.isdecimal():
+        raise ProtocolError(f"number {word!r}: must be decimal digits")
+    return int(word)
+
+
+def _bus_id(word: str) -> str:
+    lowered = word.lower()
+    if not BUS_ID.fullmatch(lowered):
+        raise ProtocolError(f"bus id {word!r}: must look like 0000:44:00.0")
+    domain, _, rest = lowered.partition(":")
+    return f"{int(domain, 16):04x}:{rest}"

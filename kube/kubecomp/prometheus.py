@@ -17,6 +17,7 @@ class PrometheusMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self.port = 0
         self._phases = Histogram(
             "kubecomp_phase_seconds",
             "Durations of the five phases of a reconfiguration.",
@@ -40,9 +41,10 @@ class PrometheusMetrics:
         self._counts[what].inc(by)
 
     def serve(self, port: int) -> Callable[[], None]:
-        """Serve ``/metrics`` on that port of loopback from a thread of its own; call the result to stop."""
+        """Serve ``/metrics`` on that port of loopback (0: ``port`` tells), in a thread; the result stops it."""
         server: Any
         server, thread = start_http_server(port, addr="127.0.0.1", registry=self.registry)
+        self.port = int(server.server_port)
 
         def stop() -> None:
             server.shutdown()

@@ -193,6 +193,47 @@ async def test_a_more_important_pod_may_have_the_devices_of_a_less_important_one
 
 
 @virtual
+@pytest.mark.parametrize(
+    ("policy", "nodes"),
+    [
+        ("both", ["host-2", "host-1", "host-3"]),  # exactly enough; three of four used; exactly enough
+        ("best-fit", ["host-2", "host-1", "host-3"]),
+    ],
+)
+async def test_the_fullest_node_that_has_enough_is_chosen(policy: str, nodes: list[str]) -> None:
+    async with world(4, 2, 8, scheduler={"policy": policy}) as w:
+        for name, gpus in (("a", 2), ("b", 3), ("c", 8)):
+            await w.create(name, gpus)
+            await w.runs(name)
+        assert [await w.node_of(name) for name in "abc"] == nodes
+        assert w.moves() == []
+
+
+@virtual
+async def test_the_node_that_lacks_least_is_chosen_when_none_has_enough() -> None:
+    async with world(2, 4, 3) as w:
+        await w.create("a", 5)
+        await w.runs("a")
+        assert await w.node_of("a") == "host-2"
+        assert len(w.moves()) == 1
+
+
+@virtual
+@pytest.mark.parametrize("age_s", [5, 20])
+async def test_stale_lists_move_nothing_twice_and_nothing_in_use(age_s: float) -> None:
+    async with world(4, 4, 4) as w:
+        await w.create("user", 3, **on("host-3"))
+        await w.runs("user")
+        held = set(await w.holders("host-3"))
+        await w.hardware.fault("A", {"kind": "stale-list", "age_s": age_s, "count": 6})
+        await w.create("a", 6, **on("host-1"))
+        await w.runs("a")
+        assert held.isdisjoint(w.moves())
+        assert (await w.counts())["host-1"] == 6
+        await nothing_is_left(w)
+
+
+@virtual
 async def test_pools_do_not_mix() -> None:
     async with world(2, 4, 2, 4, pools=("pool-0", "pool-1")) as w:
         await w.create("a", 4)

@@ -41,7 +41,7 @@ def pod_of(job: TraceJob, template: PodTemplate, workload: str, *, prefers: str 
     if template.priority_class_name:
         spec["priorityClassName"] = template.priority_class_name
     metadata = {
-        "name": job.job.lower(),
+        "name": job.pod,
         "namespace": template.namespace,
         "labels": {**template.labels, WORKLOAD_LABEL: workload},
         "annotations": {name: _filled(value, fill) for name, value in template.annotations.items()},
@@ -71,7 +71,7 @@ class Driver:
         self._first_on = workload.first_on
         self._name = name
         self._jobs = jobs
-        self._times = {job.job.lower(): JobTimes(job) for job in jobs}
+        self._times = {job.pod: JobTimes(job) for job in jobs}
         self._pods = Informer(
             cluster.kube,
             PODS,
@@ -102,7 +102,7 @@ class Driver:
 
     def times(self) -> list[JobTimes]:
         """What is known of each job, in order of arrival; emulated seconds from the start of the workload."""
-        return [self._times[job.job.lower()] for job in self._jobs]
+        return [self._times[job.pod] for job in self._jobs]
 
     async def finding(self) -> Finding:
         """Whether all jobs have ended. Raises what made the driver fail."""
@@ -138,7 +138,7 @@ class Driver:
                 self._changed.clear()
                 await self._changed.wait()
             # What the watch has not shown yet counts as Pending: it is booked before it is created.
-            self._times[job.job.lower()].created_s = self._elapsed_s()
+            self._times[job.pod].created_s = self._elapsed_s()
             prefers = self._cluster.node_of(self._first_on) if self._first_on and number == 0 else None
             pod = pod_of(job, self._template, self._name, prefers=prefers)
             await self._cluster.kube.create(PODS, pod, namespace=self._template.namespace)
@@ -168,6 +168,7 @@ class Driver:
         if stamp and times.started_s is None:
             # API times are whole seconds of real time: under another pace the watch knows better.
             exact = self._cluster.pace.speed == 1.0
-            times.started_s = seconds(stamp) - self._start_unix_s if exact else self._elapsed_s()
+            times.began_s = self._elapsed_s()
+            times.started_s = seconds(stamp) - self._start_unix_s if exact else times.began_s
         if times.ended_s is None and (is_terminal(pod) or gone):
             times.ended_s = self._elapsed_s()

@@ -48,6 +48,7 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
         scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
+    scenario = _without_measurements(scenario, given)
     hardware_of(scenario)
     if scenario.workload is not None:
         read_trace(scenario.workload, document.where(("workload",)))
@@ -112,6 +113,16 @@ def _text(path: Path) -> str:
 
 def _is_scenario(path: Path) -> bool:
     return re.search(r"^[^#\n]*\bkind:\s*[\"']?Scenario\b", _text(path), re.MULTILINE) is not None
+
+
+def _without_measurements(scenario: Scenario, overrides: Sequence[Override]) -> Scenario:
+    """What was measured (bounds with ``of``) was measured with the file's own workload: with another one it says
+    nothing, unless the bounds are overridden too."""
+    touched = {override.place[0] for override in overrides}
+    if "workload" not in touched or "metrics" in touched:
+        return scenario
+    kept = {name: bound for name, bound in scenario.metrics.items() if bound.of is None}
+    return scenario.model_copy(update={"metrics": kept})
 
 
 def _describe(document: Document, text: str) -> None:

@@ -17,11 +17,15 @@ from mews.harness.scenario.trace import TraceJob
 
 @dataclass(slots=True)
 class JobTimes:
-    """One job's life, in emulated seconds from the start of the workload; None while it has not come to that."""
+    """One job's life, in emulated seconds from the start of the workload; None while it has not come to that.
+
+    ``started_s`` is the pod's startTime, which has whole seconds; ``began_s`` is when the watch showed it first.
+    """
 
     job: TraceJob
     created_s: float | None = None
     started_s: float | None = None
+    began_s: float | None = None
     ended_s: float | None = None
     node: str = ""
     phase: str = ""
@@ -59,7 +63,7 @@ def workload_metrics(times: Sequence[JobTimes], cpus: float) -> dict[str, Any]:
 
 def gpu_shares(times: Sequence[JobTimes]) -> dict[int, float]:
     """Number of GPUs in use -> share of the time from the first arrival to the last end."""
-    spans = [(t.started_s, t.ended_s, t.job.gpus) for t in times if t.started_s is not None and t.ended_s is not None]
+    spans = [(t.began_s, t.ended_s, t.job.gpus) for t in times if t.began_s is not None and t.ended_s is not None]
     first = min((t.job.arrival_s for t in times), default=0.0)
     last = max((end for _, end, _ in spans), default=first)
     if last <= first:
@@ -77,11 +81,14 @@ def gpu_shares(times: Sequence[JobTimes]) -> dict[int, float]:
 
 
 def cumulative(shares: Mapping[int, float]) -> list[list[float]]:
-    """``[[gpus, share of the time with at most that many], …]``."""
-    result, total = [], 0.0
+    """``[[gpus, share of the time with at most that many], …]``; instants that do not show in four digits are left out."""
+    result: list[list[float]] = []
+    total, shown = 0.0, 0.0
     for gpus, share in sorted(shares.items()):
         total += share
-        result.append([gpus, round(total, 4)])
+        if round(total, 4) > shown:
+            shown = round(total, 4)
+            result.append([gpus, shown])
     return result
 
 
@@ -90,7 +97,7 @@ def cpu_utilisation(times: Sequence[JobTimes], cpus: float) -> float:
     first = min((t.job.arrival_s for t in times), default=0.0)
     last = max((t.ended_s for t in times if t.ended_s is not None), default=first)
     busy = sum(
-        t.job.cpu_cores * (t.ended_s - t.started_s) for t in times if t.started_s is not None and t.ended_s is not None
+        t.job.cpu_cores * (t.ended_s - t.began_s) for t in times if t.began_s is not None and t.ended_s is not None
     )
     return busy / (cpus * (last - first)) if last > first else 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,12 @@ class TraceJob:
     arrival_s: float
     duration_s: float
     memory: str | None = None
+
+    @property
+    def pod(self) -> str:
+        """The name of its pod: the job's, as far as a pod may be called so (RFC 1123)."""
+        name = re.sub(r"[^a-z0-9.-]+", "-", self.job.lower())
+        return re.sub(r"^[^a-z0-9]+|[^a-z0-9]+$", "", name[:253]) or "job"
 
     @property
     def cpu_cores(self) -> float:
@@ -152,7 +159,7 @@ def _number(where: str, row: Mapping[str, str], names: tuple[str, ...]) -> float
 def _refuse_duplicates(jobs: list[TraceJob], places: list[str], columns: str) -> None:
     seen: dict[str, str] = {}
     for job, place in zip(jobs, places, strict=True):
-        if job.job in seen:
+        if job.pod in seen:
             hint = f": narrow the rows with workload.select (columns: {columns})" if columns else ": names must differ"
-            raise ScenarioError(f"{place}: job {job.job!r} was there already ({seen[job.job]}){hint}")
-        seen[job.job] = place
+            raise ScenarioError(f"{place}: job {job.job!r} was there already ({seen[job.pod]}){hint}")
+        seen[job.pod] = place

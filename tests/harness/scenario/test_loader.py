@@ -164,3 +164,14 @@ def test_what_is_no_scenario_at_all_is_refused_in_one_line(tmp_path, text, words
         load_scenario(write(tmp_path, text))
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_measured_bound_belongs_to_the_workload_it_was_measured_with(tmp_path):
+    text = (
+        GOOD + "workload: {jobs: [{job: a, arrival: 0}]}\nmetrics: {mean_wait_s: {of: 5, within: 10%}, moved_gpus: 0}\n"
+    )
+    path = write(tmp_path, text)
+    assert set(load_scenario(path, ["seed=2"]).metrics) == {"mean_wait_s", "moved_gpus"}
+    assert set(load_scenario(path, ["workload.duration=9"]).metrics) == {"moved_gpus"}
+    both = ["workload.duration=9", "metrics.mean_wait_s.of=7"]
+    assert set(load_scenario(path, both).metrics) == {"mean_wait_s", "moved_gpus"}

@@ -15,7 +15,8 @@ from mews.harness.scenario.trace import TraceJob
 
 
 def job(name, arrival, start, end, *, gpus=1, cpus="40"):
-    return JobTimes(TraceJob(name, "", gpus, cpus, arrival, 300.0), created_s=arrival, started_s=start, ended_s=end)
+    facts = TraceJob(name, "", gpus, cpus, arrival, 300.0)
+    return JobTimes(facts, created_s=arrival, started_s=start, began_s=start, ended_s=end)
 
 
 def test_waits_and_completion_times_count_from_the_planned_arrival():

@@ -72,3 +72,10 @@ def test_jobs_may_stand_in_the_scenario():
         ("a", 2, 0.0, 0, 9),
         ("b", 1, 40.0, 60, 300),
     ]
+
+
+def test_a_job_may_have_a_name_that_no_pod_can_have(tmp_path):
+    jobs = read_trace(workload(tmp_path, "job,gpus,arrival_s\nJOB_1 (a),1,0\n_,1,1\n2024.7,1,2\n"), "f")
+    assert [job.pod for job in jobs] == ["job-1-a", "job", "2024.7"]
+    with pytest.raises(ScenarioError, match="job 'A-1' was there already"):
+        read_trace(workload(tmp_path, "job,gpus,arrival_s\na_1,1,0\nA-1,1,1\n"), "f")

@@ -81,7 +81,7 @@ def gpu_shares(times: Sequence[JobTimes]) -> dict[int, float]:
 
 
 def cumulative(shares: Mapping[int, float]) -> list[list[float]]:
-    """``[[gpus, share of the time with at most that many], …]``; instants that do not show in four digits are left out."""
+    """``[[gpus, share of the time with at most that many], …]``, without what four digits do not show."""
     result: list[list[float]] = []
     total, shown = 0.0, 0.0
     for gpus, share in sorted(shares.items()):

@@ -49,7 +49,12 @@ class Watch:
             self._subscription = self._store.watch(self._kind, self._selection, self._version)
             if self._timeout_s is not None:
                 self._timer = asyncio.create_task(self._expire(self._subscription, self._timeout_s))
-        event = await self._subscription.next()
+        try:
+            event = await self._subscription.next()
+        except asyncio.CancelledError:  # as over HTTP, a cancelled watch is over
+            self._let_go()
+            self._subscription.end()
+            raise
         if event is None:
             await self.aclose()
             raise StopAsyncIteration

@@ -73,6 +73,9 @@ class HttpServer:
         self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
         self._server.error_log = _log  # type: ignore[method-assign]
         self._server.prepare()
+        # cheroot leaves it out for port 0; without it the connections that a killed process leaves keep its successor
+        # from listening there for a minute.
+        self._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._thread = threading.Thread(target=self._server.serve, name=f"http {self.port}", daemon=True)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mews.harness.journal import Line
@@ -61,6 +61,10 @@ class Excuses:
         if invariant in ABSENCE and self._down:
             return FOREVER
         return max([since, *(window.until for window in self._of(invariant, device) if window.until > since)])
+
+    def down(self) -> Sequence[str]:
+        """The components and chassis that are down, sorted."""
+        return sorted(self._down)
 
     def _of(self, invariant: int, device: str | None) -> list[_Window]:
         return [w for w in self._windows if w.invariant == invariant and w.device in (None, device)]

@@ -24,7 +24,7 @@ async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
         "result.json": _json(result.as_dict()),
         "journal.jsonl": cluster.journal.as_jsonl(),
         "records.jsonl": cluster.records.as_jsonl(),
-        "table.json": _json(await cluster.hardware.table()),
+        "table.json": _json(await _table(cluster)),
         **await _objects(cluster),
     }
     write_texts(target, texts)
@@ -37,6 +37,13 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+async def _table(cluster: Cluster) -> dict[str, Any]:
+    try:
+        return await cluster.hardware.table()
+    except RuntimeError as error:  # The chassis is down, as the scenario wanted it.
+        return {"error": str(error)}
 
 
 async def _objects(cluster: Cluster) -> dict[str, str]:

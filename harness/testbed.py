@@ -30,8 +30,8 @@ def overhead_s(idle_gpus: int, rng: random.Random) -> float:
 
 
 KUBELET_S = 2.71
-"""What the emulated kubelet itself takes beyond a pod's run, on average: the means of its ``Timings`` from first status to
-process (0.98 s), half a look at its containers (0.5 s) and the end (1.23 s)."""
+"""What the emulated kubelet itself takes beyond a pod's run, on average: the means of its ``Timings`` from first status
+to process (0.98 s), half a look at its containers (0.5 s) and the end (1.23 s)."""
 
 
 def testbed_overhead(rng: random.Random) -> Overhead:

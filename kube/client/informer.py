@@ -45,6 +45,7 @@ class Informer:
         self._cache: dict[str, Object] = {}
         self._handlers: list[Handler] = []
         self._synced = asyncio.Event()
+        self._version = ""
 
     def on_change(self, handler: Handler) -> None:
         """Add a handler; it is told at once of all that is already there."""
@@ -71,22 +72,24 @@ class Informer:
     async def run(self) -> None:
         """List and watch until cancelled; connection and server errors are retried with backoff."""
         backoff_s = _FIRST_BACKOFF_S
-        version = ""
         while True:
+            begun = self._version
             try:
-                if not version:
-                    version = await self._list()
-                    backoff_s = _FIRST_BACKOFF_S
-                version = await self._watch(version)
+                if not self._version:
+                    self._version = await self._list()
+                await self._watch()
+                backoff_s = _FIRST_BACKOFF_S
                 continue
             except Gone:
-                version = ""
+                self._version = ""
                 continue
             except ApiError as error:
                 log.warning("watch of %s refused: %s", self._resource.plural, error)
-                version = ""
+                self._version = ""
             except Unavailable as error:
                 log.info("watch of %s broken: %s", self._resource.plural, error)
+            if self._version not in ("", begun):  # it got somewhere
+                backoff_s = _FIRST_BACKOFF_S
             await rest(backoff_s)
             backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
 
@@ -111,13 +114,13 @@ class Informer:
         self._synced.set()
         return answer.resource_version
 
-    async def _watch(self, version: str) -> str:
+    async def _watch(self) -> None:
         stream = self._kube.watch(
             self._resource,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            resource_version=version,
+            resource_version=self._version,
             bookmarks=True,
         )
         async for event in stream:
@@ -125,8 +128,8 @@ class Informer:
                 self._set(key_of(event.object), None)
             elif event.type is not EventType.BOOKMARK:
                 self._set(key_of(event.object), event.object)
-            version = event.object["metadata"]["resourceVersion"]
-        return version
+            # Remembered at once: a watch that breaks goes on from here, and replays nothing.
+            self._version = event.object["metadata"]["resourceVersion"]
 
     def _set(self, key: str, new: Object | None) -> None:
         old = self._cache.get(key)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from mews.harness.clock import run_virtual, virtual_clock
+from mews.harness.clusters.embedded.api import InProcessKube
+from mews.harness.clusters.embedded.store import Store
+from mews.kube.api.errors import Unavailable
+from mews.kube.api.objects import Object, name_of
+from mews.kube.api.resources import CONFIGMAPS
+from mews.kube.client.informer import Informer
+from mews.kube.client.port import WatchEvent
+
+
+class Flaky(InProcessKube):
+    """Every watch breaks after so many events."""
+
+    def __init__(self, store: Store, lasts: int) -> None:
+        super().__init__(store)
+        self.lasts = lasts
+
+    async def watch(self, *arguments: Any, **options: Any) -> AsyncIterator[WatchEvent]:  # type: ignore[override]
+        left = self.lasts
+        async for event in super().watch(*arguments, **options):
+            yield event
+            left -= 1
+            if left == 0:
+                raise Unavailable("the line broke")
+
+
+def run(check: Callable[[Store], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await check(Store(virtual_clock().now, random.Random(1)))
+
+    run_virtual(main)
+
+
+def test_a_broken_watch_goes_on_where_it_broke_and_replays_nothing() -> None:
+    async def check(store: Store) -> None:
+        kube = InProcessKube(store)
+        informer = Informer(Flaky(store, lasts=3), CONFIGMAPS)
+        told: list[tuple[str | None, str | None]] = []
+
+        def hear(old: Object | None, new: Object | None) -> None:
+            told.append((old and name_of(old), new and name_of(new)))
+
+        informer.on_change(hear)
+        task = asyncio.create_task(informer.run())
+        await informer.synced()
+        for name in ("a", "b"):
+            await kube.create(CONFIGMAPS, {"metadata": {"name": name}}, namespace="default")
+        await kube.delete(CONFIGMAPS, "a", namespace="default")
+        await kube.create(CONFIGMAPS, {"metadata": {"name": "c"}}, namespace="default")
+        await asyncio.sleep(5)
+        assert told == [(None, "a"), (None, "b"), ("a", None), (None, "c")]
+        assert [name_of(obj) for obj in informer.items()] == ["b", "c"]
+        task.cancel()
+
+    run(check)
+
+
+def test_an_object_replaced_while_nobody_watched_is_told_as_gone_and_new() -> None:
+    async def check(store: Store) -> None:
+        kube = InProcessKube(store)
+        await kube.create(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="default")
+        informer = Informer(kube, CONFIGMAPS)
+        task = asyncio.create_task(informer.run())
+        await informer.synced()
+        told: list[tuple[bool, bool]] = []
+        informer.on_change(lambda old, new: told.append((old is not None, new is not None)))
+        await asyncio.sleep(1)
+        # Three writes and the loss of history, before the informer gets its turn.
+        store.disconnect()
+        await kube.delete(CONFIGMAPS, "a", namespace="default")
+        await kube.create(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="default")
+        store.compact()
+        await asyncio.sleep(5)
+        assert told[0] == (False, True)
+        assert told[1:] == [(True, False), (False, True)]
+        task.cancel()
+
+    run(check)

@@ -79,16 +79,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return handle
 
     def idle_until(self) -> float | None:
-        """None while anything but rests is pending; else the time of the last pending rest.
+        """None while anything but rests and deadlines is pending; else the time of the last of those.
 
-        Once that time has passed with nothing changed and this still not None, nothing can happen any more.
+        Once that time has passed with nothing changed and this still not None, nothing can happen any more. A deadline
+        (``asyncio.timeout``) only guards something else that is pending.
         """
         last = self._now_s
         self._background = {handle for handle in self._background if not handle.cancelled()}
         for handle in self._scheduled:  # type: ignore[attr-defined]
             if handle.cancelled():
                 continue
-            if handle not in self._background:
+            if handle not in self._background and not _is_deadline(handle):
                 return None
             last = max(last, handle.when())
         return last
@@ -111,6 +112,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """There is none."""
+
+
+def _is_deadline(handle: asyncio.TimerHandle) -> bool:
+    callback = handle._callback  # type: ignore[attr-defined]
+    return isinstance(getattr(callback, "__self__", None), asyncio.Timeout)
 
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -34,6 +34,10 @@ class Agenda:
         except IndexError:
             return None
 
+    def only(self, owner: object) -> bool:
+        """Whether nothing but that owner's actions is going to happen."""
+        return all(entry[2] is owner for entry in self._entries)
+
     def forget(self, owner: object) -> None:
         """Cancel all actions of an owner."""
         self.take(owner)

@@ -20,6 +20,8 @@ from mews.emulator.chassis.operation import Answer, Kind, Operation, Outcome
 from mews.emulator.chassis.store import MemoryStore, TableStore
 from mews.emulator.chassis.table import Row, Table
 
+READING = object()
+"""Owner of the ends of reads."""
 REBOOT = object()
 """Owner of the pending end of a management reboot."""
 HELD = object()
@@ -91,6 +93,10 @@ class Box:
         """When something will happen next; None if nothing is due. May be asked while another thread settles."""
         return self._agenda.next_s()
 
+    def only_reads(self) -> bool:
+        """Whether nothing is going on but reads, which change nothing."""
+        return not self.pending() and self._agenda.only(READING)
+
     # Operations
 
     def begin_attach(self, device: str, port: str, now_s: float) -> Operation:
@@ -132,7 +138,8 @@ class Box:
             self._free_s = operation.due_s
         operation.answer_s = max(operation.answer_s, operation.due_s)
         self._in_flight[operation.number] = operation
-        self.at(operation.due_s, lambda t: self._complete(operation, t))
+        owner = READING if kind is Kind.READ else None
+        self.at(operation.due_s, lambda t: self._complete(operation, t), owner)
         self._tell_begun(operation)
         return operation
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.fleet import Fleet
@@ -12,6 +13,7 @@ from mews.emulator.dialects.registry import DIALECTS
 from mews.emulator.dialects.wire import Dialect, Dropped, Pending, Request
 from mews.harness.clock import Pace
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
+from mews.kube.clock import later
 
 
 class LocalFleet:
@@ -80,7 +82,11 @@ class LocalFleet:
         if due_s is not None:
             delay_s = self.pace.loop_s(max(due_s - self.pace.now(), 0.0))
             loop = asyncio.get_running_loop()
-            self._timers[chassis] = (due_s, loop.call_later(delay_s, self._due, chassis, due_s))
+            if self.fleet.box(chassis).only_reads():
+                handle = later(delay_s, partial(self._due, chassis, due_s))
+            else:
+                handle = loop.call_later(delay_s, self._due, chassis, due_s)
+            self._timers[chassis] = (due_s, handle)
 
     def _due(self, chassis: str, due_s: float) -> None:
         del self._timers[chassis]
@@ -88,10 +94,12 @@ class LocalFleet:
         self.stirred(chassis)
 
     async def wait(self, chassis: str, delay_s: float) -> None:
-        """Sleep that many loop seconds, or less if something changed meanwhile."""
+        """Sleep that many loop seconds, or less if something changed meanwhile; for an answer to a mere read it is a
+        rest, since that changes nothing."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        timer = loop.call_later(delay_s, _wake, waiter)
+        wake = partial(_wake, waiter)
+        timer = later(delay_s, wake) if self.fleet.box(chassis).only_reads() else loop.call_later(delay_s, wake)
         self._waiting[chassis].append(waiter)
         try:
             await waiter

@@ -71,6 +71,17 @@ def test_a_loop_with_only_rests_left_is_idle_until_the_last_of_them() -> None:
     assert run_virtual(main) == [60.0, None]
 
 
+def test_a_deadline_keeps_nothing_going_but_has_to_pass() -> None:
+    async def main() -> float | None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        async with asyncio.timeout(30):
+            await rest(1)
+            return loop.idle_until()
+
+    assert run_virtual(main) == 30.0
+
+
 def test_a_rest_is_a_plain_sleep_on_a_real_loop() -> None:
     asyncio.run(rest(0))
 

@@ -261,7 +261,7 @@ def _fields_at(place: Place) -> list[str]:
     current: dict[str, Any] = root
     for part in place:
         current = _enter(_options(current, root), part)
-    return [key for option in _options(current, root) for key in option.get("properties", {})]
+    return list(dict.fromkeys(key for option in _options(current, root) for key in option.get("properties", {})))
 
 
 def _enter(options: list[dict[str, Any]], part: str | int) -> dict[str, Any]:

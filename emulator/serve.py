@@ -129,15 +129,19 @@ def serve(
     speed: float = 1.0,
     seed: int | str = 0,
     token: str | None = None,
+    lifeline: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
 
     ``ready_file`` appears, whole, when all of it serves and is removed at the end. ``state`` is a file in which the
-    tables outlive the process. Raises as ``ChassisServer`` does.
+    tables outlive the process. With ``lifeline`` the end of standard input ends it too, so that it never outlives
+    whoever holds the other end. Raises as ``ChassisServer`` does.
     """
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
+    if lifeline:
+        threading.Thread(target=_watch_lifeline, args=(ended,), daemon=True).start()
     server = ChassisServer(
         hardware,
         host=listen[0],
@@ -162,6 +166,11 @@ def serve(
         server.stop()
         if ready_file is not None:
             Path(ready_file).unlink(missing_ok=True)
+
+
+def _watch_lifeline(ended: threading.Event) -> None:
+    sys.stdin.buffer.read()
+    ended.set()
 
 
 def write_ready(path: Path, ready: dict[str, Any]) -> None:
@@ -194,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
     parser.add_argument("--token", help="for control; default: a new one, in the ready file")
+    parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     chosen = parser.parse_args(arguments)
     try:
         serve(
@@ -205,6 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             speed=chosen.speed,
             seed=chosen.seed,
             token=chosen.token,
+            lifeline=chosen.lifeline,
         )
     except (HardwareError, ValueError) as error:
         return _failed(error, BAD_INPUT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import signal
@@ -19,9 +20,20 @@ _LOOK_S = 0.02
 
 
 class ChassisProcess:
-    """Serves a hardware file from ``folder``, where its table outlives it."""
+    """Serves a hardware file from ``folder``; its table outlives it there, or in ``keep`` as long as that folder does.
 
-    def __init__(self, folder: Path, document: Mapping[str, Any], *, speed: float, seed: int | str) -> None:
+    It ends with this process, however that ends: its standard input is the lifeline.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        document: Mapping[str, Any],
+        *,
+        speed: float,
+        seed: int | str,
+        keep: Path | None = None,
+    ) -> None:
         self._folder = folder
         self._hardware = folder / "hardware.json"
         self._ready = folder / "chassis.json"
@@ -30,7 +42,9 @@ class ChassisProcess:
         self._seed = seed
         self._process: asyncio.subprocess.Process | None = None
         self._listen = ""
-        self._hardware.write_text(json.dumps(document), encoding="utf-8")
+        text = json.dumps(document, sort_keys=True)
+        self._hardware.write_text(text, encoding="utf-8")
+        self._state = (keep or folder) / f"table-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sqlite"
 
     async def start(self) -> dict[str, Any]:
         """What the ready file says, once all of it serves.
@@ -39,11 +53,11 @@ class ChassisProcess:
         """
         self._ready.unlink(missing_ok=True)
         argv = [sys.executable, "-m", "mews.emulator.serve", "--hardware", str(self._hardware)]
-        argv += ["--ready", str(self._ready), "--state", str(self._folder / "table.sqlite")]
+        argv += ["--ready", str(self._ready), "--state", str(self._state), "--lifeline"]
         argv += ["--speed", str(self._speed), "--seed", str(self._seed), *self._listen_option()]
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                *argv, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
         ready = await self._await_ready(self._process)
         self._listen = next(iter(next(iter(ready["chassis"].values())).values())).rpartition("/")[2]

@@ -117,7 +117,7 @@ class ServedHardware:
 
 class WireWorld:
     """World over sockets. Everything lies in a short folder of its own, since a socket's path has at most 107 bytes;
-    ``folder`` gets the kubeconfig."""
+    ``folder`` gets the kubeconfig and keeps the chassis' tables."""
 
     time = "wall"
 
@@ -137,8 +137,9 @@ class WireWorld:
         self.kubeconfig = (folder or self.root) / "kubeconfig"
         self._inventory = hardware
         self._store = Store(clock.now, rng)
-        self._feeds = {spec.name: ChassisFeed(journal, spec) for spec in hardware.chassis}
-        self._process = ChassisProcess(self.root, document, speed=speed, seed=seed)
+        self._journal = journal
+        self._feeds: dict[str, ChassisFeed] = {}
+        self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder)
         self._folders = {host.name: self._kubelet_folder(host.name) for host in hardware.hosts}
         self._runtime = ProcessRuntime(self.root / "pods")
         self._kubes: list[HttpKube] = []
@@ -157,6 +158,9 @@ class WireWorld:
         await self._server.start("127.0.0.1", 0)
         write_kubeconfig(self.kubeconfig, self._server.url)
         await self._begin()
+        tables = await self.hardware.table()
+        for spec in self._inventory.chassis:
+            self._feeds[spec.name] = ChassisFeed(self._journal, spec, tables[spec.name])
         for feed in self._feeds.values():
             feed.begin()
         self._feeding = asyncio.create_task(self._feed(), name="chassis-feed")

@@ -1,0 +1,184 @@
+"""What the elastic scheduler decides about, as values: nodes, jobs, queues, options, decisions (contract kod2.md 2).
+
+Amounts are whole numbers in the order of one tuple of dimensions that the caller fixes: CPU in millicores first, memory
+in bytes second, then what else counts per node (the number of pods, extended resources).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+CPU, MEMORY = 0, 1
+
+
+class Mode(StrEnum):
+    """The contract's rules, or the paper's pseudocode with its mistakes."""
+
+    CORRECTED = "corrected"
+    LITERAL = "literal"
+
+
+class State(StrEnum):
+    """States of a job (Fig. 5)."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    STARVING = "STARVING"
+    COMPLETED = "COMPLETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What one task (pod) asks for. ``pooled``: devices that its node's pool gives; ``nodes``: where it may run at all
+    (None: anywhere)."""
+
+    amounts: tuple[int, ...]
+    pooled: int = 0
+    nodes: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A TFJob as the scheduler sees it. ``fixed`` are the tasks that never scale: parameter servers first, then chief
+    and evaluators; ``arrived_s`` is its entry to the waiting queue."""
+
+    key: str
+    arrived_s: float
+    fixed: tuple[tuple[str, Ask], ...]
+    worker: Ask
+    minimum: int
+    wanted: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job in the waiting queue."""
+
+    job: Job
+    starving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A job in the running queue: task -> node, of tasks that hold resources or are about to.
+
+    ``scaled_s``: its last scale-in or scale-out, None before the first; ``finishing``: a worker has ended, so it grows
+    no more.
+    """
+
+    job: Job
+    tasks: Mapping[str, str]
+    scaled_s: float | None = None
+    finishing: bool = False
+
+    @property
+    def workers(self) -> list[int]:
+        """The indices of its workers, ascending."""
+        return sorted(worker_index(task) for task in self.tasks if is_worker(task))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that takes pods. ``free`` is its allocatable less what pods of others hold: all that TFJobs may share."""
+
+    name: str
+    allocatable: tuple[int, ...]
+    free: tuple[int, ...]
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """All nodes, and each pool's devices less those that pods of others hold."""
+
+    nodes: tuple[Node, ...]
+    pools: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Everything that one scheduling decision looks at."""
+
+    cluster: Cluster
+    waiting: tuple[Waiting, ...] = ()
+    running: tuple[Running, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The scheduler's settings. The last four switch parts off for ablations, ``backfill`` lets others pass a head of
+    the queue that cannot be placed."""
+
+    mode: Mode = Mode.CORRECTED
+    starve_limit_s: float = 30.0
+    cooldown_s: float = 60.0
+    backfill: bool = False
+    preemption: bool = True
+    scale_out: bool = True
+    affinity: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A waiting job starts: task -> node."""
+
+    job: str
+    tasks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledIn:
+    """Workers are taken from a running job, for the job ``beneficiary``."""
+
+    job: str
+    tasks: tuple[str, ...]
+    beneficiary: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledOut:
+    """Workers are added to a running job: task -> node."""
+
+    job: str
+    tasks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Starved:
+    """A waiting job has waited for longer than the limit."""
+
+    job: str
+
+
+Decision = Placed | ScaledIn | ScaledOut | Starved
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do, in this order, and why each job that still waits does: job -> a sentence for people."""
+
+    decisions: tuple[Decision, ...]
+    reasons: Mapping[str, str]
+
+
+def worker_task(index: int) -> str:
+    """The name of a worker among its job's tasks."""
+    return f"worker-{index}"
+
+
+def is_worker(task: str) -> bool:
+    """Whether a task scales."""
+    return task.startswith("worker-")
+
+
+def worker_index(task: str) -> int:
+    """The index of a worker."""
+    return int(task.rpartition("-")[2])
+
+
+def is_server(task: str) -> bool:
+    """Whether a task is a parameter server."""
+    return task.startswith("ps-")

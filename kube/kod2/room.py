@@ -1,0 +1,91 @@
+"""What is left on the nodes and in the pools while a decision is tried out. Pure; changed in place, cheap to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mews.kube.kod2.model import CPU, MEMORY, Ask, Cluster, Job, Node, Running, is_worker
+
+PLENTY = 1 << 30
+
+
+class Room:
+    """Free amounts per node, in the cluster's order of nodes, and free devices per pool."""
+
+    __slots__ = ("free", "index", "nodes", "pools")
+
+    def __init__(self, cluster: Cluster, running: Iterable[Running] = ()) -> None:
+        self.nodes: tuple[Node, ...] = cluster.nodes
+        self.index = {node.name: number for number, node in enumerate(cluster.nodes)}
+        self.free = [list(node.free) for node in cluster.nodes]
+        self.pools = dict(cluster.pools)
+        for job in running:
+            self.take_all(job.job, job.tasks)
+
+    def copy(self) -> Room:
+        """A room of its own to try things out in."""
+        other = Room.__new__(Room)
+        other.nodes, other.index = self.nodes, self.index
+        other.free = [list(free) for free in self.free]
+        other.pools = dict(self.pools)
+        return other
+
+    def take(self, node: str, ask: Ask, count: int = 1) -> None:
+        """A task goes to a node; nodes that are gone are passed over."""
+        number = self.index.get(node)
+        if number is None:
+            return
+        free = self.free[number]
+        for dimension, amount in enumerate(ask.amounts):
+            free[dimension] -= amount * count
+        pool = self.nodes[number].pool
+        if ask.pooled and pool is not None:
+            self.pools[pool] = self.pools.get(pool, 0) - ask.pooled * count
+
+    def give(self, node: str, ask: Ask) -> None:
+        """A task leaves a node."""
+        self.take(node, ask, -1)
+
+    def take_all(self, job: Job, tasks: Mapping[str, str]) -> None:
+        """All tasks of a job go to their nodes."""
+        fixed = dict(job.fixed)
+        for task, node in tasks.items():
+            ask = job.worker if is_worker(task) else fixed.get(task)
+            if ask is not None:
+                self.take(node, ask)
+
+    def capacity(self, number: int, ask: Ask) -> int:
+        """How many more such tasks a node holds; its pool, which it shares, aside."""
+        node = self.nodes[number]
+        if ask.nodes is not None and node.name not in ask.nodes:
+            return 0
+        if ask.pooled and node.pool is None:
+            return 0
+        least = PLENTY
+        for have, want in zip(self.free[number], ask.amounts, strict=True):
+            if want:
+                count = have // want
+                if count <= 0:
+                    return 0
+                least = min(least, count)
+        return least
+
+    def fits(self, number: int, ask: Ask) -> bool:
+        """Whether one more such task fits a node, devices of its pool included."""
+        return self.capacity(number, ask) > 0 and self.devices(number, ask) > 0
+
+    def devices(self, number: int, ask: Ask) -> int:
+        """How many such tasks the devices of a node's pool are enough for."""
+        if not ask.pooled:
+            return PLENTY
+        return max(0, self.pools.get(self.nodes[number].pool or "", 0) // ask.pooled)
+
+    def idle(self, number: int) -> float:
+        """The smaller of a node's idle shares of CPU and memory."""
+        allocatable, free = self.nodes[number].allocatable, self.free[number]
+        shares = [free[d] / allocatable[d] for d in (CPU, MEMORY) if allocatable[d]]
+        return min(shares, default=0.0)
+
+    def by_idle(self) -> list[int]:
+        """Nodes by descending idle share, then by name."""
+        return sorted(range(len(self.nodes)), key=lambda number: (-self.idle(number), self.nodes[number].name))

@@ -1,0 +1,89 @@
+"""ScaleIn and ScaleOut (Algorithms 2 and 3 of the paper, with the corrections of contract kod2.md section 2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mews.kube.kod2.model import Job, Running, is_server, is_worker, worker_index, worker_task
+from mews.kube.kod2.placement import Workers
+from mews.kube.kod2.room import Room
+
+Weights = Mapping[str, float]
+Removals = list[tuple[Running, str]]
+"""(job, task) pairs in the order in which they were taken away."""
+
+
+def scale_in(room: Room, job: Job, running: Sequence[Running], weights: Weights) -> Removals | None:
+    """The workers to take from running jobs so that the job's minimum can be placed; None when that is not enough.
+
+    ``weights``: the effective ones, of the running and of ``job``. The room is not changed.
+    """
+    trial = room.copy()
+    workers = Workers(trial, job)
+    removals: Removals = []
+    for victim in victims(job, running, weights):
+        for task in removable(victim):
+            trial.give(victim.tasks[task], victim.job.worker)
+            workers.changed(victim.tasks[task])
+            removals.append((victim, task))
+            if workers.layout(job.minimum, job.minimum) is not None:
+                return _needed(trial, workers, job, removals)
+    return None
+
+
+def victims(job: Job, running: Sequence[Running], weights: Weights) -> list[Running]:
+    """Running jobs by ascending weight, the youngest first among equals; without those as heavy as ``job`` that came
+    earlier, and without heavier ones."""
+    weight = weights[job.key]
+    eligible = [
+        other
+        for other in running
+        if weights[other.job.key] < weight or (weights[other.job.key] == weight and other.job.arrived_s > job.arrived_s)
+    ]
+    return sorted(eligible, key=lambda other: (weights[other.job.key], -other.job.arrived_s, other.job.key))
+
+
+def removable(victim: Running) -> list[str]:
+    """A job's workers in the order in which they may be taken: from nodes without its parameter servers first, the
+    highest index first; worker-0 never, and never below the minimum."""
+    servers = {node for task, node in victim.tasks.items() if is_server(task)}
+    workers = [task for task in victim.tasks if is_worker(task)]
+    candidates = sorted(
+        (task for task in workers if worker_index(task) > 0),
+        key=lambda task: (victim.tasks[task] in servers, victim.tasks[task], -worker_index(task)),
+    )
+    return candidates[: max(0, len(workers) - victim.job.minimum)]
+
+
+def _needed(trial: Room, workers: Workers, job: Job, removals: Removals) -> Removals:
+    """Give back what turned out not to be needed, the heaviest jobs' workers first."""
+    kept: Removals = []
+    for position in range(len(removals) - 1, -1, -1):
+        victim, task = removals[position]
+        trial.take(victim.tasks[task], victim.job.worker)
+        workers.changed(victim.tasks[task])
+        if workers.layout(job.minimum, job.minimum) is None:
+            trial.give(victim.tasks[task], victim.job.worker)
+            workers.changed(victim.tasks[task])
+            kept.append((victim, task))
+    return kept[::-1]
+
+
+def scale_out(room: Room, runner: Running) -> dict[str, str]:
+    """The workers to add to a job, task -> node: on its parameter servers' nodes first, then on nodes that host it,
+    then by name, the lowest free indices first, up to its maximum. The room is not changed."""
+    missing = runner.job.maximum - len(runner.workers)
+    if missing <= 0:
+        return {}
+    trial = room.copy()
+    there = set(runner.workers)
+    indices = [index for index in range(runner.job.maximum) if index not in there]
+    servers = {node for task, node in runner.tasks.items() if is_server(task)}
+    hosts = set(runner.tasks.values())
+    names = sorted(trial.index, key=lambda name: (name not in servers, name not in hosts, name))
+    added: dict[str, str] = {}
+    for name in names:
+        while indices and len(added) < missing and trial.fits(trial.index[name], runner.job.worker):
+            trial.take(name, runner.job.worker)
+            added[worker_task(indices.pop(0))] = name
+    return added

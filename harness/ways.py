@@ -16,7 +16,7 @@ TIMES: Mapping[str, tuple[str, ...]] = {
 }
 """Cluster -> the times it can run in, its default first."""
 
-AVAILABLE = ("embedded",)
+AVAILABLE = ("embedded", "control-plane")
 DIALECTS = ("h3api", "resource-pool", "redfish")
 
 
@@ -50,9 +50,13 @@ def time_of(cluster: str, time: str | None) -> str:
 
 
 def check_available(cluster: str) -> None:
-    """Raise Lacks for a cluster that this version does not bring yet."""
+    """Raise Lacks for a cluster that this version does not bring yet, or whose programs are not on this machine."""
     if cluster not in AVAILABLE:
         raise Lacks(f"--cluster {cluster}: not in this version of mews yet; available: {', '.join(AVAILABLE)}")
+    if cluster == "control-plane":
+        from mews.harness.clusters.control_plane.programs import needed
+
+        needed()
 
 
 def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mews.harness.errors import Lacks
+from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
+    from mews.harness.clusters.control_plane.servers import Servers
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+    from mews.harness.clusters.plane import Plane
     from mews.harness.scenario.model import Scenario
 
 
@@ -23,15 +25,16 @@ async def open_cluster(
     speed: float = 1.0,
     dialect: str | None = None,
     folder: Path | None = None,
+    servers: Servers | None = None,
 ) -> EmbeddedCluster:
     """A running cluster for a scenario, on the running loop; close it.
 
     ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
+    ``servers`` is a real control plane to be used again (emptied first); without one such a cluster starts its own.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
     """
-    if cluster != "embedded":
-        raise Lacks(f"--cluster {cluster}: not in this version of mews yet; available: embedded")
+    check_available(cluster)
     from mews.harness.clock import Pace, virtual_clock
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster, Kubelets
     from mews.harness.clusters.embedded.world import World
@@ -58,9 +61,17 @@ async def open_cluster(
 
         clock = Clock.wall()
         document, _ = hardware_document(scenario)
-        world = WireWorld(
-            hardware, document, journal=journal, clock=clock, speed=speed, seed=seed, rng=rng, folder=folder
-        )
+
+        def plane(root: Path) -> Plane:
+            if cluster == "control-plane":
+                from mews.harness.clusters.control_plane.plane import ControlPlane
+
+                return ControlPlane(root, servers=servers, speed=speed)
+            from mews.harness.clusters.embedded.plane import EmbeddedPlane
+
+            return EmbeddedPlane(clock.now, rng)
+
+        world = WireWorld(hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder)
     kubelets = Kubelets()
     running: EmbeddedCluster | None = None
     try:

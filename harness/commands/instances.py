@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mews.harness.leftovers import born
+
+__all__ = ["MARK", "Instance", "alive", "born", "forget", "offspring", "record", "recorded", "state_folder"]
+
 MARK = "MEWS_INSTANCE"
 """In the environment of everything that an instance starts: its folder."""
 
@@ -26,17 +30,6 @@ def state_folder() -> Path:
     """``$XDG_RUNTIME_DIR/mews``, or ``~/.local/state/mews``."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Path(runtime) / "mews" if runtime else Path.home() / ".local" / "state" / "mews"
-
-
-def born(pid: int) -> str:
-    """When the kernel started that process (proc(5), stat field 22, in ticks since boot); "" when there is none, or it
-    is only waiting to be reaped."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]
 
 
 def alive(instance: Instance) -> bool:

@@ -12,6 +12,7 @@ from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.quantities import parse
 
 VERSION = "v1.34.2"
+KUBELET_PORT = 10250
 _AMOUNTS = ("capacity", "allocatable")
 _NOT_READY = "[container runtime status check may not have completed yet, CSINode is not yet initialized]"
 
@@ -24,6 +25,7 @@ class NodeSpec:
     cpus: int = 2
     memory_mib: int = 24_105
     address: str = "172.18.0.2"
+    port: int = KUBELET_PORT
     pods: int = 110
     ephemeral_storage_kib: int = 264_212_084
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +62,7 @@ def status_of(
             {"type": "InternalIP", "address": spec.address},
             {"type": "Hostname", "address": spec.name},
         ],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": spec.port}},
         "nodeInfo": _info(spec.name),
     }
 

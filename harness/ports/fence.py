@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 P = TypeVar("P")
@@ -17,10 +18,17 @@ class Fence:
 
     def __init__(self) -> None:
         self._cut = False
+        self._on_cut: list[Callable[[], None]] = []
 
     def cut(self) -> None:
         """Kill: nothing gets out any more."""
         self._cut = True
+        while self._on_cut:
+            self._on_cut.pop()()
+
+    def on_cut(self, act: Callable[[], None]) -> None:
+        """Call this when the fence is cut: what is a process of its own is killed then. Must not wait."""
+        self._on_cut.append(act)
 
     @property
     def is_cut(self) -> bool:

@@ -33,8 +33,10 @@ class ChassisProcess:
         speed: float,
         seed: int | str,
         keep: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = folder
+        self._env = env
         self._hardware = folder / "hardware.json"
         self._ready = folder / "chassis.json"
         self._log = folder / "chassis.log"
@@ -57,7 +59,7 @@ class ChassisProcess:
         argv += ["--speed", str(self._speed), "--seed", str(self._seed), *self._listen_option()]
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *argv, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+                *argv, stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=self._env
             )
         ready = await self._await_ready(self._process)
         self._listen = next(iter(next(iter(ready["chassis"].values())).values())).rpartition("/")[2]

@@ -1,4 +1,7 @@
-"""The embedded cluster, put together: store, kubelets, controllers, schedulers, KubeComp and the hardware."""
+"""A cluster of emulated nodes, put together: kubelets, controllers, schedulers, KubeComp and the hardware.
+
+What its API is, and how its parts reach each other, is the world's: in process, over sockets with our API server, or
+over sockets with the real one."""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from mews.harness.journal import Journal
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.images import load_images
 from mews.harness.kubelet.machine import KubeletProcess, Machine
-from mews.harness.kubelet.node import NodeSpec
+from mews.harness.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.harness.kubelet.simulated import SimulatedRuntime
 from mews.harness.kubelet.tools import Overhead
 from mews.harness.ports.fence import Fence
@@ -61,8 +64,6 @@ class Kubelets:
 class EmbeddedCluster:
     """A Cluster in an open World. ``await open()`` before use: then nodes are Ready and devices announced."""
 
-    name = "embedded"
-
     def __init__(
         self,
         scenario: Scenario,
@@ -76,6 +77,7 @@ class EmbeddedCluster:
         dialect: str,
         seed: int,
     ) -> None:
+        self.name = world.name
         self.time = world.time
         self.journal = journal
         self.clock = clock
@@ -95,7 +97,8 @@ class EmbeddedCluster:
         self._recorder = Recorder(world.kube("recorder"), journal)
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
-        self._controllers = Unit("controller-manager", journal, self._controller_manager)
+        real = world.program("controller-manager", {})
+        self._controllers = Unit("controller-manager", journal, real or self._controller_manager)
         self._units = {unit.name: unit for unit in self._make_units()}
         self._dead_chassis: set[str] = set()
         self._recording: asyncio.Task[None] | None = None
@@ -167,7 +170,7 @@ class EmbeddedCluster:
             return None
         if requirement in ("virtual", "wall"):
             return f"this run is in {self.time} time"
-        return f"the embedded cluster has no {requirement}"
+        return f"--cluster {self.name} has no {requirement}"
 
     def node_of(self, host: str) -> str:
         """Nodes bear their hosts' names.
@@ -277,7 +280,7 @@ class EmbeddedCluster:
             network=self.world.network(number + 1),
         )
         return Machine(
-            spec=NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=f"172.18.0.{number + 2}"),
+            spec=self._node_spec(number, host),
             containerd=containerd,
             folder=self.world.folder(host.name),
             checkpoint=JournaledCheckpoint(self.world.checkpoint(host.name), note),
@@ -286,6 +289,10 @@ class EmbeddedCluster:
             overhead=self._overhead(host.name),
             note=note,
         )
+
+    def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
+        address, port = self.world.kubelet_address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
+        return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
 
     def _overhead(self, host: str) -> Overhead | None:
         if self._scenario.stack.profile != "testbed":
@@ -298,7 +305,10 @@ class EmbeddedCluster:
     def _make_units(self) -> list[Unit]:
         stack = self._scenario.stack
         units = [self._kubelet_unit(host) for host in self._machines]
-        if stack.default_scheduler is not None:
+        real = self.world.program("default-scheduler", stack.default_scheduler or {})
+        if stack.default_scheduler is not None and real is not None:
+            units.append(Unit("default-scheduler", self.journal, real))
+        elif stack.default_scheduler is not None:
             profile = Profile("default-scheduler", default_plugins(**stack.default_scheduler))
             units.append(self._unit("default-scheduler", profile=profile))
         if stack.kubecomp is None:

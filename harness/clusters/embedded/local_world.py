@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
@@ -12,6 +13,7 @@ from mews.harness.clock import Pace
 from mews.harness.clusters.embedded.api import InProcessKube
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.plane import Program
 from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import MemoryCheckpoint
 from mews.harness.kubelet.runtime import Runtime
@@ -27,6 +29,7 @@ from mews.kube.deviceplugin.port import DevicePluginLink
 class LocalWorld:
     """World in process."""
 
+    name = "embedded"
     time = "virtual"
 
     def __init__(
@@ -53,6 +56,14 @@ class LocalWorld:
     def kube(self, actor: str) -> InProcessKube:
         """The store, as that actor."""
         return InProcessKube(self._store, f"system:{actor}", kubelets=self._kubelets)
+
+    def kubelet_address(self, host: str) -> tuple[str, int] | None:
+        """Kubelets are asked in process."""
+        return None
+
+    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+        """No processes under virtual time."""
+        return None
 
     def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis' dialect without a socket."""

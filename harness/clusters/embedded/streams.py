@@ -160,8 +160,13 @@ async def exec_(call: Call) -> web.StreamResponse:
     if call.request.headers.get("Upgrade", "").lower() != "websocket":
         raise BadRequest("Upgrade request required")
     result = await target.kubelet.exec(call.namespace, route.name, target.container, command)
+    return await send_exec(call.request, result)
+
+
+async def send_exec(request: web.BaseRequest, result: ExecResult) -> web.StreamResponse:
+    """What came of a command, over the WebSocket that the request asks for."""
     socket = web.WebSocketResponse(protocols=_PROTOCOLS)
-    await socket.prepare(call.request)
+    await socket.prepare(request)
     for channel, output in ((_STDOUT, result.stdout), (_STDERR, result.stderr)):
         if output:
             await socket.send_bytes(bytes([channel]) + output)

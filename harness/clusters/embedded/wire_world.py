@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
-import random
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,46 +15,24 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
-from mews.harness.clusters.embedded.server import ApiServer
-from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import FileCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
 from mews.harness.kubelet.process import ProcessRuntime
+from mews.harness.leftovers import Owned, runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import DIALECTS
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi
-from mews.kube.client.http import HttpKube
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock, rest
+from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
-
-
-def _runtime_folder() -> str | None:
-    """XDG_RUNTIME_DIR where it is there to be written to, else the system's temporary folder."""
-    folder = os.environ.get("XDG_RUNTIME_DIR")
-    return folder if folder and os.access(folder, os.W_OK | os.X_OK) else None
-
-
-def write_kubeconfig(path: Path, url: str) -> None:
-    """A kubeconfig for a server that asks for no credentials; readable by its owner alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "mews", "cluster": {"server": url}}],
-        "users": [{"name": "admin", "user": {}}],
-        "contexts": [{"name": "mews", "context": {"cluster": "mews", "user": "admin"}}],
-        "current-context": "mews",
-    }
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 class PluginLink:
@@ -117,7 +91,7 @@ class ServedHardware:
 
 class WireWorld:
     """World over sockets. Everything lies in a short folder of its own, since a socket's path has at most 107 bytes;
-    ``folder`` gets the kubeconfig and keeps the chassis' tables."""
+    ``folder`` gets the kubeconfig and keeps the chassis' tables; ``plane`` is made in the world's own folder."""
 
     time = "wall"
 
@@ -126,26 +100,26 @@ class WireWorld:
         hardware: Hardware,
         document: Mapping[str, Any],
         *,
+        plane: Callable[[Path], Plane],
         journal: Journal,
-        clock: Clock,
         speed: float,
         seed: int | str,
-        rng: random.Random,
         folder: Path | None = None,
     ) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="mews-", dir=_runtime_folder()))
+        self.root = Path(tempfile.mkdtemp(prefix="mews-", dir=runtime_folder()))
+        self._owned = Owned(self.root)
         self.kubeconfig = (folder or self.root) / "kubeconfig"
         self._inventory = hardware
-        self._store = Store(clock.now, rng)
+        self.plane = plane(self.root)
+        self.name = self.plane.name
         self._journal = journal
         self._feeds: dict[str, ChassisFeed] = {}
-        self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder)
+        env = self._owned.env()
+        self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
         self._folders = {host.name: self._kubelet_folder(host.name) for host in hardware.hosts}
         self._runtime = ProcessRuntime(self.root / "pods")
-        self._kubes: list[HttpKube] = []
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}
-        self._server: ApiServer | None = None
         self._control: HttpHardwareControl | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._alive = asyncio.Event()
@@ -154,10 +128,12 @@ class WireWorld:
 
     async def open(self, kubelets: KubeletDirectory) -> None:
         """Start the API server and the chassis; hear the chassis from their first event on."""
-        self._server = ApiServer(self._store, kubelets=kubelets)
-        await self._server.start("127.0.0.1", 0)
-        write_kubeconfig(self.kubeconfig, self._server.url)
-        await self._begin()
+        beginning = asyncio.ensure_future(self._begin())
+        try:
+            await self.plane.open(kubelets, [host.name for host in self._inventory.hosts])
+        finally:
+            await beginning
+        self.plane.write_kubeconfig(self.kubeconfig)
         tables = await self.hardware.table()
         for spec in self._inventory.chassis:
             self._feeds[spec.name] = ChassisFeed(self._journal, spec, tables[spec.name])
@@ -189,18 +165,17 @@ class WireWorld:
             raise RuntimeError("the chassis' process does not run")
         return self._control
 
-    @property
-    def api_url(self) -> str:
-        """Where the API server is."""
-        if self._server is None:
-            raise RuntimeError("the API server does not run")
-        return self._server.url
-
     def kube(self, actor: str) -> KubeApi:
         """An HTTP client of its own for each actor."""
-        kube = HttpKube(self.api_url, headers={"User-Agent": f"mews-{actor}"})
-        self._kubes.append(kube)
-        return kube
+        return self.plane.kube(actor)
+
+    def kubelet_address(self, host: str) -> tuple[str, int] | None:
+        """Where the API server finds that host's kubelet, if by an address."""
+        return self.plane.kubelet_address(host)
+
+    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+        """The real program in a component's place."""
+        return self.plane.program(component, options)
 
     def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis over HTTP."""
@@ -277,14 +252,11 @@ class WireWorld:
             await resources.close()
         for transport in self._transports:
             await transport.close()
-        for kube in self._kubes:
-            await kube.close()
         await self._drop_control()
         await self._process.stop()
-        if self._server is not None:
-            await self._server.stop()
+        await self.plane.close()
         self.kubeconfig.unlink(missing_ok=True)
-        await asyncio.to_thread(shutil.rmtree, self.root, ignore_errors=True)
+        await asyncio.to_thread(self._owned.release)
 
     def ready(self) -> dict[str, Any]:
         """Where everything is, as ``mews up`` tells it."""
@@ -298,7 +270,7 @@ class WireWorld:
             for host in self._inventory.hosts
         }
         return {
-            "api": self.api_url,
+            "api": self.plane.url,
             "kubeconfig": str(self.kubeconfig),
             "chassis": self._said["chassis"],
             "control": self._said["control"],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.clusters.plane import Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.kubelet.devices import CheckpointStore
 from mews.harness.kubelet.machine import KubeletFolder
@@ -18,6 +19,8 @@ from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
 class World(Protocol):
     """Everything outside the components. ``virtual``: in process; ``wall``: sockets and processes."""
 
+    name: str
+    """The cluster: ``embedded``, ``control-plane``."""
     time: str
 
     @property
@@ -31,6 +34,14 @@ class World(Protocol):
 
     def kube(self, actor: str) -> KubeApi:
         """Kubernetes, as that actor reaches it."""
+        ...
+
+    def kubelet_address(self, host: str) -> tuple[str, int] | None:
+        """Where the API server finds that host's kubelet; None where it needs no address."""
+        ...
+
+    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+        """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any."""
         ...
 
     def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:

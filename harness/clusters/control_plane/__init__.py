@@ -1,0 +1,1 @@
+"""The real etcd and kube-apiserver, with emulated kubelets as their nodes."""

@@ -1,0 +1,66 @@
+"""The one key, certificate and token of a control plane that lives for a few minutes on loopback."""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+_NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+_USES = "keyUsage=critical,digitalSignature,keyCertSign"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A self-signed certificate that the API server and the kubelets show to each other and to clients, and the
+    administrator's bearer token. Files are readable by their owner alone."""
+
+    folder: Path
+    token: str
+
+    @property
+    def certificate(self) -> Path:
+        """PEM; its own authority."""
+        return self.folder / "mews.crt"
+
+    @property
+    def key(self) -> Path:
+        """PEM; also signs service account tokens."""
+        return self.folder / "mews.key"
+
+    @property
+    def tokens(self) -> Path:
+        """What kube-apiserver reads its users from."""
+        return self.folder / "tokens.csv"
+
+    def client_context(self) -> ssl.SSLContext:
+        """Trusts this certificate and no other."""
+        return ssl.create_default_context(cafile=str(self.certificate))
+
+    def kubelet_context(self) -> ssl.SSLContext:
+        """Serves with this certificate, and only those who show it: the API server."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key)
+        context.load_verify_locations(self.certificate)
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+def make_identity(folder: Path, openssl: str) -> Identity:
+    """Make key, certificate and token in a folder."""
+    identity = Identity(folder, secrets.token_hex(16))
+    for path in (identity.key, identity.tokens):
+        path.touch(mode=0o600)
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-keyout", str(identity.key), "-out", str(identity.certificate), "-days", "365", "-subj", "/CN=mews"),
+            *("-addext", _NAMES, "-addext", _USES),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    identity.tokens.write_text(f"{identity.token},admin,admin,system:masters\n", encoding="utf-8")
+    return identity

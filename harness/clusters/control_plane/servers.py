@@ -1,0 +1,165 @@
+"""etcd and kube-apiserver as processes: started, emptied between two scenarios, stopped. Blocking: call in a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from mews.harness.clusters.control_plane.etcd import Etcd
+from mews.harness.clusters.control_plane.identity import Identity, make_identity
+from mews.harness.clusters.control_plane.programs import needed
+from mews.harness.errors import Lacks
+from mews.harness.leftovers import Owned, runtime_folder
+
+_READY_S = 90.0
+_LOOK_S = 0.05
+_PORT_TRIES = 3
+
+
+class Servers:
+    """A control plane that outlives the loops that use it; ``start``, then ``empty`` before each further use."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mews-plane-", dir=runtime_folder()))
+        self._owned = Owned(self.folder)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._identity: Identity | None = None
+        self._etcd: Etcd | None = None
+        self._used = False
+        self.url = ""
+
+    @property
+    def identity(self) -> Identity:
+        """Certificate and token.
+
+        Raises RuntimeError before the start.
+        """
+        if self._identity is None:
+            raise RuntimeError("the control plane does not run")
+        return self._identity
+
+    def ready(self) -> None:
+        """Start it, or empty it when it runs already.
+
+        Raises Lacks when a program is missing or does not start.
+        """
+        if self._used:
+            assert self._etcd is not None
+            self._etcd.empty()
+            return
+        programs = needed()
+        self._identity = make_identity(self.folder, programs["openssl"])
+        for attempt in range(_PORT_TRIES):
+            try:
+                self._start(programs)
+                break
+            except Lacks:
+                # Another process may have taken a port between its choice and its use.
+                self._end()
+                if attempt == _PORT_TRIES - 1 or "address already in use" not in self._last_words():
+                    raise
+        assert self._etcd is not None
+        self._etcd.remember()
+        self._used = True
+
+    def _start(self, programs: dict[str, str]) -> None:
+        client, peer, secure = _free_ports(3)
+        store, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
+        self._etcd = Etcd(store)
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)
+        self._spawn(
+            "etcd",
+            *(programs["etcd"], f"--data-dir={self.folder / 'etcd'}", "--unsafe-no-fsync", "--log-level=error"),
+            *(f"--listen-client-urls={store}", f"--advertise-client-urls={store}"),
+            *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
+            f"--initial-cluster=default={peers}",
+        )
+        certificate, key = self.identity.certificate, self.identity.key
+        self._spawn(
+            "kube-apiserver",
+            *(programs["kube-apiserver"], f"--etcd-servers={store}"),
+            *("--bind-address=127.0.0.1", f"--secure-port={secure}", "--endpoint-reconciler-type=none"),
+            *(f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--cert-dir={self.folder}"),
+            *(f"--token-auth-file={self.identity.tokens}", "--authorization-mode=RBAC"),
+            *("--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount"),
+            "--service-account-issuer=https://kubernetes.default.svc",
+            *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),
+            *(f"--kubelet-certificate-authority={certificate}", "--kubelet-preferred-address-types=InternalIP"),
+            *(f"--kubelet-client-certificate={certificate}", f"--kubelet-client-key={key}"),
+            # With the gate on, a WebSocket of kubectl becomes SPDY towards the kubelet; off, it is passed through.
+            "--feature-gates=TranslateStreamCloseWebsocketRequests=false",
+        )
+        self.url = f"https://127.0.0.1:{secure}"
+        self._await_ready()
+
+    def _spawn(self, name: str, *argv: str) -> None:
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=self._owned.env()
+            )
+        self._processes.append(process)
+
+    def _await_ready(self) -> None:
+        deadline, pause = time.monotonic() + _READY_S, threading.Event()
+        while not self._answers():
+            dead = [process for process in self._processes if process.poll() is not None]
+            if dead or time.monotonic() > deadline:
+                what = "ended" if dead else f"was not ready within {_READY_S:g} s"
+                raise Lacks(f"the control plane {what}: {self._last_words()}")
+            pause.wait(_LOOK_S)
+
+    def _answers(self) -> bool:
+        request = urllib.request.Request(
+            f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.identity.token}"}
+        )
+        try:
+            with urllib.request.urlopen(request, context=self.identity.client_context(), timeout=2.0) as answer:
+                return bool(answer.read() == b"ok")
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return False
+        except OSError:
+            return False
+
+    def _last_words(self) -> str:
+        for name in ("etcd", "kube-apiserver"):
+            path = self.folder / f"{name}.log"
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+            told = [line for line in lines if "rror" in line or "fatal" in line]
+            if told:
+                return f"{name}: {told[-1]}"
+        return "it said nothing"
+
+    def _end(self) -> None:
+        while self._processes:
+            process = self._processes.pop()
+            with contextlib.suppress(ProcessLookupError):
+                # Nothing of it is kept, so nothing needs to be put in order.
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def stop(self) -> None:
+        """End the processes and remove what they wrote."""
+        self._end()
+        self._owned.release()
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()

@@ -1,0 +1,60 @@
+"""A component that is a program: its own process group, killed when its fence is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mews.harness.errors import Lacks
+from mews.harness.ports.fence import Fence
+
+
+class ProcessEnded(Exception):
+    """A program ended without being killed."""
+
+
+class ProcessComponent:
+    """Component: runs a program until it is cancelled or its fence is cut, by kill -9 both times.
+
+    ``env`` is the whole environment (None: this process'); ``log`` gets what it writes.
+    """
+
+    def __init__(self, argv: Sequence[str], *, fence: Fence, log: Path, env: Mapping[str, str] | None = None) -> None:
+        self._argv = tuple(argv)
+        self._log = log
+        self._env = env
+        self._process: asyncio.subprocess.Process | None = None
+        fence.on_cut(self._kill)
+
+    async def run(self) -> None:
+        """Run it.
+
+        Raises ProcessEnded when it ends by itself, Lacks when it cannot be started.
+        """
+        with self._log.open("ab") as log:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=self._env,
+                    start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise Lacks(f"{self._argv[0]}: cannot be started: {error.strerror}") from error
+        try:
+            code = await self._process.wait()
+        finally:
+            self._kill()
+            await asyncio.shield(self._process.wait())
+        raise ProcessEnded(f"{Path(self._argv[0]).name} ended with code {code}: {self._last_words()}")
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,98 @@
+"""Runtime folders and who owns them, so that what a killed run left behind can be told from what still lives.
+
+Every folder that a run makes for its sockets and servers bears an ``owner.json``; every process started for it bears
+the folder's name in its environment, or works below it. ``sweep`` removes what has lost its owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+OWNER = "MEWS_OWNER"
+"""In the environment of processes that belong to a runtime folder: the folder."""
+
+_FILE = "owner.json"
+
+
+def runtime_folder() -> str | None:
+    """XDG_RUNTIME_DIR where it is there to be written to, else None: the system's temporary folder."""
+    folder = os.environ.get("XDG_RUNTIME_DIR")
+    return folder if folder and os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def born(pid: int) -> str:
+    """When the kernel started that process (proc(5), stat field 22, in ticks since boot); "" when there is none, or it
+    is only waiting to be reaped."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]
+
+
+class Owned:
+    """A runtime folder of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        owner = {"pid": os.getpid(), "born": born(os.getpid())}
+        (folder / _FILE).write_text(json.dumps(owner), encoding="utf-8")
+
+    def env(self) -> dict[str, str]:
+        """This process' environment, with the folder's mark."""
+        return {**os.environ, OWNER: str(self.folder)}
+
+    def release(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def sweep() -> list[Path]:
+    """End the processes and remove the folders whose owner is dead; returns the folders."""
+    gone = [folder for folder in _folders() if not _owner_lives(folder)]
+    for folder in gone:
+        for pid in list(_belonging(folder)):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
+    return gone
+
+
+def _folders() -> Iterator[Path]:
+    bases = {Path(base) for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()) if base}
+    for base in sorted(bases):
+        for file in sorted(base.glob(f"mews-*/{_FILE}")):
+            if file.stat().st_uid == os.getuid():
+                yield file.parent
+
+
+def _owner_lives(folder: Path) -> bool:
+    try:
+        owner = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        return bool(owner["born"]) and born(int(owner["pid"])) == owner["born"]
+    except FileNotFoundError:
+        return True  # it is being removed by its owner
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def _belonging(folder: Path) -> Iterator[int]:
+    mark = f"{OWNER}={folder}".encode()
+    for entry in sorted(Path("/proc").iterdir()):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            marked = mark in (entry / "environ").read_bytes().split(b"\0")
+            inside = (entry / "cwd").readlink().is_relative_to(folder)
+        except OSError:
+            continue
+        if marked or inside:
+            yield int(entry.name)

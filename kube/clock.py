@@ -58,8 +58,9 @@ def later(delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
     if background is None:
         return loop.call_later(delay_s, call)
     waiter: asyncio.Future[None] = loop.create_future()
-    waiter.add_done_callback(lambda _: call())
     handle: asyncio.TimerHandle = background(delay_s, waiter)
+    # Between the timer and this callback others run: who cancels then is still in time.
+    waiter.add_done_callback(lambda _: None if handle.cancelled() else call())
     return handle
 
 

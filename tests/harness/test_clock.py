@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from mews.harness.clock import EPOCH_S, OutsideWorld, Pace, Stalled, VirtualLoop, run_virtual, virtual_clock
-from mews.kube.clock import rest, stream
+from mews.kube.clock import later, rest, stream
 
 
 def test_virtual_time_jumps_to_the_next_timer() -> None:
@@ -96,3 +96,14 @@ def test_the_pace_divides_emulated_spans() -> None:
     assert Pace(10).loop_s(5) == 0.5
     with pytest.raises(ValueError, match="speed 0"):
         Pace(0)
+
+
+def test_a_callback_cancelled_at_the_very_instant_is_not_called():
+    async def main() -> list[str]:
+        called: list[str] = []
+        handle = later(1.0, lambda: called.append("late"))
+        asyncio.get_running_loop().call_later(1.0, handle.cancel)
+        await asyncio.sleep(2)
+        return called
+
+    assert run_virtual(main) == []

@@ -32,6 +32,7 @@ from mews.emulator.rack import Rack
 LOOPBACK = "127.0.0.1"
 CONTROL = "/control"
 """Key of the back door among the servers; no chassis can be named so."""
+ENDINGS = (signal.SIGTERM, signal.SIGINT)
 BAD_INPUT = 2
 ENVIRONMENT = 3
 
@@ -137,11 +138,11 @@ def serve(
     tables outlive the process. With ``lifeline`` the end of standard input ends it too, so that it never outlives
     whoever holds the other end. Raises as ``ChassisServer`` does.
     """
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
+    # lock is lost, or waits for that lock itself.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if lifeline:
-        threading.Thread(target=_watch_lifeline, args=(ended,), daemon=True).start()
+        threading.Thread(target=_watch_lifeline, daemon=True).start()
     server = ChassisServer(
         hardware,
         host=listen[0],
@@ -161,16 +162,16 @@ def serve(
             sys.stdout.write(f"chassis {name}: {', '.join(f'{dialect} {url}' for dialect, url in urls.items())}\n")
         sys.stdout.write(f"control: {ready['control']['url']}\n")
         sys.stdout.flush()
-        ended.wait()
+        signal.sigwait(ENDINGS)
     finally:
         server.stop()
         if ready_file is not None:
             Path(ready_file).unlink(missing_ok=True)
 
 
-def _watch_lifeline(ended: threading.Event) -> None:
+def _watch_lifeline() -> None:
     sys.stdin.buffer.read()
-    ended.set()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def write_ready(path: Path, ready: dict[str, Any]) -> None:

@@ -30,17 +30,16 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "mews.emulator.serve", *map(str, arguments)]
 
 
+def process(folder: Path, *arguments: object, hardware: Path = FIXTURES / "demo.yaml") -> Any:
+    return started(command("--hardware", hardware, "--ready", folder / "ready.json", *arguments), folder)
+
+
 @contextmanager
-def process(folder: Path, *arguments: object, hardware: Path = FIXTURES / "demo.yaml") -> Iterator[Any]:
+def started(argv: list[str], folder: Path) -> Iterator[Any]:
     ready = folder / "ready.json"
     ready.unlink(missing_ok=True)
     with (folder / "log").open("ab") as log:
-        running = subprocess.Popen(
-            command("--hardware", hardware, "--ready", ready, *arguments),
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-            stdout=log,
-            stderr=log,
-        )
+        running = subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 15
         while not ready.exists():
@@ -83,12 +82,34 @@ def test_the_ready_file_names_every_chassis_every_dialect_control_and_the_pid(tm
 def test_sigterm_ends_it_with_0_and_leaves_nothing(tmp_path: Path):
     with process(tmp_path, hardware=FIXTURES / "multi-chassis.yaml") as (running, ready):
         running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=5) == 0
+        assert running.wait(timeout=15) == 0
         assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]
         for urls in ready["chassis"].values():
             host, port = urls["h3api"].removeprefix("http://").split(":")
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection((host, int(port)), timeout=1)
+
+
+SIGNALLED = """
+import signal, sys, threading
+from mews.emulator import serve
+
+def strike(frame, event, argument):
+    # A signal while the main thread holds the lock that it is about to wait with.
+    if frame.f_code is threading.Condition.wait.__code__ and frame.f_back.f_back.f_code is serve.serve.__code__:
+        signal.raise_signal(signal.SIGTERM)
+
+sys.settrace(strike)
+sys.exit(serve.main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_at_a_bad_moment_ends_it_too(tmp_path: Path):
+    arguments = ["--hardware", FIXTURES / "demo.yaml", "--ready", tmp_path / "ready.json"]
+    with started([sys.executable, "-c", SIGNALLED, *map(str, arguments)], tmp_path) as (running, _):
+        running.send_signal(signal.SIGTERM)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=15) == 0
 
 
 def test_listen_is_the_first_port_and_all_others_are_free_ones(tmp_path: Path):
@@ -157,8 +178,7 @@ def test_the_table_survives_kill_9_exactly_as_it_was_acknowledged(tmp_path: Path
             different = [device for device in table if table[device] != acknowledged[device]]
             assert different in ([], [in_flight]), (different, in_flight)
             acknowledged = table
-            killer = threading.Timer(0.15 + 0.1 * round_, running.kill)
-            killer.start()
+            killer = threading.Timer(0.01 + 0.1 * round_, running.kill)
             written = 0
             for number in itertools.count():
                 device = sorted(table)[number // 2 % 12]
@@ -178,8 +198,9 @@ def test_the_table_survives_kill_9_exactly_as_it_was_acknowledged(tmp_path: Path
                 assert status == 204
                 acknowledged[device] = wanted
                 written += 1
+                if written == 6:
+                    killer.start()
             killer.join()
-            assert written > 5
     with process(tmp_path, "--state", state) as (_, ready):
         in_flight = acknowledged.pop("?")
         table = ports(ready["chassis"]["A"]["resource-pool"])

@@ -128,6 +128,7 @@ def commands():
         (sick.add if word == "break" else sick.discard)(name)
         with changed:
             changed.notify_all()
+        tell(word)
     os._exit(0)
 
 

@@ -42,9 +42,13 @@ class Foreign:
         return [line["event"] for line in self.heard]
 
     async def tell(self, line: str) -> None:
+        """Until it has done so."""
         assert self.process.stdin is not None
+        word = line.split()[0]
+        already = self.events().count(word)
         self.process.stdin.write(f"{line}\n".encode())
         await self.process.stdin.drain()
+        await until(lambda: self.events().count(word) > already)
 
     async def kill(self) -> None:
         if self.process.returncode is None:
@@ -140,6 +144,7 @@ def test_a_foreign_plugin_registers_serves_pods_survives_a_kubelet_restart_and_d
                 "GetPreferredAllocation": 1,
                 "Allocate": 1,
                 "PreStartContainer": 1,
+                "break": 1,
             }
 
     asyncio.run(main())

@@ -9,7 +9,7 @@ from typing import Any
 from mews.harness.clock import Pace
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, key_of, name_of, namespace_of, node_name_of, uid_of
-from mews.kube.api.resources import CONFIGMAPS, LEASES, NODES, PODS, Resource
+from mews.kube.api.resources import CONFIGMAPS, LEASES, NODES, PODS, SERVICES, Resource
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.clock import rest
@@ -19,7 +19,7 @@ SWEEP_S = 20.0
 """How often it is looked (podgc's period); the end of a node or pod is looked at once."""
 QUARANTINE_S = 40.0
 """How long a node must be missing before its pods are (pkg/controller/podgc)."""
-DEPENDENTS = (PODS, CONFIGMAPS, LEASES)
+DEPENDENTS = (PODS, CONFIGMAPS, LEASES, SERVICES)
 
 
 class GarbageCollector:

@@ -157,11 +157,19 @@ Decision = Placed | ScaledIn | ScaledOut | Starved
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a job waits: ``code`` as an event's reason, ``text`` a sentence for people."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do, in this order, and why each job that still waits does: job -> a sentence for people."""
+    """What to do, in this order, and why each job that still waits does."""
 
     decisions: tuple[Decision, ...]
-    reasons: Mapping[str, str]
+    reasons: Mapping[str, Reason]
 
 
 def worker_task(index: int) -> str:

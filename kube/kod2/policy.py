@@ -21,6 +21,7 @@ from mews.kube.kod2.model import (
     Options,
     Placed,
     Queues,
+    Reason,
     Running,
     ScaledIn,
     ScaledOut,
@@ -197,24 +198,34 @@ class _Scheduling:
 
     # What people are told
 
-    def reasons(self) -> Mapping[str, str]:
+    def reasons(self) -> Mapping[str, Reason]:
         """Why each waiting job waits."""
         order = self._order()
         heaviest = max(self._running, key=lambda key: self._weights[key], default=None)
         blocked = order[0].job.key if order and self._is_heaviest(order[0]) else None
-        return {key: self._reason(entry, heaviest, blocked) for key, entry in self._waiting.items()}
+        return {key: self._reason(entry.job, heaviest, blocked) for key, entry in self._waiting.items()}
 
-    def _reason(self, entry: Waiting, heaviest: str | None, blocked: str | None) -> str:
-        job = entry.job
+    def _reason(self, job: Job, heaviest: str | None, blocked: str | None) -> Reason:
         least = f"its {len(job.fixed)} fixed task(s) and {job.minimum} worker(s)"
         if job.key in self._too_large:
-            return (
-                f"{least} fit no placement on the nodes even with no other TFJob running: it is larger than the cluster"
-            )
+            text = f"{least} fit no placement even with no other TFJob running"
+            return Reason("LargerThanCluster", text)
         if job.key == blocked:
-            return f"{least} do not fit, nor would they with every running TFJob at its minimum; it is next in line"
+            text = f"{least} do not fit, and those that run cannot give enough; it is next in line"
+            return Reason("NextInLine", text)
         if blocked is not None:
-            return f"{blocked} is ahead of it in the line and cannot be placed yet"
+            return Reason("Behind", f"{blocked} is ahead of it in the line and cannot be placed yet")
         weight = self._weights[job.key]
-        ahead = "" if heaviest is None else f", and {heaviest} runs with weight {self._weights[heaviest]:.3g}"
-        return f"{least} do not fit; its weight {weight:.3g} lets it preempt nobody{ahead}"
+        ahead = "" if heaviest is None else f", and {heaviest} runs with {self._weights[heaviest]:.3g}"
+        return Reason("TooLight", f"{least} do not fit, and its weight {weight:.3g} lets it preempt nobody{ahead}")
+
+
+def next_look_s(queues: Queues, options: Options) -> float | None:
+    """When time alone may change the decision: a waiting job's limit or a grown job's cooldown is over. None: never.
+
+    Times already past count too; the caller drops them.
+    """
+    starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not e.starving]
+    grown = [r for r in queues.running if r.scaled_s is not None and len(r.workers) < r.job.maximum]
+    cool = [r.scaled_s + options.cooldown_s for r in grown if r.scaled_s is not None]
+    return min((*starve, *cool), default=None)

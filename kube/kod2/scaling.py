@@ -87,3 +87,16 @@ def scale_out(room: Room, runner: Running) -> dict[str, str]:
             trial.take(name, runner.job.worker)
             added[worker_task(indices.pop(0))] = name
     return added
+
+
+def rehome(room: Room, runner: Running, task: str) -> str | None:
+    """Another node for a task whose own does not take it any more: in ScaleOut's order; None when none has room.
+
+    The room counts the job without that task.
+    """
+    ask = runner.job.worker if is_worker(task) else dict(runner.job.fixed)[task]
+    others = {name: node for name, node in runner.tasks.items() if name != task}
+    servers = {node for name, node in others.items() if is_server(name)}
+    hosts = set(others.values())
+    names = sorted(room.index, key=lambda name: (name not in servers, name not in hosts, name))
+    return next((name for name in names if name != runner.tasks[task] and room.fits(room.index[name], ask)), None)

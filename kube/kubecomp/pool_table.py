@@ -66,7 +66,7 @@ class PoolTable:
     def state(self) -> PoolState:
         """The pool as it is published: free = all devices less all requests on the pool's nodes."""
         devices = tuple(self.devices().values())
-        return PoolState(devices, policy.pool_free(len(devices), self._requests(self.nodes)))
+        return PoolState(devices, policy.pool_free(len(devices), self._requests(self.nodes)), self.nodes)
 
     def _requests(self, nodes: Iterable[str]) -> Iterable[int]:
         return (claim.req for node in nodes for claim in self._view.claims(node))

@@ -2,7 +2,7 @@
 
 ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
 
-- ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``.
+- ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``, ``nodes`` [name].
 - ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused}, ``consents``, ``heartbeat``.
 - ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
 - ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
@@ -52,10 +52,12 @@ class PoolDevice:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """A pool as Reconfig-Mgr last read it; ``free`` = all devices less all requests on the pool's nodes."""
+    """A pool as Reconfig-Mgr last read it; ``free`` = all devices less all requests on the pool's nodes, which are
+    ``nodes``: its devices can be moved to each of them."""
 
     devices: tuple[PoolDevice, ...] = ()
     free: int = 0
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def pool_data(state: PoolState) -> dict[str, str]:
         }
         for device in state.devices
     ]
-    return {"devices": _dump(devices), "free": str(state.free)}
+    return {"devices": _dump(devices), "free": str(state.free), "nodes": _dump(state.nodes)}
 
 
 def pool_state(obj: Object | None) -> PoolState | None:
@@ -137,7 +139,8 @@ def pool_state(obj: Object | None) -> PoolState | None:
     if not isinstance(devices, list):
         return None
     free = _load(obj, "free")
-    return PoolState(tuple(PoolDevice(**entry) for entry in devices), free if isinstance(free, int) else 0)
+    nodes = tuple(_load(obj, "nodes") or ())
+    return PoolState(tuple(PoolDevice(**entry) for entry in devices), free if isinstance(free, int) else 0, nodes)
 
 
 def report_data(report: NodeReport) -> dict[str, str]:

@@ -94,7 +94,7 @@ def test_the_heaviest_that_cannot_be_placed_holds_the_line_unless_backfill_is_on
     state = queues(cluster(10), waiting=[heavy, small], running=[running(runs, "n0", "n0")])
     held = decide(state, 3)
     assert of(held, Placed) == []
-    assert "heavy" in held.reasons["small"]
+    assert "heavy" in held.reasons["small"].text
     assert [p.job for p in of(decide(state, 3, Options(backfill=True)), Placed)] == ["small"]
 
 
@@ -134,7 +134,7 @@ def test_a_job_larger_than_the_cluster_says_so_and_blocks_nobody():
     verdict = decide(queues(cluster(10, 10), waiting=[huge, small]), 100)
     assert [placed.job for placed in of(verdict, Placed)] == ["small"]
     assert not of(verdict, Starved)
-    assert "larger than the cluster" in verdict.reasons["huge"]
+    assert verdict.reasons["huge"].code == "LargerThanCluster"
 
 
 def test_a_placed_job_starts_with_as_many_wanted_workers_as_fit():

@@ -1,0 +1,103 @@
+"""The operator's settings, and how they are read from YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mews.kube.kod2.errors import ConfigError
+from mews.kube.kod2.model import Mode, Options
+
+
+class Scheduling(StrEnum):
+    """Who decides where pods run: the elastic scheduler, or (the baseline) whichever scheduler the template names."""
+
+    KOD2 = "kod2"
+    TF_OPERATOR = "tf-operator"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorConfig:
+    """``scheduling: tf-operator`` creates all pods of a job at once, unpinned, as Kubeflow's operator does.
+
+    The next seven are the elastic scheduler's (``mews.kube.kod2.model.Options``). ``tick_s``: a pass at least that
+    often. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the pools that
+    ``pool_namespace`` publishes.
+    """
+
+    scheduling: str = Scheduling.KOD2.value
+    mode: str = Mode.CORRECTED.value
+    starve_limit_s: float = 30.0
+    cooldown_s: float = 60.0
+    backfill: bool = False
+    preemption: bool = True
+    scale_out: bool = True
+    affinity: bool = True
+    tick_s: float = 5.0
+    pooled_resource: str = "falcon.com/gpu"
+    pool_scheduler: str = "kubecomp-scheduler"
+    pool_namespace: str = "kubecomp"
+
+    @property
+    def options(self) -> Options:
+        """What the policy is told."""
+        return Options(
+            mode=Mode(self.mode),
+            starve_limit_s=self.starve_limit_s,
+            cooldown_s=self.cooldown_s,
+            backfill=self.backfill,
+            preemption=self.preemption,
+            scale_out=self.scale_out,
+            affinity=self.affinity,
+        )
+
+
+_CHOICES = {"mode": [mode.value for mode in Mode], "scheduling": [kind.value for kind in Scheduling]}
+_WORDS = {str: "a text", float: "a number of seconds from 0 on", bool: "true or false"}
+
+
+def config_of(document: Mapping[str, Any], where: str) -> OperatorConfig:
+    """The configuration with these fields changed.
+
+    Raises ConfigError in one line.
+    """
+    known = {field.name: type(field.default) for field in dataclasses.fields(OperatorConfig)}
+    values: dict[str, Any] = {}
+    for name, value in document.items():
+        if name not in known:
+            raise ConfigError(f"{where}: {name}: unknown option; allowed: {', '.join(known)}")
+        values[name] = _value(value, known[name], f"{where}: {name}")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise ConfigError(f"{where}: {name}: {value!r}: must be one of {', '.join(_CHOICES[name])}")
+    return OperatorConfig(**values)
+
+
+def _value(value: Any, kind: type, place: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, float) and value < 0):
+        raise ConfigError(f"{place}: {value!r}: must be {_WORDS[kind]}")
+    return value
+
+
+def load_config(path: Path | str) -> OperatorConfig:
+    """The configuration in a YAML file whose keys are the fields of ``OperatorConfig``.
+
+    Raises ConfigError in one line.
+    """
+    file = Path(path)
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: is no YAML: {' '.join(str(error).split())}") from error
+    if document is not None and not isinstance(document, dict):
+        raise ConfigError(f"{file}: {document!r}: must be a mapping")
+    return config_of(document or {}, str(file))

@@ -1,0 +1,67 @@
+"""What the operator measures of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+
+class Count(StrEnum):
+    """What is counted."""
+
+    PLACED = "placed_jobs"
+    SCALED_IN = "removed_workers"
+    SCALED_OUT = "added_workers"
+    STARVED = "starved_jobs"
+    REFUSED = "refused_pods"
+    RESTARTED = "restarted_pods"
+    SUCCEEDED = "succeeded_jobs"
+    FAILED = "failed_jobs"
+    RETRIES = "retried_keys"
+
+
+class Metrics(Protocol):
+    """Where the operator puts its numbers."""
+
+    def count(self, what: Count, by: int = 1) -> None:
+        """So many more."""
+        ...
+
+    def states(self, jobs: Mapping[str, int]) -> None:
+        """How many jobs are in each state now."""
+        ...
+
+    def finished(self, wait_s: float, jct_s: float) -> None:
+        """A job entered the finished queue: how long it waited, and how long it took in all."""
+        ...
+
+    def decided(self, seconds: float) -> None:
+        """How long a scheduling pass took, loop seconds."""
+        ...
+
+
+class Recorder:
+    """Metrics in plain Python."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Count, int] = dict.fromkeys(Count, 0)
+        self.jobs: dict[str, int] = {}
+        self.waits_s: list[float] = []
+        self.jcts_s: list[float] = []
+
+    def count(self, what: Count, by: int = 1) -> None:
+        """So many more."""
+        self.counts[what] += by
+
+    def states(self, jobs: Mapping[str, int]) -> None:
+        """How many jobs are in each state now."""
+        self.jobs = dict(jobs)
+
+    def finished(self, wait_s: float, jct_s: float) -> None:
+        """A job entered the finished queue."""
+        self.waits_s.append(wait_s)
+        self.jcts_s.append(jct_s)
+
+    def decided(self, seconds: float) -> None:
+        """Not kept: in virtual time it is nothing."""

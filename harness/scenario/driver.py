@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mews.harness.clusters.port import Cluster
@@ -59,6 +59,14 @@ def _filled(text: str, values: dict[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
+
+
+def _ends(pod: Object) -> Iterator[str]:
+    """When its containers ended: the end of a job, a moment before that of its pod."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        ended = (status.get("state") or {}).get("terminated") or {}
+        if ended.get("finishedAt"):
+            yield str(ended["finishedAt"])
 
 
 class Driver:
@@ -139,7 +147,7 @@ class Driver:
                 await self._changed.wait()
             # What the watch has not shown yet counts as Pending: it is booked before it is created.
             self._times[job.pod].created_s = self._elapsed_s()
-            prefers = self._cluster.node_of(self._first_on) if self._first_on and number == 0 else None
+            prefers = self._cluster.node_of(self._first_on[number]) if number < len(self._first_on) else None
             pod = pod_of(job, self._template, self._name, prefers=prefers)
             await self._cluster.kube.create(PODS, pod, namespace=self._template.namespace)
 
@@ -166,9 +174,13 @@ class Driver:
         times.phase = phase_of(pod)
         stamp = (pod.get("status") or {}).get("startTime")
         if stamp and times.started_s is None:
-            # API times are whole seconds of real time: under another pace the watch knows better.
-            exact = self._cluster.pace.speed == 1.0
             times.began_s = self._elapsed_s()
-            times.started_s = seconds(stamp) - self._start_unix_s if exact else times.began_s
+            times.started_s = self._stamped_s(stamp)
         if times.ended_s is None and (is_terminal(pod) or gone):
-            times.ended_s = self._elapsed_s()
+            ends = list(_ends(pod))
+            times.ended_s = self._stamped_s(max(ends)) if ends else self._elapsed_s()
+
+    def _stamped_s(self, stamp: str) -> float:
+        # API times are whole seconds of real time: under another pace the watch knows better.
+        exact = self._cluster.pace.speed == 1.0
+        return seconds(stamp) - self._start_unix_s if exact else self._elapsed_s()

@@ -94,6 +94,11 @@ class PodTemplate(Model):
     namespace: str = "default"
 
 
+Hosts = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value), OrScalar("string")
+]
+
+
 class Workload(Model):
     """Jobs that arrive over time: written here, or read from a CSV ``trace``."""
 
@@ -103,8 +108,8 @@ class Workload(Model):
     types: dict[str, JobType] = Field(default_factory=dict)
     duration: Seconds = Field(default=300.0, description="of jobs that say nothing else")
     gate: Literal["none", "pending"] = "none"
-    first_on: str | None = Field(
-        default=None, description="the host that the first job prefers, where a replayed run's coin toss is known"
+    first_on: Hosts = Field(
+        default=(), description="the hosts that the first jobs prefer, where a replayed run's coin tosses are known"
     )
     pod: PodTemplate = Field(default_factory=PodTemplate)
 

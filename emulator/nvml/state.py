@@ -145,14 +145,16 @@ def _lines(host: NvmlHost) -> Iterator[str]:
     yield f"switched {int(host.switched)}"
     if host.dev_root:
         yield f"dev_root {_text(host.dev_root)}"
-    for gpu in host.gpus:
+    order = sorted(range(len(host.gpus)), key=lambda place: (host.gpus[place].index, host.gpus[place].bus_id))
+    matrix = _matrix(host)
+    for gpu in (host.gpus[place] for place in order):
         yield "gpu"
         for key, value in _keys(gpu):
             yield f"{key} {_text(value) if isinstance(value, str) else int(value)}".rstrip()
         for process in gpu.processes:
             yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}"
-    for row in _matrix(host):
-        yield "topology " + " ".join(row)
+    for row in order:
+        yield "topology " + " ".join(matrix[row][column] for column in order)
     for event in host.events[-EVENT_RING:]:
         yield f"event {event.sequence} {event.kind} {event.bus_id} {event.data}"
 

@@ -1,0 +1,232 @@
+/* Memory, its errors, and the processes that use it. */
+#include <string.h>
+#include <time.h>
+
+#include "getter.h"
+
+static Return memory_of(Device device, Memory2 *told) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    told->total = (unsigned long long)gpu->memory_total;
+    told->reserved = (unsigned long long)gpu->memory_reserved;
+    told->used = (unsigned long long)gpu->memory_used;
+    told->free = told->total - told->reserved - told->used;
+    return session_leave(OK);
+}
+
+/* The first version counts what is reserved as used. */
+EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory *memory) {
+    Memory2 told;
+    if (memory == NULL) return INVALID_ARGUMENT;
+    Return result = memory_of(device, &told);
+    if (result == OK) *memory = (Memory){told.total, told.free, told.used + told.reserved};
+    return result;
+}
+
+EXPORT Return nvmlDeviceGetMemoryInfo_v2(Device device, Memory2 *memory) {
+    Memory2 told;
+    if (memory == NULL) return INVALID_ARGUMENT;
+    if (memory->version != STRUCT_VERSION(*memory, 2)) return VERSION_MISMATCH;
+    Return result = memory_of(device, &told);
+    told.version = memory->version;
+    if (result == OK) *memory = told;
+    return result;
+}
+
+EXPORT Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1Memory *memory) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (memory == NULL) return session_leave(INVALID_ARGUMENT);
+    unsigned long long total = (unsigned long long)gpu->bar1_total, used = (unsigned long long)gpu->bar1_used;
+    if (used > total) used = total;
+    *memory = (Bar1Memory){total, total - used, used};
+    return session_leave(OK);
+}
+
+/* ---- ECC ---- */
+
+enum { CORRECTED = 0, VOLATILE = 0 };
+enum { LOCATION_L2 = 1, LOCATION_MEMORY = 2, LOCATION_REGISTERS = 3, LOCATION_COUNT = 8 };
+
+PAIR_IF(nvmlDeviceGetEccMode, unsigned, gpu->ecc_mode >= 0, gpu->ecc_mode, gpu->ecc_mode)
+GETTER_IF(nvmlDeviceGetDefaultEccMode, unsigned, gpu->ecc_mode >= 0, 1)
+
+static unsigned long long ecc_count(const Gpu *gpu, unsigned error, unsigned counter) {
+    long long count = counter == VOLATILE
+                          ? (error == CORRECTED ? gpu->ecc_volatile_corrected : gpu->ecc_volatile_uncorrected)
+                          : (error == CORRECTED ? gpu->ecc_aggregate_corrected : gpu->ecc_aggregate_uncorrected);
+    return (unsigned long long)count;
+}
+
+static Return enter_ecc(Device device, unsigned error, unsigned counter, const void *out, const Gpu **gpu) {
+    View view;
+    Return result = session_enter_gpu(device, &view, gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || error > 1 || counter > 1) return session_leave(INVALID_ARGUMENT);
+    return (*gpu)->ecc_mode == 1 ? OK : session_leave(NOT_SUPPORTED);
+}
+
+EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, unsigned error, unsigned counter, unsigned long long *count) {
+    const Gpu *gpu;
+    Return result = enter_ecc(device, error, counter, count, &gpu);
+    if (result != OK) return result;
+    *count = ecc_count(gpu, error, counter);
+    return session_leave(OK);
+}
+
+/* All errors are counted in the device's memory. */
+EXPORT Return nvmlDeviceGetMemoryErrorCounter(Device device, unsigned error, unsigned counter, unsigned location,
+                                              unsigned long long *count) {
+    const Gpu *gpu;
+    Return result = enter_ecc(device, error, counter, count, &gpu);
+    if (result != OK) return result;
+    if (location >= LOCATION_COUNT) return session_leave(INVALID_ARGUMENT);
+    *count = location == LOCATION_MEMORY ? ecc_count(gpu, error, counter) : 0;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetDetailedEccErrors(Device device, unsigned error, unsigned counter, EccDetail *detail) {
+    const Gpu *gpu;
+    Return result = enter_ecc(device, error, counter, detail, &gpu);
+    if (result != OK) return result;
+    *detail = (EccDetail){0, 0, ecc_count(gpu, error, counter), 0};
+    return session_leave(OK);
+}
+
+static int retires_pages(const Gpu *gpu) { return gpu->ecc_mode >= 0 && gpu->architecture < ARCH_AMPERE; }
+static int remaps_rows(const Gpu *gpu) { return gpu->ecc_mode >= 0 && gpu->architecture >= ARCH_AMPERE; }
+
+GETTER_IF(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, retires_pages(gpu), 0)
+
+static Return retired_pages(Device device, unsigned cause, unsigned *count) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (count == NULL || cause > 1) return session_leave(INVALID_ARGUMENT);
+    if (!retires_pages(gpu)) return session_leave(NOT_SUPPORTED);
+    *count = 0;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetRetiredPages(Device device, unsigned cause, unsigned *count, unsigned long long *pages) {
+    return retired_pages(device, cause, count);
+}
+
+EXPORT Return nvmlDeviceGetRetiredPages_v2(Device device, unsigned cause, unsigned *count, unsigned long long *pages,
+                                           unsigned long long *times) {
+    return retired_pages(device, cause, count);
+}
+
+EXPORT Return nvmlDeviceGetRemappedRows(Device device, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+                                        unsigned *failed) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (!corrected || !uncorrected || !pending || !failed) return session_leave(INVALID_ARGUMENT);
+    if (!remaps_rows(gpu)) return session_leave(NOT_SUPPORTED);
+    *corrected = *uncorrected = *pending = *failed = 0;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetRowRemapperHistogram(Device device, RemapperHistogram *histogram) {
+    enum { BANKS = 640 };
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (histogram == NULL) return session_leave(INVALID_ARGUMENT);
+    if (!remaps_rows(gpu)) return session_leave(NOT_SUPPORTED);
+    *histogram = (RemapperHistogram){BANKS, 0, 0, 0, 0};
+    return session_leave(OK);
+}
+
+/* ---- Processes ---- */
+
+/* The old layout has no instances; size tells which one is filled. */
+static Return processes_of(Device device, char kind, unsigned *count, void *out, size_t size) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (count == NULL || (*count > 0 && out == NULL)) return session_leave(INVALID_ARGUMENT);
+    unsigned there = 0, room = *count;
+    for (size_t i = 0; i < gpu->process_count; i++) {
+        const Process *process = &gpu->processes[i];
+        if (process->kind != kind) continue;
+        ProcessInfo info;
+        memset(&info, 0, sizeof info);
+        info.pid = process->pid;
+        info.used_memory = process->used;
+        info.gpu_instance = info.compute_instance = (unsigned)NO_INSTANCE;
+        if (there < room) memcpy((char *)out + there * size, &info, size);
+        there++;
+    }
+    *count = there;
+    return session_leave(there > room ? INSUFFICIENT_SIZE : OK);
+}
+
+#define PROCESSES(name, kind)                                                                     \
+    EXPORT Return name(Device device, unsigned *count, ProcessInfo1 *out) {                       \
+        return processes_of(device, kind, count, out, sizeof *out);                               \
+    }                                                                                             \
+    EXPORT Return name##_v2(Device device, unsigned *count, ProcessInfo *out) {                   \
+        return processes_of(device, kind, count, out, sizeof *out);                               \
+    }                                                                                             \
+    EXPORT Return name##_v3(Device device, unsigned *count, ProcessInfo *out) {                   \
+        return processes_of(device, kind, count, out, sizeof *out);                               \
+    }
+
+PROCESSES(nvmlDeviceGetComputeRunningProcesses, 'C')
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, 'G')
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, 'M')
+
+EXPORT Return nvmlDeviceGetRunningProcessDetailList(Device device, ProcessDetailList *list) {
+    static const char KINDS[] = {'C', 'G', 'M'};
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (list == NULL || list->mode >= sizeof KINDS) return session_leave(INVALID_ARGUMENT);
+    if (list->version != STRUCT_VERSION(*list, 1)) return session_leave(VERSION_MISMATCH);
+    unsigned there = 0, room = list->processes ? list->count : 0;
+    for (size_t i = 0; i < gpu->process_count; i++) {
+        const Process *process = &gpu->processes[i];
+        if (process->kind != KINDS[list->mode]) continue;
+        if (there < room)
+            list->processes[there] =
+                (ProcessDetail){process->pid, process->used, (unsigned)NO_INSTANCE, (unsigned)NO_INSTANCE, 0};
+        there++;
+    }
+    list->count = there;
+    return session_leave(there > room ? INSUFFICIENT_SIZE : OK);
+}
+
+/* The load is shared evenly among the processes. */
+EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessSample *samples, unsigned *count,
+                                              unsigned long long since) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (count == NULL) return session_leave(INVALID_ARGUMENT);
+    unsigned there = (unsigned)gpu->process_count, room = samples ? *count : 0;
+    *count = there;
+    if (there == 0) return session_leave(NOT_FOUND);
+    if (there > room) return session_leave(INSUFFICIENT_SIZE);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    unsigned long long time = (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+    for (unsigned i = 0; i < there; i++)
+        samples[i] = (ProcessSample){gpu->processes[i].pid, time, (unsigned)gpu->utilization / there,
+                                     (unsigned)gpu->memory_utilization / there, 0, 0};
+    return session_leave(OK);
+}
+
+GETTER(nvmlDeviceGetAccountingMode, unsigned, 0)
+GETTER(nvmlDeviceGetAccountingBufferSize, unsigned, 4000)

@@ -1,0 +1,328 @@
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GPU_LIMIT = 4096, PROCESS_LIMIT = 65536 };
+
+static const long long BYTES_LIMIT = 1LL << 56;
+
+typedef struct {
+    const char *key;
+    size_t offset, size; /* size 0: a number */
+} Field;
+
+#define NUMBER(of, name) {#name, offsetof(of, name), 0}
+#define TEXT(of, name) {#name, offsetof(of, name), sizeof(((of *)0)->name)}
+
+static const Field HOST_FIELDS[] = {
+    TEXT(State, driver_version), TEXT(State, nvml_version), TEXT(State, dev_root),
+    NUMBER(State, cuda_version), NUMBER(State, driver_loaded), NUMBER(State, switched),
+};
+
+static const Field GPU_FIELDS[] = {
+    TEXT(Gpu, bus_id), TEXT(Gpu, uuid), TEXT(Gpu, serial), TEXT(Gpu, vbios), TEXT(Gpu, name), TEXT(Gpu, part_number),
+    TEXT(Gpu, cpus), NUMBER(Gpu, index), NUMBER(Gpu, minor), NUMBER(Gpu, numa_node), NUMBER(Gpu, brand),
+    NUMBER(Gpu, architecture), NUMBER(Gpu, cc_major), NUMBER(Gpu, cc_minor), NUMBER(Gpu, cores),
+    NUMBER(Gpu, bus_width), NUMBER(Gpu, device_id), NUMBER(Gpu, subsystem_id), NUMBER(Gpu, memory_total),
+    NUMBER(Gpu, memory_reserved), NUMBER(Gpu, memory_used), NUMBER(Gpu, bar1_total), NUMBER(Gpu, bar1_used),
+    NUMBER(Gpu, sm_clock), NUMBER(Gpu, memory_clock), NUMBER(Gpu, video_clock), NUMBER(Gpu, max_sm_clock),
+    NUMBER(Gpu, max_memory_clock), NUMBER(Gpu, max_video_clock), NUMBER(Gpu, power), NUMBER(Gpu, power_limit),
+    NUMBER(Gpu, power_default), NUMBER(Gpu, power_min), NUMBER(Gpu, power_max), NUMBER(Gpu, energy),
+    NUMBER(Gpu, temperature), NUMBER(Gpu, memory_temperature), NUMBER(Gpu, slowdown_temperature),
+    NUMBER(Gpu, shutdown_temperature), NUMBER(Gpu, fan), NUMBER(Gpu, utilization), NUMBER(Gpu, memory_utilization),
+    NUMBER(Gpu, pstate), NUMBER(Gpu, idle), NUMBER(Gpu, pcie_gen), NUMBER(Gpu, pcie_width),
+    NUMBER(Gpu, max_pcie_gen), NUMBER(Gpu, max_pcie_width), NUMBER(Gpu, ecc_mode),
+    NUMBER(Gpu, ecc_volatile_corrected), NUMBER(Gpu, ecc_volatile_uncorrected),
+    NUMBER(Gpu, ecc_aggregate_corrected), NUMBER(Gpu, ecc_aggregate_uncorrected), NUMBER(Gpu, persistence),
+    NUMBER(Gpu, compute_mode), NUMBER(Gpu, draining), NUMBER(Gpu, lost), NUMBER(Gpu, unknown_error),
+    NUMBER(Gpu, mig_capable),
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static unsigned crc32_of(const unsigned char *bytes, size_t length) {
+    unsigned crc = 0xFFFFFFFFu;
+    for (size_t i = 0; i < length; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ (0xEDB88320u & (0u - (crc & 1u)));
+    }
+    return ~crc;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+int number_parse(const char *text, long long *value) {
+    int negative = *text == '-';
+    if (negative) text++;
+    if (*text == 0) return 0;
+    long long result = 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || result > (INT64_MAX - 9) / 10) return 0;
+        result = result * 10 + (*text - '0');
+    }
+    *value = negative ? -result : result;
+    return 1;
+}
+
+static const char *hex_parse(const char *text, int least, int most, unsigned *value) {
+    unsigned result = 0;
+    int digits = 0;
+    for (; hex_digit(*text) >= 0 && digits < most; text++, digits++) result = result * 16 + (unsigned)hex_digit(*text);
+    *value = result;
+    return digits >= least ? text : NULL;
+}
+
+int bus_id_parse(const char *text, unsigned *domain, unsigned *bus, unsigned *device) {
+    unsigned function = 0;
+    const char *rest = hex_parse(text, 1, 8, domain);
+    if (rest == NULL || *rest != ':') return 0;
+    rest = hex_parse(rest + 1, 2, 2, bus);
+    if (rest == NULL || *rest != ':') return 0;
+    rest = hex_parse(rest + 1, 2, 2, device);
+    if (rest == NULL) return 0;
+    if (*rest == 0) return 1;
+    if (*rest != '.') return 0;
+    rest = hex_parse(rest + 1, 1, 1, &function);
+    return rest != NULL && *rest == 0;
+}
+
+/* Undo the percent-encoding; what does not fit is cut off. */
+static void text_parse(const char *text, char *out, size_t size) {
+    size_t length = 0;
+    for (; *text && length + 1 < size; text++) {
+        int high, low;
+        if (*text == '%' && (high = hex_digit(text[1])) >= 0 && (low = hex_digit(text[2])) >= 0) {
+            out[length++] = (char)(high * 16 + low);
+            text += 2;
+        } else {
+            out[length++] = *text;
+        }
+    }
+    out[length] = 0;
+}
+
+/* Set a field by its key. Unknown keys are later versions' business; a bad number is an error. */
+static int set_field(const Field *fields, size_t count, void *target, const char *key, const char *value) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(fields[i].key, key) != 0) continue;
+        char *at = (char *)target + fields[i].offset;
+        if (fields[i].size == 0) return number_parse(value, (long long *)(void *)at);
+        text_parse(value, at, fields[i].size);
+        return 1;
+    }
+    return 1;
+}
+
+static void *grown(void *array, size_t count, size_t size) {
+    if (count != 0 && (count & (count - 1)) != 0) return array; /* room doubles at powers of two */
+    return realloc(array, (count == 0 ? 1 : count * 2) * size);
+}
+
+static char *next_word(char **rest) {
+    char *word = *rest;
+    if (word == NULL) return NULL;
+    char *space = strchr(word, ' ');
+    if (space) *space++ = 0;
+    *rest = space;
+    return word;
+}
+
+static int add_gpu(State *state) {
+    if (state->gpu_count >= GPU_LIMIT) return 0;
+    Gpu *gpus = grown(state->gpus, state->gpu_count, sizeof *gpus);
+    if (gpus == NULL) return 0;
+    state->gpus = gpus;
+    Gpu *gpu = &gpus[state->gpu_count++];
+    memset(gpu, 0, sizeof *gpu);
+    gpu->numa_node = gpu->fan = gpu->memory_temperature = gpu->ecc_mode = -1;
+    return 1;
+}
+
+static int add_process(Gpu *gpu, char *rest) {
+    char *pid = next_word(&rest), *kind = next_word(&rest), *used = next_word(&rest), *name = next_word(&rest);
+    long long pid_number, used_number;
+    if (used == NULL || !number_parse(pid, &pid_number) || !number_parse(used, &used_number)) return 0;
+    if (pid_number < 0 || used_number < 0 || gpu->process_count >= PROCESS_LIMIT) return 0;
+    Process *processes = grown(gpu->processes, gpu->process_count, sizeof *processes);
+    if (processes == NULL) return 0;
+    gpu->processes = processes;
+    Process *process = &processes[gpu->process_count++];
+    memset(process, 0, sizeof *process);
+    process->pid = (unsigned)pid_number;
+    process->kind = kind[0];
+    process->used = (unsigned long long)used_number;
+    text_parse(name ? name : "", process->name, sizeof process->name);
+    return 1;
+}
+
+static const struct {
+    const char *name;
+    unsigned device_type, system_type;
+} EVENT_KINDS[] = {
+    {"xid", EVENT_XID, 0},       {"ecc-single", EVENT_ECC_SINGLE, 0}, {"ecc-double", EVENT_ECC_DOUBLE, 0},
+    {"pstate", EVENT_PSTATE, 0}, {"clock", EVENT_CLOCK, 0},           {"bind", 0, SYSTEM_EVENT_BIND},
+    {"unbind", 0, SYSTEM_EVENT_UNBIND},
+};
+
+static int add_event(State *state, char *rest) {
+    char *sequence = next_word(&rest), *kind = next_word(&rest), *bus_id = next_word(&rest), *data = next_word(&rest);
+    long long number, value;
+    Event event = {0};
+    if (data == NULL || state->event_count >= EVENT_MAX) return 0;
+    if (!number_parse(sequence, &number) || !number_parse(data, &value) || number < 1) return 0;
+    if (!bus_id_parse(bus_id, &event.domain, &event.bus, &event.device)) return 0;
+    for (size_t i = 0; i < COUNT(EVENT_KINDS); i++)
+        if (strcmp(EVENT_KINDS[i].name, kind) == 0) {
+            event.device_type = EVENT_KINDS[i].device_type;
+            event.system_type = EVENT_KINDS[i].system_type;
+        }
+    event.sequence = (unsigned long long)number;
+    event.data = (unsigned long long)value;
+    text_parse(bus_id, event.bus_id, sizeof event.bus_id);
+    Event *events = grown(state->events, state->event_count, sizeof *events);
+    if (events == NULL) return 0;
+    state->events = events;
+    events[state->event_count++] = event;
+    return 1;
+}
+
+static int level_parse(const char *word, short *level) {
+    static const struct {
+        const char *word;
+        short level;
+    } LEVELS[] = {{"X", LEVEL_INTERNAL},        {"PIX", LEVEL_SINGLE}, {"PXB", LEVEL_MULTIPLE},
+                  {"PHB", LEVEL_HOST_BRIDGE},   {"NODE", LEVEL_NODE},  {"SYS", LEVEL_SYSTEM}};
+    long long links;
+    for (size_t i = 0; i < COUNT(LEVELS); i++)
+        if (strcmp(word, LEVELS[i].word) == 0) {
+            *level = LEVELS[i].level;
+            return 1;
+        }
+    if (strncmp(word, "NV", 2) != 0 || !number_parse(word + 2, &links) || links < 1 || links > NVLINK_MAX) return 0;
+    *level = (short)-links;
+    return 1;
+}
+
+/* The rows come after all GPUs, one per GPU. */
+static int add_topology_row(State *state, char *rest, size_t *rows) {
+    size_t count = state->gpu_count;
+    if (*rows >= count) return 0;
+    if (state->topology == NULL) state->topology = calloc(count * count, sizeof *state->topology);
+    if (state->topology == NULL) return 0;
+    for (size_t column = 0; column < count; column++) {
+        char *word = next_word(&rest);
+        if (word == NULL || !level_parse(word, &state->topology[*rows * count + column])) return 0;
+    }
+    (*rows)++;
+    return rest == NULL;
+}
+
+static int parse_line(State *state, char *line, size_t *rows) {
+    char *rest = line;
+    char *key = next_word(&rest);
+    if (strcmp(key, "gpu") == 0) return *rows == 0 && add_gpu(state);
+    if (strcmp(key, "topology") == 0) return rest != NULL && add_topology_row(state, rest, rows);
+    if (strcmp(key, "event") == 0) return add_event(state, rest);
+    Gpu *gpu = state->gpu_count ? &state->gpus[state->gpu_count - 1] : NULL;
+    if (strcmp(key, "process") == 0) return gpu != NULL && add_process(gpu, rest);
+    const char *value = rest ? rest : "";
+    if (gpu != NULL) return set_field(GPU_FIELDS, COUNT(GPU_FIELDS), gpu, key, value);
+    return set_field(HOST_FIELDS, COUNT(HOST_FIELDS), state, key, value);
+}
+
+static int plausible(const State *state, size_t rows) {
+    if (state->topology != NULL && rows != state->gpu_count) return 0;
+    for (size_t i = 0; i < state->gpu_count; i++) {
+        Gpu *gpu = &state->gpus[i];
+        if (gpu->uuid[0] == 0 || !bus_id_parse(gpu->bus_id, &gpu->domain, &gpu->bus, &gpu->device)) return 0;
+        if (gpu->index < 0 || gpu->minor < 0 || gpu->minor > 0xFFFFF) return 0;
+        if (gpu->memory_total < 0 || gpu->memory_total > BYTES_LIMIT) return 0;
+        if (gpu->memory_reserved < 0 || gpu->memory_reserved > gpu->memory_total) gpu->memory_reserved = 0;
+        if (gpu->memory_used < 0) gpu->memory_used = 0;
+        if (gpu->memory_used > gpu->memory_total - gpu->memory_reserved)
+            gpu->memory_used = gpu->memory_total - gpu->memory_reserved;
+    }
+    return 1;
+}
+
+static int by_index(const void *a, const void *b) {
+    const Gpu *left = a, *right = b;
+    if (left->index != right->index) return left->index < right->index ? -1 : 1;
+    return strcmp(left->bus_id, right->bus_id);
+}
+
+static int in_order(const State *state) {
+    for (size_t i = 1; i < state->gpu_count; i++)
+        if (by_index(&state->gpus[i - 1], &state->gpus[i]) > 0) return 0;
+    return 1;
+}
+
+/* The head line: "mews-nvml 1 <length> <crc32>". Returns the body, or NULL. */
+static const char *checked_body(const char *bytes, size_t length, size_t *body_length) {
+    static const char MAGIC[] = "mews-nvml 1 ";
+    const char *newline = length ? memchr(bytes, '\n', length) : NULL;
+    if (newline == NULL || newline - bytes > 64 || strncmp(bytes, MAGIC, sizeof MAGIC - 1) != 0) return NULL;
+    char head[72] = {0};
+    memcpy(head, bytes, (size_t)(newline - bytes));
+    char *rest = head + sizeof MAGIC - 1;
+    char *told = next_word(&rest);
+    unsigned crc;
+    long long number;
+    if (rest == NULL || !number_parse(told, &number)) return NULL;
+    const char *end = hex_parse(rest, 8, 8, &crc);
+    *body_length = length - (size_t)(newline - bytes) - 1;
+    if (end == NULL || *end != 0 || number < 0 || (size_t)number != *body_length) return NULL;
+    if (crc32_of((const unsigned char *)newline + 1, *body_length) != crc) return NULL;
+    return newline + 1;
+}
+
+static int parse_body(State *state, char *body) {
+    size_t rows = 0;
+    while (*body) {
+        char *newline = strchr(body, '\n');
+        if (newline == NULL) return 0;
+        *newline = 0;
+        if (*body && !parse_line(state, body, &rows)) return 0;
+        body = newline + 1;
+    }
+    /* Topology rows follow the order of the GPUs, so GPUs out of order cannot have any. */
+    if (!in_order(state)) {
+        if (state->topology != NULL) return 0;
+        qsort(state->gpus, state->gpu_count, sizeof *state->gpus, by_index);
+    }
+    return plausible(state, rows);
+}
+
+State *state_parse(const char *bytes, size_t length) {
+    size_t body_length;
+    const char *body = checked_body(bytes, length, &body_length);
+    if (body == NULL || memchr(body, 0, body_length) != NULL) return NULL;
+    State *state = calloc(1, sizeof *state);
+    char *copy = malloc(body_length + 1);
+    int good = state != NULL && copy != NULL;
+    if (good) {
+        memcpy(copy, body, body_length);
+        copy[body_length] = 0;
+        state->driver_loaded = 1;
+        good = parse_body(state, copy);
+    }
+    free(copy);
+    if (good) return state;
+    state_free(state);
+    return NULL;
+}
+
+void state_free(State *state) {
+    if (state == NULL) return;
+    for (size_t i = 0; i < state->gpu_count; i++) free(state->gpus[i].processes);
+    free(state->gpus);
+    free(state->topology);
+    free(state->events);
+    free(state);
+}

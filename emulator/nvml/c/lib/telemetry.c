@@ -1,0 +1,325 @@
+/* Load, temperature, power, clocks and the PCIe link. */
+#include <string.h>
+#include <time.h>
+
+#include "getter.h"
+
+enum { SAMPLING_US = 167000, PSTATES = 16, PSTATE_UNKNOWN = 32 };
+enum { REASON_IDLE = 1 };
+
+EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    *out = (Utilization){(unsigned)gpu->utilization, (unsigned)gpu->memory_utilization};
+    return session_leave(OK);
+}
+
+PAIR_IF(nvmlDeviceGetEncoderUtilization, unsigned, 1, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetDecoderUtilization, unsigned, 1, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetJpgUtilization, unsigned, gpu->architecture >= ARCH_TURING, 0, SAMPLING_US)
+PAIR_IF(nvmlDeviceGetOfaUtilization, unsigned, gpu->architecture >= ARCH_TURING, 0, SAMPLING_US)
+
+EXPORT Return nvmlDeviceGetEncoderCapacity(Device device, unsigned type, unsigned *capacity) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (capacity == NULL || type > 2) return session_leave(INVALID_ARGUMENT);
+    *capacity = 100;
+    return session_leave(OK);
+}
+
+static Return no_sessions(Device device, unsigned *one, unsigned *two, unsigned *three) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (!one || !two || !three) return session_leave(INVALID_ARGUMENT);
+    *one = *two = *three = 0;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetEncoderStats(Device device, unsigned *sessions, unsigned *fps, unsigned *latency) {
+    return no_sessions(device, sessions, fps, latency);
+}
+
+EXPORT Return nvmlDeviceGetFBCStats(Device device, unsigned *stats) {
+    return no_sessions(device, stats, stats ? stats + 1 : NULL, stats ? stats + 2 : NULL);
+}
+
+/* ---- Temperature ---- */
+
+static Return temperature_of(Device device, unsigned sensor, int *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || sensor != 0) return session_leave(INVALID_ARGUMENT);
+    *out = (int)gpu->temperature;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned *out) {
+    return temperature_of(device, sensor, (int *)out);
+}
+
+EXPORT Return nvmlDeviceGetTemperatureV(Device device, TemperatureV *out) {
+    if (out == NULL) return INVALID_ARGUMENT;
+    if (out->version != STRUCT_VERSION(*out, 1)) return VERSION_MISMATCH;
+    return temperature_of(device, out->sensor, &out->temperature);
+}
+
+EXPORT Return nvmlDeviceGetMarginTemperature(Device device, MarginTemperature *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
+    if (gpu->architecture < ARCH_ADA) return session_leave(NOT_SUPPORTED);
+    out->margin = (int)(gpu->slowdown_temperature - gpu->temperature);
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetTemperatureThreshold(Device device, unsigned type, unsigned *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || type > 7) return session_leave(INVALID_ARGUMENT);
+    long long at = -1;
+    if (type == THRESHOLD_SHUTDOWN) at = gpu->shutdown_temperature;
+    if (type == THRESHOLD_SLOWDOWN) at = gpu->slowdown_temperature;
+    if (type == THRESHOLD_GPU_MAX) at = gpu->slowdown_temperature - 4;
+    if (type == THRESHOLD_MEMORY_MAX && gpu->memory_temperature >= 0) at = gpu->shutdown_temperature - 5;
+    if (at < 0) return session_leave(NOT_SUPPORTED);
+    *out = (unsigned)at;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetThermalSettings(Device device, unsigned sensor, ThermalSettings *out) {
+    enum { INTERNAL_SENSOR = 1, TARGET_GPU = 1, ALL_SENSORS = 15 };
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || (sensor != 0 && sensor != ALL_SENSORS)) return session_leave(INVALID_ARGUMENT);
+    memset(out, 0, sizeof *out);
+    out->count = 1;
+    out->sensor[0].controller = INTERNAL_SENSOR;
+    out->sensor[0].max = (int)gpu->shutdown_temperature;
+    out->sensor[0].current = (int)gpu->temperature;
+    out->sensor[0].target = TARGET_GPU;
+    return session_leave(OK);
+}
+
+/* ---- Fans ---- */
+
+GETTER_IF(nvmlDeviceGetFanSpeed, unsigned, gpu->fan >= 0, gpu->fan)
+GETTER(nvmlDeviceGetNumFans, unsigned, gpu->fan >= 0 ? 2 : 0)
+PAIR_IF(nvmlDeviceGetMinMaxFanSpeed, unsigned, gpu->fan >= 0, 30, 100)
+
+static Return one_fan(Device device, unsigned fan, unsigned *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (gpu->fan < 0) return session_leave(NOT_SUPPORTED);
+    if (out == NULL || fan > 1) return session_leave(INVALID_ARGUMENT);
+    *out = (unsigned)gpu->fan;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetFanSpeed_v2(Device device, unsigned fan, unsigned *out) { return one_fan(device, fan, out); }
+EXPORT Return nvmlDeviceGetTargetFanSpeed(Device device, unsigned fan, unsigned *out) {
+    return one_fan(device, fan, out);
+}
+
+/* ---- Power ---- */
+
+GETTER(nvmlDeviceGetPowerUsage, unsigned, gpu->power)
+GETTER(nvmlDeviceGetPowerManagementLimit, unsigned, gpu->power_limit)
+GETTER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, gpu->power_default)
+GETTER(nvmlDeviceGetEnforcedPowerLimit, unsigned, gpu->power_limit)
+GETTER(nvmlDeviceGetPowerManagementMode, unsigned, 1)
+GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, gpu->energy)
+PAIR_IF(nvmlDeviceGetPowerManagementLimitConstraints, unsigned, 1, gpu->power_min, gpu->power_max)
+
+/* ---- Performance states and clocks ---- */
+
+GETTER(nvmlDeviceGetPerformanceState, unsigned, gpu->pstate)
+GETTER(nvmlDeviceGetPowerState, unsigned, gpu->pstate)
+GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, gpu->idle ? REASON_IDLE : 0)
+GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, gpu->idle ? REASON_IDLE : 0)
+GETTER(nvmlDeviceGetSupportedClocksEventReasons, unsigned long long, 0x1FF)
+GETTER(nvmlDeviceGetSupportedClocksThrottleReasons, unsigned long long, 0x1FF)
+GETTER(nvmlDeviceGetAdaptiveClockInfoStatus, unsigned, 1)
+
+EXPORT Return nvmlDeviceGetSupportedPerformanceStates(Device device, unsigned *out, unsigned size) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    unsigned count = gpu->pstate == 8 || gpu->fan >= 0 ? 2 : 1;
+    if (size / sizeof *out < count) return session_leave(INSUFFICIENT_SIZE);
+    for (unsigned i = 0; i < size / sizeof *out; i++) out[i] = i == 0 ? 0 : i < count ? 8 : PSTATE_UNKNOWN;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetDynamicPstatesInfo(Device device, DynamicPstates *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    memset(out, 0, sizeof *out);
+    out->utilization[0].present = out->utilization[1].present = 1;
+    out->utilization[0].percent = (unsigned)gpu->utilization;
+    out->utilization[1].percent = (unsigned)gpu->memory_utilization;
+    return session_leave(OK);
+}
+
+static long long clock_now(const Gpu *gpu, unsigned type) {
+    const long long now[] = {gpu->sm_clock, gpu->sm_clock, gpu->memory_clock, gpu->video_clock};
+    return now[type];
+}
+
+static long long clock_max(const Gpu *gpu, unsigned type) {
+    const long long max[] = {gpu->max_sm_clock, gpu->max_sm_clock, gpu->max_memory_clock, gpu->max_video_clock};
+    return max[type];
+}
+
+static Return clock_of(Device device, unsigned type, unsigned *out, long long (*pick)(const Gpu *, unsigned)) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || type > CLOCK_VIDEO) return session_leave(INVALID_ARGUMENT);
+    *out = (unsigned)pick(gpu, type);
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned *out) {
+    return clock_of(device, type, out, clock_now);
+}
+EXPORT Return nvmlDeviceGetMaxClockInfo(Device device, unsigned type, unsigned *out) {
+    return clock_of(device, type, out, clock_max);
+}
+EXPORT Return nvmlDeviceGetMaxCustomerBoostClock(Device device, unsigned type, unsigned *out) {
+    return clock_of(device, type, out, clock_max);
+}
+
+/* Application clocks are of the graphics and memory domains of boards for data centres. */
+static Return application_clock(Device device, unsigned type, unsigned *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || type > CLOCK_VIDEO) return session_leave(INVALID_ARGUMENT);
+    if (gpu->fan >= 0 || type == CLOCK_VIDEO) return session_leave(NOT_SUPPORTED);
+    *out = (unsigned)clock_max(gpu, type);
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlDeviceGetApplicationsClock(Device device, unsigned type, unsigned *out) {
+    return application_clock(device, type, out);
+}
+EXPORT Return nvmlDeviceGetDefaultApplicationsClock(Device device, unsigned type, unsigned *out) {
+    return application_clock(device, type, out);
+}
+
+EXPORT Return nvmlDeviceGetClock(Device device, unsigned type, unsigned which, unsigned *out) {
+    enum { CURRENT = 0, TARGET = 1, DEFAULT = 2, BOOST = 3 };
+    if (which == CURRENT) return clock_of(device, type, out, clock_now);
+    if (which == TARGET || which == DEFAULT) return application_clock(device, type, out);
+    return which == BOOST ? clock_of(device, type, out, clock_max) : INVALID_ARGUMENT;
+}
+
+EXPORT Return nvmlDeviceGetMinMaxClockOfPState(Device device, unsigned type, unsigned pstate, unsigned *low,
+                                               unsigned *high) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (!low || !high || type > CLOCK_VIDEO || pstate >= PSTATES) return session_leave(INVALID_ARGUMENT);
+    if (pstate != 0) return session_leave(NOT_SUPPORTED);
+    *high = (unsigned)clock_max(gpu, type);
+    *low = type == CLOCK_MEMORY ? *high : *high / 8;
+    return session_leave(OK);
+}
+
+/* Falling from `top` by `step`, not below `bottom`. */
+static Return ladder(unsigned top, unsigned bottom, unsigned step, unsigned *count, unsigned *out) {
+    unsigned there = 1 + (top > bottom ? (top - bottom) / step : 0), room = *count;
+    *count = there;
+    if (out == NULL || room < there) return INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < there; i++) out[i] = top - i * step;
+    return OK;
+}
+
+EXPORT Return nvmlDeviceGetSupportedMemoryClocks(Device device, unsigned *count, unsigned *out) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (count == NULL) return session_leave(INVALID_ARGUMENT);
+    unsigned top = (unsigned)gpu->max_memory_clock;
+    return session_leave(ladder(top, top, 1, count, out));
+}
+
+EXPORT Return nvmlDeviceGetSupportedGraphicsClocks(Device device, unsigned memory_clock, unsigned *count, unsigned *out) {
+    enum { STEP = 15 };
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (count == NULL) return session_leave(INVALID_ARGUMENT);
+    if (memory_clock != (unsigned)gpu->max_memory_clock) return session_leave(NOT_FOUND);
+    unsigned top = (unsigned)gpu->max_sm_clock % 100000;
+    return session_leave(ladder(top, top / 8, STEP, count, out));
+}
+
+EXPORT Return nvmlDeviceGetViolationStatus(Device device, unsigned policy, Violation *out) {
+    enum { POLICIES = 12 };
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || policy >= POLICIES) return session_leave(INVALID_ARGUMENT);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *out = (Violation){(unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec, 0};
+    return session_leave(OK);
+}
+
+/* ---- PCIe ---- */
+
+static unsigned lane_mbps(long long gen) {
+    const unsigned speeds[] = {0, 2500, 5000, 8000, 16000, 32000, 64000};
+    return gen >= 0 && gen < 7 ? speeds[gen] : 0;
+}
+
+GETTER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, gpu->max_pcie_gen)
+GETTER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, gpu->max_pcie_gen)
+GETTER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, gpu->max_pcie_width)
+GETTER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, gpu->pcie_gen)
+GETTER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, gpu->pcie_width)
+GETTER(nvmlDeviceGetPcieLinkMaxSpeed, unsigned, gpu->max_pcie_gen)
+GETTER(nvmlDeviceGetPcieSpeed, unsigned, lane_mbps(gpu->pcie_gen))
+GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, 0)
+
+/* Kilobytes per second, following the load. */
+EXPORT Return nvmlDeviceGetPcieThroughput(Device device, unsigned counter, unsigned *out) {
+    enum { PER_PERCENT = 10240 };
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    if (out == NULL || counter > 1) return session_leave(INVALID_ARGUMENT);
+    *out = (unsigned)gpu->utilization * PER_PERCENT;
+    return session_leave(OK);
+}

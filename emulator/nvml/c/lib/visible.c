@@ -1,0 +1,53 @@
+#include "visible.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Unset or "all": everything. "none": the driver without devices. "" or "void": not even the driver. */
+Visible visible_read(void) {
+    Visible visible = {SEE_ALL, NULL};
+    const char *told = getenv("NVIDIA_VISIBLE_DEVICES");
+    if (told == NULL || strcmp(told, "all") == 0) return visible;
+    if (*told == 0 || strcmp(told, "void") == 0) {
+        visible.kind = SEE_NO_DRIVER;
+    } else if (strcmp(told, "none") == 0) {
+        visible.kind = SEE_NONE;
+    } else {
+        visible.list = strdup(told);
+        visible.kind = visible.list ? SEE_LISTED : SEE_NONE;
+    }
+    return visible;
+}
+
+void visible_free(Visible *visible) {
+    free(visible->list);
+    visible->list = NULL;
+}
+
+static int same(const char *word, size_t length, const char *text) {
+    return strlen(text) == length && strncasecmp(word, text, length) == 0;
+}
+
+static int word_allows(const char *word, size_t length, const Gpu *gpu) {
+    char copy[64];
+    long long index;
+    unsigned domain, bus, device;
+    if (length == 0 || length >= sizeof copy) return length != 0 && same(word, length, gpu->uuid);
+    memcpy(copy, word, length);
+    copy[length] = 0;
+    if (number_parse(copy, &index)) return index == gpu->index;
+    if (bus_id_parse(copy, &domain, &bus, &device))
+        return domain == gpu->domain && bus == gpu->bus && device == gpu->device;
+    return same(word, length, gpu->uuid) || same(word, length, "all");
+}
+
+int visible_allows(const Visible *visible, const Gpu *gpu) {
+    if (visible->kind != SEE_LISTED) return visible->kind == SEE_ALL;
+    for (const char *word = visible->list;; word++) {
+        size_t length = strcspn(word, ",");
+        if (word_allows(word, length, gpu)) return 1;
+        word += length;
+        if (*word == 0) return 0;
+    }
+}

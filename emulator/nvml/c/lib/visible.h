@@ -1,0 +1,16 @@
+/* NVIDIA_VISIBLE_DEVICES as the container toolkit reads it. */
+#ifndef MEWS_VISIBLE_H
+#define MEWS_VISIBLE_H
+
+#include "state.h"
+
+typedef struct {
+    enum { SEE_ALL, SEE_NONE, SEE_NO_DRIVER, SEE_LISTED } kind;
+    char *list;
+} Visible;
+
+Visible visible_read(void);
+void visible_free(Visible *visible);
+int visible_allows(const Visible *visible, const Gpu *gpu);
+
+#endif

@@ -1,0 +1,103 @@
+/* The library's calls, found at run time: nvidia-smi is a client like any other. */
+#ifndef MEWS_SMI_API_H
+#define MEWS_SMI_API_H
+
+#include "nvml.h"
+
+#define CALLS(call)                                                                                      \
+    call(nvmlInitWithFlags, (unsigned))                                                                  \
+    call(nvmlShutdown, (void))                                                                           \
+    call(nvmlSystemGetDriverVersion, (char *, unsigned))                                                 \
+    call(nvmlSystemGetCudaDriverVersion_v2, (int *))                                                     \
+    call(nvmlSystemGetProcessName, (unsigned, char *, unsigned))                                         \
+    call(nvmlDeviceGetCount_v2, (unsigned *))                                                            \
+    call(nvmlDeviceGetHandleByIndex_v2, (unsigned, Device *))                                            \
+    call(nvmlDeviceGetIndex, (Device, unsigned *))                                                       \
+    call(nvmlDeviceGetName, (Device, char *, unsigned))                                                  \
+    call(nvmlDeviceGetUUID, (Device, char *, unsigned))                                                  \
+    call(nvmlDeviceGetSerial, (Device, char *, unsigned))                                                \
+    call(nvmlDeviceGetVbiosVersion, (Device, char *, unsigned))                                          \
+    call(nvmlDeviceGetBoardPartNumber, (Device, char *, unsigned))                                       \
+    call(nvmlDeviceGetGspFirmwareVersion, (Device, char *))                                              \
+    call(nvmlDeviceGetMinorNumber, (Device, unsigned *))                                                 \
+    call(nvmlDeviceGetBoardId, (Device, unsigned *))                                                     \
+    call(nvmlDeviceGetBrand, (Device, unsigned *))                                                       \
+    call(nvmlDeviceGetArchitecture, (Device, unsigned *))                                                \
+    call(nvmlDeviceGetPciInfo_v3, (Device, PciInfo *))                                                   \
+    call(nvmlDeviceGetMaxPcieLinkGeneration, (Device, unsigned *))                                       \
+    call(nvmlDeviceGetMaxPcieLinkWidth, (Device, unsigned *))                                            \
+    call(nvmlDeviceGetCurrPcieLinkGeneration, (Device, unsigned *))                                      \
+    call(nvmlDeviceGetCurrPcieLinkWidth, (Device, unsigned *))                                           \
+    call(nvmlDeviceGetPcieReplayCounter, (Device, unsigned *))                                           \
+    call(nvmlDeviceGetPcieThroughput, (Device, unsigned, unsigned *))                                    \
+    call(nvmlDeviceGetDisplayMode, (Device, unsigned *))                                                 \
+    call(nvmlDeviceGetDisplayActive, (Device, unsigned *))                                               \
+    call(nvmlDeviceGetPersistenceMode, (Device, unsigned *))                                             \
+    call(nvmlDeviceSetPersistenceMode, (Device, unsigned))                                               \
+    call(nvmlDeviceGetAccountingMode, (Device, unsigned *))                                              \
+    call(nvmlDeviceGetAccountingBufferSize, (Device, unsigned *))                                        \
+    call(nvmlDeviceGetMultiGpuBoard, (Device, unsigned *))                                               \
+    call(nvmlDeviceGetVirtualizationMode, (Device, unsigned *))                                          \
+    call(nvmlDeviceGetNumaNodeId, (Device, unsigned *))                                                  \
+    call(nvmlDeviceGetCpuAffinity, (Device, unsigned, unsigned long *))                                  \
+    call(nvmlDeviceGetMigMode, (Device, unsigned *, unsigned *))                                         \
+    call(nvmlDeviceGetFanSpeed, (Device, unsigned *))                                                    \
+    call(nvmlDeviceGetPerformanceState, (Device, unsigned *))                                            \
+    call(nvmlDeviceGetCurrentClocksEventReasons, (Device, unsigned long long *))                         \
+    call(nvmlDeviceGetSupportedClocksEventReasons, (Device, unsigned long long *))                       \
+    call(nvmlDeviceGetMemoryInfo_v2, (Device, Memory2 *))                                                \
+    call(nvmlDeviceGetBAR1MemoryInfo, (Device, Bar1Memory *))                                            \
+    call(nvmlDeviceGetComputeMode, (Device, unsigned *))                                                 \
+    call(nvmlDeviceGetCudaComputeCapability, (Device, int *, int *))                                     \
+    call(nvmlDeviceGetUtilizationRates, (Device, Utilization *))                                         \
+    call(nvmlDeviceGetEncoderUtilization, (Device, unsigned *, unsigned *))                              \
+    call(nvmlDeviceGetDecoderUtilization, (Device, unsigned *, unsigned *))                              \
+    call(nvmlDeviceGetJpgUtilization, (Device, unsigned *, unsigned *))                                  \
+    call(nvmlDeviceGetOfaUtilization, (Device, unsigned *, unsigned *))                                  \
+    call(nvmlDeviceGetEncoderStats, (Device, unsigned *, unsigned *, unsigned *))                        \
+    call(nvmlDeviceGetEccMode, (Device, unsigned *, unsigned *))                                         \
+    call(nvmlDeviceGetMemoryErrorCounter, (Device, unsigned, unsigned, unsigned, unsigned long long *))  \
+    call(nvmlDeviceGetTotalEccErrors, (Device, unsigned, unsigned, unsigned long long *))                \
+    call(nvmlDeviceGetRetiredPages, (Device, unsigned, unsigned *, unsigned long long *))                \
+    call(nvmlDeviceGetRetiredPagesPendingStatus, (Device, unsigned *))                                   \
+    call(nvmlDeviceGetRemappedRows, (Device, unsigned *, unsigned *, unsigned *, unsigned *))            \
+    call(nvmlDeviceGetTemperature, (Device, unsigned, unsigned *))                                       \
+    call(nvmlDeviceGetTemperatureThreshold, (Device, unsigned, unsigned *))                              \
+    call(nvmlDeviceGetFieldValues, (Device, int, FieldValue *))                                          \
+    call(nvmlDeviceGetPowerUsage, (Device, unsigned *))                                                  \
+    call(nvmlDeviceGetPowerManagementMode, (Device, unsigned *))                                         \
+    call(nvmlDeviceGetPowerManagementLimit, (Device, unsigned *))                                        \
+    call(nvmlDeviceGetEnforcedPowerLimit, (Device, unsigned *))                                          \
+    call(nvmlDeviceGetPowerManagementDefaultLimit, (Device, unsigned *))                                 \
+    call(nvmlDeviceGetPowerManagementLimitConstraints, (Device, unsigned *, unsigned *))                 \
+    call(nvmlDeviceGetClockInfo, (Device, unsigned, unsigned *))                                         \
+    call(nvmlDeviceGetMaxClockInfo, (Device, unsigned, unsigned *))                                      \
+    call(nvmlDeviceGetApplicationsClock, (Device, unsigned, unsigned *))                                 \
+    call(nvmlDeviceGetDefaultApplicationsClock, (Device, unsigned, unsigned *))                          \
+    call(nvmlDeviceGetMaxCustomerBoostClock, (Device, unsigned, unsigned *))                             \
+    call(nvmlDeviceGetComputeRunningProcesses_v3, (Device, unsigned *, ProcessInfo *))                   \
+    call(nvmlDeviceGetGraphicsRunningProcesses_v3, (Device, unsigned *, ProcessInfo *))                  \
+    call(nvmlDeviceGetTopologyCommonAncestor, (Device, Device, unsigned *))                              \
+    call(nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned *))                                       \
+    call(nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, unsigned *))                            \
+    call(nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, PciInfo *))                             \
+    call(nvmlDeviceModifyDrainState, (const PciInfo *, unsigned))                                        \
+    call(nvmlDeviceQueryDrainState, (const PciInfo *, unsigned *))                                       \
+    call(nvmlDeviceRemoveGpu_v2, (const PciInfo *, unsigned, unsigned))
+
+#define MEMBER(name, arguments) Return(*name) arguments;
+
+typedef struct {
+    CALLS(MEMBER)
+    const char *(*nvmlErrorString)(Return);
+} Api;
+
+extern Api api;
+
+/* Find the library (beside the program first) and initialise it. Ends the program with the fitting words and code. */
+void api_open(unsigned flags);
+
+/* nvidia-smi's exit code for what a call returned. */
+int exit_code_of(Return result);
+
+#endif

@@ -1,0 +1,17 @@
+/* What nvidia-smi can be told to do. Each returns the exit code. */
+#ifndef MEWS_SMI_COMMANDS_H
+#define MEWS_SMI_COMMANDS_H
+
+int show_table(const char *ids);
+int show_list(const char *ids);
+int show_details(const char *ids, int xml);
+int show_topology(void);
+int query_gpus(const char *ids, const char *fields, const char *format);
+int query_processes(const char *ids, const char *fields, const char *format);
+int set_persistence(const char *ids, const char *mode);
+int drain(int count, char **arguments);
+
+/* Words and code for what was asked wrongly. */
+int misused(const char *message);
+
+#endif

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "gpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- Selection ---- */
+
+static int matches(Device device, unsigned index, const char *word, size_t length) {
+    char told[4][VALUE_SIZE] = {{0}};
+    PciInfo pci;
+    snprintf(told[0], VALUE_SIZE, "%u", index);
+    api.nvmlDeviceGetUUID(device, told[1], VALUE_SIZE);
+    api.nvmlDeviceGetSerial(device, told[2], VALUE_SIZE);
+    if (api.nvmlDeviceGetPciInfo_v3(device, &pci) == OK) {
+        snprintf(told[3], VALUE_SIZE, "%s", pci.bus_id);
+        if (strlen(pci.bus_id_legacy) == length && strncasecmp(pci.bus_id_legacy, word, length) == 0) return 1;
+    }
+    for (int i = 0; i < 4; i++)
+        if (strlen(told[i]) == length && strncasecmp(told[i], word, length) == 0) return 1;
+    return 0;
+}
+
+static int wanted(Device device, unsigned index, const char *list) {
+    for (const char *word = list; word != NULL;) {
+        size_t length = strcspn(word, ",");
+        if (matches(device, index, word, length)) return 1;
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return list == NULL;
+}
+
+static void no_handle(unsigned index, Return result) {
+    const char *advice = result == GPU_IS_LOST ? ".  Reboot the system to recover this GPU" : "";
+    printf("Unable to determine the device handle for GPU%u: %s%s\n", index, api.nvmlErrorString(result), advice);
+    exit(exit_code_of(result));
+}
+
+/* A GPU without a handle stops a command about all, and one that names it by its index. */
+static int concerns(const char *list, unsigned index) {
+    char text[16];
+    snprintf(text, sizeof text, "%u", index);
+    for (const char *word = list; word != NULL;) {
+        size_t length = strcspn(word, ",");
+        if (strlen(text) == length && strncmp(text, word, length) == 0) return 1;
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return list == NULL;
+}
+
+Selection select_gpus(const char *list, const char *none_found) {
+    unsigned count = 0;
+    Return last = OK;
+    Return result = api.nvmlDeviceGetCount_v2(&count);
+    if (result != OK) {
+        printf("Unable to count the devices: %s\n", api.nvmlErrorString(result));
+        exit(exit_code_of(result));
+    }
+    Selection selection = {calloc(count + 1, sizeof(Device)), 0};
+    for (unsigned i = 0; i < count && selection.devices; i++) {
+        Device device = NULL;
+        result = api.nvmlDeviceGetHandleByIndex_v2(i, &device);
+        if (result != OK && concerns(list, i)) no_handle(i, result);
+        if (result != OK)
+            last = result;
+        else if (wanted(device, i, list))
+            selection.devices[selection.count++] = device;
+    }
+    if (selection.count > 0) return selection;
+    puts(none_found);
+    free(selection.devices);
+    exit(last == OK ? NOT_FOUND : exit_code_of(last));
+}
+
+/* ---- Processes ---- */
+
+static SmiProcess *add_kind(Device device, char kind, SmiProcess *all, unsigned *count) {
+    Return (*list)(Device, unsigned *, ProcessInfo *) =
+        kind == 'C' ? api.nvmlDeviceGetComputeRunningProcesses_v3 : api.nvmlDeviceGetGraphicsRunningProcesses_v3;
+    unsigned there = 0;
+    list(device, &there, NULL);
+    ProcessInfo *infos = calloc(there + 1, sizeof *infos);
+    SmiProcess *more = realloc(all, (*count + there + 1) * sizeof *more);
+    if (infos == NULL || more == NULL || (there && list(device, &there, infos) != OK)) there = 0;
+    for (unsigned i = 0; i < there; i++) {
+        SmiProcess *process = &more[(*count)++];
+        process->info = infos[i];
+        process->kind = kind;
+        if (api.nvmlSystemGetProcessName(infos[i].pid, process->name, VALUE_SIZE) != OK)
+            strcpy(process->name, "[Not Found]");
+    }
+    free(infos);
+    return more ? more : all;
+}
+
+SmiProcess *processes_of(Device device, unsigned *count) {
+    *count = 0;
+    return add_kind(device, 'G', add_kind(device, 'C', NULL, count), count);
+}

@@ -1,0 +1,40 @@
+/* The GPUs that a command is about, and all that can be asked of one by name. */
+#ifndef MEWS_SMI_GPUS_H
+#define MEWS_SMI_GPUS_H
+
+#include "api.h"
+
+enum { VALUE_SIZE = 256 };
+
+typedef struct {
+    Device *devices;
+    unsigned count;
+} Selection;
+
+/* Those of a list of indexes, UUIDs, serials and bus ids (NULL = all). Ends the program where one cannot be had. */
+Selection select_gpus(const char *list, const char *none_found);
+
+typedef Return (*Getter)(Device device, char *out);
+
+typedef struct {
+    const char *name, *alias, *unit;
+    Getter get;
+} Field;
+
+const Field *field_named(const char *name, size_t length);
+
+/* The value of a field with its unit, or the word for why there is none. */
+void value_of(Device device, const char *name, char *out, int with_unit);
+
+/* The GPU's PCI address as nvidia-smi writes it. */
+const char *bus_id_of(Device device, char *out);
+
+typedef struct {
+    ProcessInfo info;
+    char kind, name[VALUE_SIZE];
+} SmiProcess;
+
+/* Of both kinds; the caller frees. */
+SmiProcess *processes_of(Device device, unsigned *count);
+
+#endif

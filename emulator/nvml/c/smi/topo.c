@@ -1,0 +1,98 @@
+/* topo -m: how the GPUs are joined. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "gpus.h"
+
+static const char *level_word(unsigned level) {
+    switch (level) {
+    case LEVEL_SINGLE: return "PIX";
+    case LEVEL_MULTIPLE: return "PXB";
+    case LEVEL_HOST_BRIDGE: return "PHB";
+    case LEVEL_NODE: return "NODE";
+    case LEVEL_SYSTEM: return "SYS";
+    default: return "N/A";
+    }
+}
+
+/* Links that end at the other GPU, or at switches that both are on. */
+static unsigned links_between(Device one, Device two) {
+    PciInfo there, end;
+    unsigned links = 0, kind = 0, active = 0, other = 0;
+    if (api.nvmlDeviceGetPciInfo_v3(two, &there) != OK) return 0;
+    for (unsigned link = 0; link < NVLINK_MAX; link++) {
+        if (api.nvmlDeviceGetNvLinkState(one, link, &active) != OK || !active) continue;
+        if (api.nvmlDeviceGetNvLinkRemoteDeviceType(one, link, &kind) != OK) continue;
+        if (kind == REMOTE_SWITCH)
+            links += api.nvmlDeviceGetNvLinkState(two, link, &other) == OK && other;
+        else if (api.nvmlDeviceGetNvLinkRemotePciInfo_v2(one, link, &end) == OK)
+            links += strcmp(end.bus_id, there.bus_id) == 0;
+    }
+    return links;
+}
+
+static void joint(Device one, Device two) {
+    unsigned level = 0, links = links_between(one, two);
+    if (links > 0)
+        printf("\tNV%u", links);
+    else if (api.nvmlDeviceGetTopologyCommonAncestor(one, two, &level) == OK)
+        printf("\t%s", level_word(level));
+    else
+        printf("\tN/A");
+}
+
+/* Bits into "0-23,48-71". */
+static void cpu_list(Device device) {
+    enum { WORDS = 16, BITS = 8 * sizeof(unsigned long) };
+    unsigned long words[WORDS] = {0};
+    const char *comma = "";
+    if (api.nvmlDeviceGetCpuAffinity(device, WORDS, words) != OK) {
+        printf("\tN/A");
+        return;
+    }
+    putchar('\t');
+    for (unsigned cpu = 0; cpu < WORDS * BITS; cpu++) {
+        unsigned last = cpu;
+        if ((words[cpu / BITS] >> (cpu % BITS) & 1) == 0) continue;
+        while (last + 1 < WORDS * BITS && (words[(last + 1) / BITS] >> ((last + 1) % BITS) & 1)) last++;
+        printf(last > cpu ? "%s%u-%u" : "%s%u", comma, cpu, last);
+        comma = ",";
+        cpu = last;
+    }
+}
+
+static void row(const Selection *selection, unsigned index) {
+    unsigned node = 0;
+    printf("GPU%u", index);
+    for (unsigned other = 0; other < selection->count; other++) {
+        if (other == index)
+            printf("\t X ");
+        else
+            joint(selection->devices[index], selection->devices[other]);
+    }
+    cpu_list(selection->devices[index]);
+    if (api.nvmlDeviceGetNumaNodeId(selection->devices[index], &node) == OK)
+        printf("\t%u", node);
+    else
+        printf("\tN/A");
+    puts("\t\tN/A");
+}
+
+int show_topology(void) {
+    Selection selection = select_gpus(NULL, "No devices were found");
+    for (unsigned i = 0; i < selection.count; i++) printf("\tGPU%u", i);
+    puts("\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID");
+    for (unsigned i = 0; i < selection.count; i++) row(&selection, i);
+    puts("\nLegend:\n\n"
+         "  X    = the GPU itself\n"
+         "  SYS  = across NUMA nodes\n"
+         "  NODE = across host bridges of one NUMA node\n"
+         "  PHB  = across a host bridge\n"
+         "  PXB  = across several PCIe bridges, without the host bridge\n"
+         "  PIX  = across one PCIe bridge at most\n"
+         "  NV#  = over # bonded NVLinks");
+    free(selection.devices);
+    return 0;
+}

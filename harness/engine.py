@@ -21,6 +21,7 @@ from mews.harness.scenario.result import Observer, Result, Verdict
 from mews.harness.ways import DIALECTS, Way, check_available
 
 if TYPE_CHECKING:
+    from mews.harness.clusters.shared import Shared
     from mews.harness.scenario.model import Scenario
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ class Engine:
     artefacts: Path | None = None
     observe: Observer = field(default=_deaf)
     hold: Callable[[Cluster], Coroutine[Any, Any, None]] | None = None
+    shared: Shared | None = None
+    """What the scenarios share; without it each starts its own."""
 
     def run(self, scenario: Scenario, seed: int | None = None) -> Run:
         """Open a cluster, run, close it. The outermost loop of a run: what breaks in it is the verdict ``error``.
@@ -78,7 +81,13 @@ class Engine:
         if lacking is not None:
             return Run(self._result(scenario, seed, "skipped", lacking))
         cluster = await open_cluster(
-            scenario, cluster=way.cluster, time=way.time, seed=seed, speed=way.speed, dialect=dialect
+            scenario,
+            cluster=way.cluster,
+            time=way.time,
+            seed=seed,
+            speed=way.speed,
+            dialect=dialect,
+            shared=self.shared,
         )
         try:
             result = await run_scenario(scenario, cluster, seed=seed, observer=self.observe, artefacts=self.artefacts)

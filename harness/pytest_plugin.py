@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from mews.harness.clusters.shared import Shared
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster
     from mews.harness.testkit.runs import Runner
@@ -31,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
     group = parser.getgroup("mews", "mews: emulated GPU pools and clusters")
     group.addoption("--mews-cluster", choices=CLUSTERS, default="embedded", help="the cluster that scenarios run on")
+    group.addoption("--mews-speed", default="1", type=float, help="emulated seconds per second, outside virtual time")
     group.addoption("--mews-hardware", metavar="FILE", help="inventory of mews_chassis and mews_cluster")
     group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
 
@@ -70,14 +72,23 @@ def mews_cluster(_mews_cluster_server: ServedCluster) -> ServedCluster:
     return _mews_cluster_server
 
 
+@pytest.fixture(scope="session")
+def _mews_shared() -> Iterator[Shared]:
+    from mews.harness.clusters.shared import Shared
+
+    with Shared() as shared:
+        yield shared
+
+
 @pytest.fixture
-def mews_run(request: pytest.FixtureRequest) -> Runner:
+def mews_run(request: pytest.FixtureRequest, _mews_shared: Shared) -> Runner:
     """Runs scenarios; see ``mews.harness.testkit.runs.Runner``."""
     name = _available(request.config)
     from mews.harness.testkit.runs import Runner
 
     folder = Path(request.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", request.node.nodeid)
-    runner = Runner(name, request.path.parent, folder.absolute())
+    speed = float(request.config.getoption("--mews-speed"))
+    runner = Runner(name, request.path.parent, folder.absolute(), _mews_shared, speed)
     request.node.stash[_RUNS] = runner
     return runner
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
-    from mews.harness.clusters.control_plane.servers import Servers
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.plane import Plane
+    from mews.harness.clusters.shared import Shared
     from mews.harness.scenario.model import Scenario
 
 
@@ -25,12 +25,12 @@ async def open_cluster(
     speed: float = 1.0,
     dialect: str | None = None,
     folder: Path | None = None,
-    servers: Servers | None = None,
+    shared: Shared | None = None,
 ) -> EmbeddedCluster:
     """A running cluster for a scenario, on the running loop; close it.
 
     ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
-    ``servers`` is a real control plane to be used again (emptied first); without one such a cluster starts its own.
+    ``shared`` is what a cluster may find running from the one before, and leave; without it each starts its own.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
     """
@@ -66,6 +66,7 @@ async def open_cluster(
             if cluster == "control-plane":
                 from mews.harness.clusters.control_plane.plane import ControlPlane
 
+                servers = None if shared is None else shared.servers()
                 return ControlPlane(root, servers=servers, speed=speed)
             from mews.harness.clusters.embedded.plane import EmbeddedPlane
 

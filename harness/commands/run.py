@@ -105,13 +105,14 @@ def _check_outputs(outputs: Outputs) -> None:
 
 
 def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, outputs: Outputs, *, quiet: bool) -> list[Run]:
+    from mews.harness.clusters.shared import Shared
     from mews.harness.report.text import TextReport
 
     report = TextReport(sys.stderr if quiet else sys.stdout)
     runs: list[Run] = []
-    with progress_bar(len(plan)) as bar:
+    with Shared() as shared, progress_bar(len(plan)) as bar:
         hold = _hold if way.keep and way.time == "wall" else None
-        engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold)
+        engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
         for scenario, seed in plan:
             bar.begin(f"{scenario.name} (seed {seed})")
             run = _with_journal(engine.run(scenario, seed), outputs.journal, alone=len(plan) == 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mews.harness.clusters.shared import Shared
 from mews.harness.engine import Engine
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
@@ -19,12 +20,15 @@ from mews.harness.ways import Way, time_of
 class Runner:
     """What the fixture ``mews_run`` is: call it with a scenario.
 
-    ``folder`` is the test's own, from which relative paths are looked up if the working directory has none.
+    ``shared`` is what the runs of a session share; ``speed`` counts outside virtual time. ``folder`` is the test's own,
+    from which relative paths are looked up if the working directory has none.
     """
 
     cluster: str
     folder: Path
     artefacts: Path
+    shared: Shared | None = None
+    speed: float = 1.0
     runs: list[Run] = field(default_factory=list)
 
     def __call__(
@@ -35,10 +39,13 @@ class Runner:
         ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
         """
         scenario = load_scenario(self._find(path), overrides)
-        engine = Engine(Way(self.cluster, time_of(self.cluster, time)), artefacts=self.artefacts)
+        engine = Engine(self._way(time), artefacts=self.artefacts, shared=self.shared)
         run = engine.run(scenario, seed)
         self.runs.append(run)
         return run.result
+
+    def _way(self, time: str | None) -> Way:
+        return Way(self.cluster, time_of(self.cluster, time), self.speed)
 
     def _find(self, path: str | Path) -> Path:
         candidates = [Path(path), self.folder / path]

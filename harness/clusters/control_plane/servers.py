@@ -35,7 +35,6 @@ class Servers:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._identity: Identity | None = None
         self._etcd: Etcd | None = None
-        self._used = False
         self.url = ""
 
     @property
@@ -53,10 +52,10 @@ class Servers:
 
         Raises Lacks when a program is missing or does not start.
         """
-        if self._used:
-            assert self._etcd is not None
+        if self._etcd is not None and self._run():
             self._etcd.empty()
             return
+        self._end()
         programs = needed()
         self._identity = make_identity(self.folder, programs["openssl"])
         for attempt in range(_PORT_TRIES):
@@ -70,7 +69,9 @@ class Servers:
                     raise
         assert self._etcd is not None
         self._etcd.remember()
-        self._used = True
+
+    def _run(self) -> bool:
+        return bool(self._processes) and all(process.poll() is None for process in self._processes)
 
     def _start(self, programs: dict[str, str]) -> None:
         client, peer, secure = _free_ports(3)

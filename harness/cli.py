@@ -141,13 +141,13 @@ def down(
     name: Annotated[str | None, typer.Option("--name", help="the one of that name; default: mews")] = None,
     all_: Annotated[bool, typer.Option("--all", help="every one that `mews up` recorded")] = False,
 ) -> int:
-    """End what `mews up` brought up, and remove leftovers."""
+    """End what `mews up` brought up, and remove what killed runs left behind."""
     if name is not None and all_:
         raise BadInput(f"--name {name} --all: only one of the two")
 
     from mews.harness.commands.down import down as end
 
-    return end(None if all_ else name or "mews")
+    return end(name, everything=all_)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""``mews down``: end what `mews up` started, and remove what it may have left."""
+"""``mews down``: end what `mews up` started, and remove what it, or any run that was killed, may have left."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from pathlib import Path
 
 from mews.harness.commands.instances import Instance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput
+from mews.harness.leftovers import sweep
 
 PATIENCE_S = 15.0
 LEFTOVERS = ("ready.json", "kubeconfig")
 """What an instance writes into its folder."""
 
 
-def down(name: str | None) -> int:
-    """End that instance, or all (None).
+def down(name: str | None, *, everything: bool = False) -> int:
+    """End that instance, `mews` without a name, or all; then remove what dead runs of any kind left behind.
 
     Raises BadInput for a name that nothing bears.
     """
     known = recorded()
-    wanted = [instance for instance in known if name in (None, instance.name)]
-    if name is not None and not wanted:
-        names = ", ".join(instance.name for instance in known) or "none is recorded"
-        raise BadInput(f"--name {name}: no such instance; running: {names}")
+    wanted = [instance for instance in known if everything or instance.name == (name or "mews")]
     for instance in wanted:
         end(instance)
         sys.stdout.write(f"{instance.name}: ended\n")
-    if not wanted:
+    swept = sweep()
+    for folder in swept:
+        sys.stdout.write(f"{folder}: removed, its owner is dead\n")
+    if not wanted and (name is not None or not (everything or swept)):
+        names = ", ".join(instance.name for instance in known) or "none is recorded"
+        raise BadInput(f"--name {name or 'mews'}: no such instance; running: {names}")
+    if not wanted and not swept:
         sys.stdout.write("nothing to end\n")
     return 0
 

@@ -29,7 +29,7 @@ class FakeEngine:
 
     verdicts: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, way, artefacts=None, observe=None, hold=None):
+    def __init__(self, way, artefacts=None, observe=None, hold=None, shared=None):
         self.way = way
 
     def run(self, scenario, seed=None):

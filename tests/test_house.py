@@ -153,8 +153,21 @@ def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(tmp_path):
         "mews/harness/cli.py",
         "mews/fixtures/hardware/demo.yaml",
         "mews/fixtures/images.yaml",
+        "mews/emulator/nvml/c/nvml.h",
     ):
         assert needed in names
+
+
+def test_the_wheel_carries_the_compiled_library_and_is_tagged_by_its_platform(tmp_path):
+    pytest.importorskip("hatchling", reason="the build backend is not installed")
+    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        pytest.skip("no C compiler: the wheel is compiled by ziglang in an isolated build")
+    tool("hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
+    [wheel] = tmp_path.glob("*.whl")
+    assert re.search(r"-py3-none-linux_\w+\.whl$", wheel.name)
+    entries = {info.filename: info.external_attr >> 16 for info in zipfile.ZipFile(wheel).infolist()}
+    assert entries["mews/emulator/nvml/bin/nvidia-smi"] & 0o111
+    assert "mews/emulator/nvml/bin/libnvidia-ml.so.1" in entries
 
 
 def test_a_virtual_run_imports_nothing_that_waits_for_the_outside():

@@ -5,6 +5,7 @@ Stands alone on purpose (no import of mews): the build hook loads this file befo
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -27,6 +28,15 @@ class CompilerMissing(RuntimeError):
 
 class CompileFailed(RuntimeError):
     """The compiler did not like it; the message carries what it said."""
+
+
+def cache_folder(sources: Path) -> Path:
+    """Where a checkout keeps what it compiled: named by a digest of the sources and the machine."""
+    base = os.environ.get("MEWS_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    told = hashlib.sha256(os.uname().machine.encode())
+    for path in [*sorted(sources.rglob("*.[chm]*")), Path(__file__)]:
+        told.update(path.name.encode() + b"\0" + path.read_bytes())
+    return Path(base) / "mews" / f"nvml-{told.hexdigest()[:16]}"
 
 
 def system_compiler() -> tuple[str, ...] | None:
@@ -61,7 +71,7 @@ def build(sources: Path, folder: Path, *, extra: Sequence[str] = ()) -> None:
         _compile(cc, [*FLAGS, *extra, *shared], sources / "lib", part / LIBRARY)
         _compile(cc, [*FLAGS, *extra], sources / "smi", part / SMI)
         folder.mkdir(exist_ok=True)
-        for name in (LIBRARY, SMI):
+        for name in (SMI, LIBRARY):
             (part / name).replace(folder / name)
 
 

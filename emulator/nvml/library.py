@@ -7,15 +7,10 @@ one that the PyPI package ``ziglang`` brings.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 from pathlib import Path
 
-from mews.emulator.nvml.compile import CompilerMissing, build, compiler
-
-LIBRARY = "libnvidia-ml.so.1"
-SMI = "nvidia-smi"
+from mews.emulator.nvml.compile import LIBRARY, SMI, CompilerMissing, build, cache_folder, compiler
 
 _HERE = Path(__file__).resolve().parent
 
@@ -37,7 +32,7 @@ def smi_path() -> Path:
 
 def available() -> bool:
     """Whether there is a library or a compiler to make one."""
-    if (_HERE / "bin" / LIBRARY).exists() or (_cache() / LIBRARY).exists():
+    if (_HERE / "bin" / LIBRARY).exists() or (cache_folder(sources()) / LIBRARY).exists():
         return True
     try:
         compiler()
@@ -70,19 +65,7 @@ def _built() -> Path:
     packaged = _HERE / "bin"
     if (packaged / LIBRARY).exists() and (packaged / SMI).exists():
         return packaged
-    cached = _cache()
+    cached = cache_folder(sources())
     if not (cached / SMI).exists() or not (cached / LIBRARY).exists():
         build(sources(), cached)
     return cached
-
-
-def _cache() -> Path:
-    base = os.environ.get("MEWS_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "mews" / f"nvml-{_digest()}"
-
-
-def _digest() -> str:
-    told = hashlib.sha256(os.uname().machine.encode())
-    for path in [*sorted(sources().rglob("*.[ch]")), _HERE / "compile.py"]:
-        told.update(path.name.encode() + b"\0" + path.read_bytes())
-    return told.hexdigest()[:16]

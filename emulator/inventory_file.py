@@ -9,6 +9,7 @@ import yaml
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
 from mews.emulator.start_file import read_start_file
+from mews.emulator.yaml_text import check_extent
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -27,7 +28,8 @@ def load_hardware(path: str | Path) -> Hardware:
     if Path(path).suffix == ".csv":
         return parse_hardware(read_start_file(text, str(path)), str(path))
     try:
+        check_extent(text)
         document = yaml.load(text, Loader=LOADER)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise HardwareError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     return parse_hardware(document, str(path))

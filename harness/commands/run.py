@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.progress import progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
@@ -48,8 +49,9 @@ def run(
     _check_outputs(outputs)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     quiet = outputs.json == "-"
-    runs = _run_all(plan, way, outputs, quiet=quiet)
-    _write_reports(runs, outputs)
+    files = _Files(outputs)
+    runs = _run_all(plan, way, files, quiet=quiet)
+    files.reports(runs)
     return exit_code_of(runs)
 
 
@@ -104,7 +106,7 @@ def _check_outputs(outputs: Outputs) -> None:
             raise BadInput(f"{option} {path}: must be a file in a folder that exists")
 
 
-def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, outputs: Outputs, *, quiet: bool) -> list[Run]:
+def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, *, quiet: bool) -> list[Run]:
     from mews.harness.clusters.shared import Shared
     from mews.harness.report.text import TextReport
 
@@ -115,7 +117,7 @@ def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, outputs: Outputs, *
         engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
         for scenario, seed in plan:
             bar.begin(f"{scenario.name} (seed {seed})")
-            run = _with_journal(engine.run(scenario, seed), outputs.journal, alone=len(plan) == 1)
+            run = files.journal(engine.run(scenario, seed), alone=len(plan) == 1)
             runs.append(run)
             bar.end()
             if not quiet:
@@ -125,35 +127,57 @@ def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, outputs: Outputs, *
     return runs
 
 
-def _with_journal(run: Run, file: Path | None, *, alone: bool) -> Run:
-    """Write the journal; with several runs each has a file of its own beside the one that was named."""
-    if file is None:
-        return run
-    result = run.result
-    path = file if alone else file.with_name(f"{file.stem}-{result.scenario}-{result.seed}{file.suffix}")
-    path.write_text("".join(line.as_json() + "\n" for line in run.lines), encoding="utf-8")
-    return replace(run, result=replace(result, journal=str(path)))
+class _Files:
+    """Writes reports; what cannot be written is told when all that can be written is."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+        self._errors: list[str] = []
+
+    def journal(self, run: Run, *, alone: bool) -> Run:
+        """Write the journal; with several runs each has a file of its own beside the one that was named."""
+        file = self._outputs.journal
+        if file is None:
+            return run
+        result = run.result
+        name = f"{file.stem}-{_safe(result.scenario)}-{result.seed}{file.suffix}"
+        path = file if alone else file.with_name(name)
+        self._write("--journal", str(path), "".join(line.as_json() + "\n" for line in run.lines))
+        return replace(run, result=replace(result, journal=str(path)))
+
+    def reports(self, runs: Sequence[Run]) -> None:
+        """Write all that were asked for.
+
+        Raises Lacks.
+        """
+        outputs = self._outputs
+        if outputs.json is not None:
+            text = json.dumps([run.result.as_dict() for run in runs], indent=2) + "\n"
+            self._write("--json", outputs.json, text)
+        if outputs.junit is not None:
+            from mews.harness.report.junit import junit_xml
+
+            self._write("--junit", str(outputs.junit), junit_xml(runs))
+        if outputs.html is not None:
+            from mews.harness.report.html import html_page
+
+            self._write("--html", str(outputs.html), html_page(runs))
+        if self._errors:
+            raise Lacks("\n".join(self._errors))
+
+    def _write(self, option: str, where: str, text: str) -> None:
+        if where == "-":
+            sys.stdout.write(text)
+            return
+        try:
+            Path(where).write_text(text, encoding="utf-8")
+        except OSError as error:
+            self._errors.append(f"{option} {where}: cannot be written: {error.strerror}")
 
 
-def _write_reports(runs: Sequence[Run], outputs: Outputs) -> None:
-    if outputs.json is not None:
-        text = json.dumps([run.result.as_dict() for run in runs], indent=2) + "\n"
-        _write(outputs.json, text)
-    if outputs.junit is not None:
-        from mews.harness.report.junit import junit_xml
-
-        _write(str(outputs.junit), junit_xml(runs))
-    if outputs.html is not None:
-        from mews.harness.report.html import html_page
-
-        _write(str(outputs.html), html_page(runs))
-
-
-def _write(where: str, text: str) -> None:
-    if where == "-":
-        sys.stdout.write(text)
-    else:
-        Path(where).write_text(text, encoding="utf-8")
+def _safe(name: str) -> str:
+    """A part of a file's name."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 async def _hold(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from mews.emulator.yaml_text import check_extent
 from mews.harness.kubelet.errors import ImagesError
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -86,8 +87,9 @@ def load_images(path: Path | None = None) -> ImageBook:
     else:
         text, where = _read(path), str(path)
     try:
+        check_extent(text)
         document = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ImagesError(f"{where}: not YAML: {' '.join(str(error).split())}") from error
     images = document.get("images") if isinstance(document, dict) else None
     if not isinstance(images, dict):
@@ -100,6 +102,8 @@ def _read(path: Path) -> str:
         return path.read_text("utf-8")
     except OSError as error:
         raise ImagesError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ImagesError(f"{path}: not a text file in UTF-8") from error
 
 
 def _image(name: str, entry: Any, where: str) -> Image:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from mews.emulator.yaml_text import check_extent
 from mews.harness.scenario.errors import ScenarioError
 
 Place = tuple[str | int, ...]
@@ -48,12 +49,9 @@ def read_yaml(text: str, name: str) -> Document:
 
     Raises ScenarioError for syntax errors, several documents and duplicate keys.
     """
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
-        document = Document(name, None)
-        value = _Builder(loader, document).build(node, ()) if node is not None else None
-        return Document(name, value, document.lines)
+        check_extent(text)
+        return _document(text, name)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -64,8 +62,15 @@ def read_yaml(text: str, name: str) -> Document:
         raise
     except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(f"{name}: not YAML: {_oneline(str(error))}") from None
-    except RecursionError:
-        raise ScenarioError(f"{name}: nested too deeply, or an anchor that contains itself") from None
+
+
+def _document(text: str, name: str) -> Document:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        document = Document(name, None)
+        value = _Builder(loader, document).build(node, ()) if node is not None else None
+        return Document(name, value, document.lines)
     finally:
         loader.dispose()
 

@@ -146,3 +146,18 @@ def test_a_spelt_out_profile_has_its_latencies_and_quirks():
     profile = {"attach": {"uniform": [1, 2]}, "quirks": [{"kind": "slow-operation", "count": None}]}
     made = parse_hardware(changed("profile", profile), "x.yaml").chassis[0].profile
     assert (made.name, made.quirks[0]["kind"]) == ("custom", "slow-operation")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "not YAML: nested too deeply: at most 100 levels"),
+        ("a: &x [*x]", "not YAML: nested too deeply: the anchor 'x' contains itself"),
+        ("a: &x [1, 2]\n" + "b: [" + "*x, " * 400_000 + "]", "not YAML: too large: more than 1000000 values"),
+    ],
+)
+def test_a_file_that_would_exhaust_the_machine_is_refused(tmp_path, text, words):
+    file = tmp_path / "hardware.yaml"
+    file.write_text(text)
+    with pytest.raises(HardwareError, match=words):
+        load_hardware(file)

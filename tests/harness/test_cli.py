@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -172,6 +173,18 @@ def test_reports_are_written(scenario, engine, tmp_path, capsys):
     assert "<failure" in files["--junit"].read_text()
     assert "<svg" in files["--html"].read_text()
     assert "because" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_costs_no_other_report_and_is_three(scenario, engine, tmp_path, capsys):
+    junit = tmp_path / "junit.xml"
+    full = ["--json", "/dev/full", "--journal", "/dev/full"]
+    assert exit_code(["run", str(scenario), *full, "--junit", str(junit)]) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "--journal /dev/full: cannot be written: No space left on device",
+        "--json /dev/full: cannot be written: No space left on device",
+    ]
+    assert "<testsuite" in junit.read_text()
 
 
 def test_the_version_is_printed(capsys):

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from mews.emulator.yaml_text import check_extent
 from mews.harness.clusters.embedded import protobuf
 from mews.kube.api.errors import ApiError, BadRequest
 
@@ -103,13 +104,14 @@ def parse_json(raw: bytes) -> Any:
     """JSON, worded as the API server does when it is none."""
     try:
         return json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def parse_yaml(raw: bytes) -> Any:
     """YAML as the API server reads it."""
     try:
+        check_extent(raw)
         return yaml.load(raw, Loader=_Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise BadRequest(f"error converting YAML to JSON: {error}") from None

@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 
 import jsonschema
@@ -145,11 +146,18 @@ def test_timestamps_stay_text_and_anchors_work():
     assert document.value == {"a": {"t": "2026-01-01"}, "b": {"t": "2026-01-01", "u": 1}}
 
 
+BOMB = "a: &a [x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{last}'] * 9)}]\n" for last, name in itertools.pairwise("abcdefgh")
+)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "must be a mapping with apiVersion"),
-        ("a: &x [*x]\n", "an anchor that contains itself"),
+        ("a: &x [*x]\n", "the anchor 'x' contains itself"),
+        ("[" * 100_000, "nested too deeply: at most 100 levels"),
+        (BOMB, "too large: more than 1000000 values"),
         ("- " * 5000, "nested too deeply"),
         ("a: !!int x", "not YAML"),
         ("a: !!python/object:os.system x", "not YAML"),

@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-enum { NAP_MS = 10 };
+enum { NAP_US = 10000, US_PER_MS = 1000 };
 
 typedef struct {
     Device device;
@@ -36,15 +36,15 @@ static unsigned long long last_sequence(const State *state) {
     return last;
 }
 
-static long long now_ms(void) {
+static long long now_us(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static void nap(long long left_ms) {
-    long long ms = left_ms < NAP_MS ? left_ms : NAP_MS;
-    struct timespec time = {0, (long)(ms > 0 ? ms : 0) * 1000000};
+static void nap(long long left_us) {
+    long long us = left_us < NAP_US ? left_us : NAP_US;
+    struct timespec time = {0, (long)us * 1000};
     nanosleep(&time, NULL);
 }
 
@@ -167,7 +167,7 @@ static const Event *next_event(struct EventSet *set, const State *state, Device 
 }
 
 static Return wait_event(EventSetHandle set, EventData *data, size_t size, unsigned timeout_ms) {
-    long long deadline = now_ms() + timeout_ms;
+    long long deadline = now_us() + (long long)timeout_ms * US_PER_MS;
     if (data == NULL) return INVALID_ARGUMENT;
     for (;;) {
         View view;
@@ -185,7 +185,7 @@ static Return wait_event(EventSetHandle set, EventData *data, size_t size, unsig
             }
             session_leave(OK);
         }
-        long long left = deadline - now_ms();
+        long long left = deadline - now_us();
         if (left <= 0) return TIMEOUT;
         nap(left);
     }
@@ -259,7 +259,7 @@ EXPORT Return nvmlSystemEventSetWait(SystemWaitRequest *request) {
     if (request == NULL) return INVALID_ARGUMENT;
     if (request->version != STRUCT_VERSION(*request, 1)) return VERSION_MISMATCH;
     if (request->data == NULL || request->size == 0) return INVALID_ARGUMENT;
-    long long deadline = now_ms() + request->timeout_ms;
+    long long deadline = now_us() + (long long)request->timeout_ms * US_PER_MS;
     request->count = 0;
     for (;;) {
         View view;
@@ -271,7 +271,7 @@ EXPORT Return nvmlSystemEventSetWait(SystemWaitRequest *request) {
             session_leave(OK);
         }
         if (request->count > 0) return OK;
-        long long left = deadline - now_ms();
+        long long left = deadline - now_us();
         if (left <= 0) return TIMEOUT;
         nap(left);
     }

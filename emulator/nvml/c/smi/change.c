@@ -44,7 +44,7 @@ int set_persistence(const char *ids, const char *mode) {
 static int parse_address(const char *text, PciInfo *info) {
     char rest = 0;
     memset(info, 0, sizeof *info);
-    if (strlen(text) >= BUS_ID_LEGACY_SIZE) return 0;
+    if (strlen(text) >= BUS_ID_SIZE) return 0;
     unsigned function = 0;
     int fields = sscanf(text, "%8x:%2x:%2x.%1x%c", &info->domain, &info->bus, &info->device, &function, &rest);
     if (fields != 4 && (fields != 3 || strchr(text, '.') != NULL)) return 0;

@@ -80,7 +80,7 @@ static void process_rows(const Selection *selection) {
         for (unsigned j = 0; j < count; j++) {
             char used[32];
             snprintf(used, sizeof used, "%lluMiB", processes[j].info.used_memory >> 20);
-            printf("| %4u   N/A  N/A %16u %6c   %-34.34s %9.9s |\n", index, processes[j].info.pid, processes[j].kind,
+            printf("| %4u   N/A  N/A %16u %6c   %-35.35s %9.9s |\n", index, processes[j].info.pid, processes[j].kind,
                    processes[j].name, used);
         }
         shown += count;

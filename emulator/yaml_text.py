@@ -35,7 +35,7 @@ def check_extent(text: str | bytes) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in open_):
                 raise yaml.YAMLError(f"nested too deeply: the anchor {event.anchor!r} contains itself")
-            total += extents.get(event.anchor, 1)
+            total += extents.get(event.anchor or "", 1)
         else:
             total += 1
         if total > MOST:

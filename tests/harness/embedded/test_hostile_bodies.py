@@ -6,7 +6,7 @@ from mews.harness.clusters.embedded.negotiation import parse_json, parse_yaml
 from mews.kube.api.errors import BadRequest
 
 
-@pytest.mark.parametrize("raw", [b"[" * 100_000, b"a: &x [*x]", b"- " * 5000, b"\xff\xfe", b"a: \x00", b"{"])
+@pytest.mark.parametrize("raw", [b"[" * 100_000, b"a: &x [*x]", b"- " * 5000, b"\xffa", b"a: \x00", b"{"])
 def test_no_yaml_ends_the_server(raw):
     with pytest.raises(BadRequest, match="error converting YAML to JSON"):
         parse_yaml(raw)

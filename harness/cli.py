@@ -171,6 +171,75 @@ def serve(
 
 
 @app.command()
+def conform(
+    url: Annotated[str | None, typer.Argument(help="of the chassis, such as https://box", metavar="URL")] = None,
+    dialect: Annotated[str, typer.Option("--dialect", help="h3api, resource-pool or redfish")] = "h3api",
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="move idle devices, and put them back")
+    ] = False,
+    device: Annotated[
+        list[str] | None, typer.Option("--device", metavar="ID", help="is idle and may be moved; default: free ones")
+    ] = None,
+    port: Annotated[
+        list[str] | None, typer.Option("--port", metavar="PORT", help="they may be put on; default: all")
+    ] = None,
+    quirks: Annotated[
+        str | None, typer.Option("--quirks", metavar="NAME|FILE", help="what its firmware is known for")
+    ] = None,
+    waivers: Annotated[
+        Path | None, typer.Option("--waivers", metavar="FILE", help="deviations that are accepted")
+    ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
+    ] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="certificates to trust")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="trust any certificate")] = False,
+    patience: Annotated[float, typer.Option("--patience", metavar="S", help="for one reply, in seconds")] = 60.0,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="results as JUnit XML")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="results as one HTML page")] = None,
+    record: Annotated[Path | None, typer.Option("--record", metavar="DIR", help="keep all replies")] = None,
+    diff: Annotated[Path | None, typer.Option("--diff", metavar="DIR", help="compare with a recording")] = None,
+    restore_file: Annotated[
+        Path | None, typer.Option("--restore-file", metavar="FILE", help="where a run notes how to undo it")
+    ] = None,
+    restore: Annotated[
+        Path | None, typer.Option("--restore", metavar="FILE", help="undo an interrupted run, nothing else")
+    ] = None,
+) -> int:
+    """Judge a chassis by the contract; read-only unless told otherwise."""
+    if restore is not None:
+        from mews.harness.commands.conform import restore as put_back
+
+        return put_back(restore, credentials)
+    if url is None:
+        raise BadInput("URL: missing; give that of a chassis, or --restore")
+    _check_dialect(dialect)
+    if patience <= 0:
+        raise BadInput(f"--patience {patience:g}: must be above 0")
+
+    from mews.harness.commands.conform import Outputs, Wish
+    from mews.harness.commands.conform import conform as judge
+
+    wish = Wish(
+        url=url,
+        dialect=dialect,
+        changes=allow_changes,
+        devices=device or (),
+        ports=port or (),
+        quirks=quirks,
+        waivers=waivers,
+        credentials=credentials,
+        ca=ca,
+        insecure=insecure,
+        patience_s=patience,
+        restore_file=restore_file,
+    )
+    return judge(wish, Outputs(json, junit, html, record, diff))
+
+
+@app.command()
 def version() -> int:
     """Print the version."""
     from mews import __version__

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import UTC, date, datetime
 from typing import Any, NoReturn, TypeVar
 
 from mews.kube.clock import Clock
@@ -148,3 +149,8 @@ class Pace:
     def loop_s(self, emulated_s: float) -> float:
         """How long an emulated span takes on the loop."""
         return emulated_s / self.speed
+
+
+def today() -> date:
+    """The machine's date, in UTC."""
+    return datetime.now(UTC).date()

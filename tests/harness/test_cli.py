@@ -83,6 +83,18 @@ def engine(monkeypatch):
         ("serve --listen nowhere", 2, "HOST:PORT"),
         ("demo --dialect redfish", 2, "--dialect redfish: must be one of h3api, resource-pool"),
         ("validate", 2, "PATH: missing"),
+        ("conform", 2, "URL: missing"),
+        ("conform box:80", 2, "box:80: must be http://HOST[:PORT] or https://HOST[:PORT]"),
+        ("conform http://me:word@box", 2, "http://***@box: credentials come from MEWS_REDFISH_USER"),
+        ("conform http://127.0.0.1:9 --dialect morse", 2, "--dialect morse"),
+        ("conform http://127.0.0.1:9 --patience 0", 2, "--patience 0: must be above 0"),
+        ("conform http://127.0.0.1:9 --device 1", 2, "only with --allow-changes"),
+        ("conform http://127.0.0.1:9 --quirks none", 2, "no such file, and no shipped profile"),
+        ("conform http://127.0.0.1:9 --waivers /no/such", 2, "/no/such: cannot be read"),
+        ("conform http://127.0.0.1:9 --diff /no/such", 2, "--diff /no/such: is no recording"),
+        ("conform http://127.0.0.1:9 --json /no/such/x", 2, "--json /no/such/x"),
+        ("conform http://127.0.0.1:9", 3, "no chassis answers there"),
+        ("conform --restore /no/such", 2, "/no/such: no such file"),
         ("down --name a --all", 2, "only one of the two"),
     ],
 )
@@ -201,4 +213,4 @@ def test_importing_the_command_line_imports_no_package_that_a_run_may_not_need()
 
 def test_the_words_of_the_command_line_are_there():
     names = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
-    assert {"demo", "run", "validate", "up", "down", "serve", "version"} <= names
+    assert {"demo", "run", "validate", "up", "down", "serve", "conform", "version"} <= names

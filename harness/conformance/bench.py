@@ -1,0 +1,318 @@
+"""One chassis under judgement: reads and moves that go on whatever happens, noting in the ledger what went wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.errors import (
+    Malformed,
+    NoAnswer,
+    NotJudged,
+    ServerError,
+    Unavailable,
+    Unmet,
+)
+from mews.harness.conformance.ledger import Ledger
+from mews.harness.conformance.table import Face, Limits, Row, Table
+
+T = TypeVar("T")
+
+
+class Keeper(Protocol):
+    """Takes down what may have to be undone."""
+
+    def begin(self, device: str, port: str | None) -> None:
+        """A request is about to be made that may bring a device to that port."""
+        ...
+
+    def saw(self, device: str, port: str | None) -> None:
+        """Our requests brought a device there."""
+        ...
+
+    def answered(self) -> None:
+        """A request that was begun has been answered."""
+        ...
+
+
+MISSING_READS = 8
+"""A device that so many listings in a row lack is lost."""
+TRIES = 3
+"""Of one move."""
+
+
+class Bench:
+    """What a clause gets. ``devices`` are the idle ones that may be moved, empty in a read-only run."""
+
+    def __init__(
+        self,
+        client: Client,
+        face: Face,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
+        self.client = client
+        self.face: Any = face
+        self.limits = limits or Limits()
+        self.devices: tuple[str, ...] = ()
+        self.ports: tuple[str, ...] = ()
+        self.ledger = Ledger()
+        self.facts: dict[str, Any] = {}
+        """What one clause found out and others use."""
+        self._keeper: Keeper | None = None
+        self._known: dict[str, str] = {}
+        self._lost: set[str] = set()
+        self._dead = ""
+
+    def allow(self, devices: tuple[str, ...], ports: tuple[str, ...], keeper: Keeper | None) -> None:
+        """Let these devices be moved, onto these ports."""
+        self.devices, self.ports, self._keeper = devices, ports, keeper
+
+    # Looking
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> Reply:
+        """A reply below 500, asked for again while none comes."""
+        return self.insist(lambda: _below_500(self.client.send(method, path, None, headers)))
+
+    def read(self) -> Table:
+        """The whole table: a listing that lacks known devices is noted and asked for again.
+
+        Raises Malformed, Unavailable.
+        """
+        rows: dict[str, Row] = {}
+        lacked = ""
+        for attempt in range(MISSING_READS):
+            table = self.insist(self.face.read)
+            rows.update(table.rows)
+            missing = [device for device in self._known if device not in rows and device not in self._lost]
+            listed = [device for device in self._known if device not in table.rows and device not in self._lost]
+            if listed:
+                lacked = lacked or f"a listing lacks {', '.join(listed)}, which another one has"
+            if not missing:
+                break
+            _rest(0.05 * (attempt + 1))
+        else:
+            self._lost.update(missing)
+            self.note("lost", f"device {', '.join(missing)} is not listed any more")
+            lacked = ""
+        if lacked:
+            self.note("complete", lacked)
+        self.ledger.done["read"] += 1
+        self._compare_uuids(rows)
+        return Table(rows, table.ports)
+
+    def insist(self, ask: Callable[[], T]) -> T:
+        """What it returns, asked again while there is no answer or HTTP 5xx, as long as an outage may last.
+
+        Raises Unavailable (at once where nothing has ever answered), and Malformed as it comes.
+        """
+        if self._dead:
+            raise Unavailable(self._dead)
+        began_s, rest_s = time.monotonic(), 0.05
+        while True:
+            asked_s = time.monotonic()
+            try:
+                found = ask()
+                self._timed("read", asked_s)
+                return found
+            except NoAnswer as error:
+                if error.kind != "dropped" and not any(exchange.status for exchange in self.client.log):
+                    raise Unavailable(str(error)) from error
+                self.note("answers", str(error))
+                text = str(error)
+            except ServerError as error:
+                self.note("server-errors", str(error))
+                text = str(error)
+            if time.monotonic() - began_s > self.limits.outage_s:
+                self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
+                raise Unavailable(self._dead)
+            _rest(rest_s)
+            rest_s = min(rest_s * 1.6, 5.0)
+
+    def note(self, topic: str, text: str) -> None:
+        """Into the ledger, with the last exchange."""
+        self.ledger.note(topic, text, len(self.client.log) - 1)
+
+    def _compare_uuids(self, rows: dict[str, Row]) -> None:
+        for device, row in rows.items():
+            known = self._known.setdefault(device, row.uuid)
+            if known != row.uuid:
+                self.note("uuid", f"device {device} had UUID {known!r} and now shows {row.uuid!r}")
+                self._known[device] = row.uuid
+
+    def _timed(self, kind: str, began_s: float) -> None:
+        took_s, limit_s = time.monotonic() - began_s, getattr(self.limits, f"{kind}_s")
+        if took_s > limit_s:
+            self.note("times", f"{kind} took {took_s:.2f} s, the longest measured is below {limit_s:g} s")
+
+    # Moving
+
+    def free(self, *, but: tuple[str, ...] = ()) -> str:
+        """An idle device on no port, moved there if need be.
+
+        Raises NotJudged where none can be had.
+        """
+        for device in self._usable(but):
+            if self.move(device, None):
+                return device
+        raise NotJudged("no idle device could be detached")
+
+    def attached(self) -> tuple[str, str]:
+        """An idle device and the port that it is on, moved there if need be.
+
+        Raises NotJudged where none can be had.
+        """
+        table = self.read()
+        for device in self._usable(()):
+            port = table.port(device)
+            if port is not None:
+                return device, port
+        for device in self._usable(()):
+            for port in self.ports[:2]:
+                if self.move(device, port):
+                    return device, port
+        raise NotJudged("no idle device could be attached")
+
+    def move(self, device: str, port: str | None, ask: Callable[[], bool] | None = None) -> bool:
+        """Bring a device to a port (None: to none) and see it there; False if it does not go.
+
+        ``ask`` makes the request in another way than the face does. Raises Malformed, Unavailable.
+        """
+        kind = "detach" if port is None else "attach"
+        failed = len(self.ledger.of("server-errors"))
+        for _ in range(TRIES):
+            before = self.read()
+            if before.port(device) == port and device in before.rows:
+                return True
+            if kind == "attach" and before.port(device) is not None and not self.move(device, None):
+                return False
+            claim = self.ask(device, port, ask or self._usual(device, port))
+            after = self._settled(device, port, claim)
+            if device in self._lost:
+                return False
+            self._judge_move(device, port, claim, before=before, after=after)
+            if after.port(device) == port:
+                return True
+        if len(self.ledger.of("server-errors")) - failed >= TRIES:
+            self.note(kind, f"the {kind} of idle device {device} is answered with HTTP 5xx every time")
+        return False
+
+    def refused(self, device: str, port: str | None, ask: Callable[[], bool], what: str) -> None:
+        """Make a request that must change nothing.
+
+        Raises Unmet if the device went elsewhere, NotJudged if there never was an answer.
+        """
+        for _ in range(TRIES):
+            before = self.read()
+            claim = self.ask(device, port, ask)
+            after = self.read()
+            if after.port(device) != before.port(device) and device in after.rows:
+                if self._keeper is not None:
+                    self._keeper.saw(device, after.port(device))
+                raise Unmet(f"{what}: device {device} was on {before.port(device)!r}, is on {after.port(device)!r}")
+            if claim is True:
+                kind = "detach" if port is None else "attach"
+                self.note(f"truth-{kind}", f"{what}: answered as done, and nothing changed")
+            if claim is not None:
+                self._others(device, before, after)
+                return
+        raise NotJudged(f"{what}: no answer")
+
+    def ask(self, device: str, port: str | None, ask: Callable[[], bool]) -> bool | None:
+        """Make one request that may move a device; what it claims, None where there is no claim."""
+        kind = "detach" if port is None else "attach"
+        if self._keeper is not None:
+            self._keeper.begin(device, port)
+        self.ledger.done[kind] += 1
+        began_s = time.monotonic()
+        claim = None
+        try:
+            claim = ask()
+        except NoAnswer as error:
+            self.note("answers", str(error))
+            return None
+        except ServerError as error:
+            self.note("server-errors", str(error))
+        except Malformed as error:
+            self.note("reply", str(error))
+        if self._keeper is not None:
+            self._keeper.answered()
+        self._timed(kind, began_s)
+        return claim
+
+    def _usual(self, device: str, port: str | None) -> Callable[[], bool]:
+        def ask() -> bool:
+            claim = self.face.detach(device) if port is None else self.face.attach(device, port)
+            return bool(claim)
+
+        return ask
+
+    def _settled(self, device: str, port: str | None, claim: bool | None) -> Table:
+        """The table once it shows the move, or as it is when it should have."""
+        began_s, rest_s, late = time.monotonic(), 0.05, False
+        while True:
+            table = self.read()
+            if device in self._lost:
+                return table
+            if table.port(device) == port:
+                if late and claim:
+                    self.note("fresh", f"a listing showed device {device} where it was before its acknowledged move")
+                return table
+            if time.monotonic() - began_s > self.limits.settle_s:
+                if self._keeper is not None:
+                    self._keeper.saw(device, table.port(device))
+                return table
+            late = True
+            _rest(rest_s)
+            rest_s = min(rest_s * 1.6, 1.0)
+
+    def _judge_move(self, device: str, port: str | None, claim: bool | None, *, before: Table, after: Table) -> None:
+        kind = "detach" if port is None else "attach"
+        arrived = after.port(device) == port
+        where = f"device {device} is on {after.port(device)!r}, must be on {port!r}"
+        if claim is False and arrived:
+            self.note(f"truth-{kind}", f"the {kind} of device {device} was answered as failed, and took effect")
+        if claim is True and not arrived:
+            self.note(kind, f"the {kind} was answered as done: {where}")
+        if claim is False and not arrived:
+            self.note(kind, f"the {kind} of an idle device failed: {where}")
+        self._others(device, before, after)
+
+    def _others(self, asked: str, before: Table, after: Table) -> None:
+        for device, row in after.rows.items():
+            if device != asked and device in before.rows and before.rows[device].port != row.port:
+                text = f"device {device} went from {before.rows[device].port!r} to {row.port!r}, only {asked} was asked"
+                self.note("alone", f"{text}: the chassis, or another client")
+
+    def _usable(self, but: tuple[str, ...]) -> Iterator[str]:
+        return (device for device in self.devices if device not in self._lost and device not in but)
+
+
+def at_once(*asks: Callable[[], T]) -> list[T]:
+    """Call all of them at the same time, each in a thread; what they return, in order."""
+    start = threading.Barrier(len(asks))
+    results: dict[int, T] = {}
+
+    def run(number: int) -> None:
+        start.wait()
+        results[number] = asks[number]()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(asks))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [results[number] for number in range(len(asks))]
+
+
+def _below_500(reply: Reply) -> Reply:
+    if reply.status >= 500:
+        raise ServerError(f"HTTP {reply.status}: {reply.text[:120]}")
+    return reply
+
+
+def _rest(seconds: float) -> None:
+    threading.Event().wait(seconds)

@@ -1,0 +1,58 @@
+"""One rule of the contract, and how it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.errors import NotJudged, Unmet
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A rule: ``check`` returns where it holds, raises Unmet where not and NotJudged where that cannot be told.
+
+    ``id`` is ``<section of the contract>.<word>``; ``changes``: judging it moves devices; ``assumed``: inferred, not
+    verified on a real box (contract mark I); ``last``: it judges what was noticed while all others were judged.
+    """
+
+    id: str
+    title: str
+    reference: str
+    check: Callable[[Bench], None]
+    changes: bool = False
+    assumed: bool = False
+    last: bool = False
+
+
+def noticed(*topics: str, kind: str = "") -> Callable[[Bench], None]:
+    """A check that nothing of these topics was noticed; with ``kind``, at least one such operation must have been."""
+
+    def check(bench: Bench) -> None:
+        if kind == "read":
+            for _ in range(2):
+                bench.read()
+        notes = [note for topic in topics for note in bench.ledger.of(topic)]
+        if notes:
+            more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
+            raise Unmet(f"{notes[0].text}{more}")
+        if kind and not bench.ledger.done[kind]:
+            raise NotJudged(f"no {kind} was made")
+
+    return check
+
+
+def unseen(why: str) -> Callable[[Bench], None]:
+    """The check of a rule that cannot be seen on the chassis' own wire."""
+
+    def check(bench: Bench) -> None:
+        raise NotJudged(why)
+
+    return check
+
+
+def must(holds: object, text: str) -> None:
+    """Raise Unmet with that text unless it holds."""
+    if not holds:
+        raise Unmet(text)

@@ -1,0 +1,161 @@
+"""Plain HTTP to a chassis: a connection per request, nothing repeated, everything noted."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from mews.harness.conformance.errors import Malformed, NoAnswer
+from mews.harness.conformance.exchange import Exchange, hide, without_secrets
+
+MOST_BYTES = 64 << 20
+"""Of one reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a chassis is: ``scheme://host:port/prefix`` without credentials, and how its certificate is checked.
+
+    ``ca``: a file of certificates to trust instead of the machine's; ``insecure``: trust any.
+    """
+
+    url: str
+    ca: str | None = None
+    insecure: bool = False
+    patience_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body, as UTF-8."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body's JSON.
+
+        Raises Malformed.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise Malformed(f"HTTP {self.status} with a body that is no JSON: {self.text[:120]!r}") from error
+
+
+class Client:
+    """Sends requests and keeps every exchange in ``log``. May be used by several threads."""
+
+    def __init__(self, address: Address) -> None:
+        parts = urlsplit(address.url)
+        self.address = address
+        self.encrypted = parts.scheme == "https"
+        self.log: list[Exchange] = []
+        self.credentials: tuple[str, str] | None = None
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._secrets: list[str] = []
+        self._lock = threading.Lock()
+        self._tls = _tls(address) if self.encrypted else None
+
+    def keep_secret(self, *words: str) -> None:
+        """Never let these words into the log."""
+        self._secrets.extend(word for word in words if word not in self._secrets)
+
+    def hidden(self, text: str) -> str:
+        """The text without what is to be kept secret."""
+        return hide(text, self._secrets)
+
+    def send(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """The answer, whatever its status.
+
+        Raises NoAnswer.
+        """
+        sent = dict(headers or {})
+        began_s = time.monotonic()
+        try:
+            reply = self._send(method, path, body, sent)
+        except NoAnswer as error:
+            self._note(method, path, body, sent, None, time.monotonic() - began_s, str(error))
+            raise
+        self._note(method, path, body, sent, reply, time.monotonic() - began_s)
+        return reply
+
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        connection = self.connection()
+        try:
+            connection.request(method, self._prefix + path, body, dict(headers))
+            response = connection.getresponse()
+            content = response.read(MOST_BYTES)
+        except ConnectionRefusedError as error:
+            raise NoAnswer("refused", f"{self.address.url}: the connection is refused") from error
+        except TimeoutError as error:
+            text = f"{method} {path}: no answer within {self.address.patience_s:g} s"
+            raise NoAnswer("timeout", text) from error
+        except (OSError, http.client.HTTPException) as error:
+            text = f"{method} {path}: no answer: {type(error).__name__}: {error}".rstrip(": ")
+            raise NoAnswer("dropped", text) from error
+        finally:
+            connection.close()
+        found: dict[str, str] = {}
+        for name, value in response.getheaders():
+            key = name.lower()
+            found[key] = f"{found[key]}, {value}" if key in found else value
+        return Reply(response.status, found, content)
+
+    def connection(self) -> http.client.HTTPConnection:
+        """A new connection, not yet open."""
+        if self._tls is not None:
+            return http.client.HTTPSConnection(
+                self._host, self._port, timeout=self.address.patience_s, context=self._tls
+            )
+        return http.client.HTTPConnection(self._host, self._port, timeout=self.address.patience_s)
+
+    def _note(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        reply: Reply | None,
+        seconds: float,
+        error: str = "",
+    ) -> None:
+        with self._lock:
+            self.log.append(
+                Exchange(
+                    method=method,
+                    path=self.hidden(path),
+                    headers=without_secrets(headers, self._secrets),
+                    body=self.hidden((body or b"").decode("utf-8", "replace")),
+                    status=None if reply is None else reply.status,
+                    reply_headers={} if reply is None else without_secrets(reply.headers, self._secrets),
+                    reply="" if reply is None else self.hidden(reply.text),
+                    seconds=seconds,
+                    error=error,
+                )
+            )
+
+
+def _tls(address: Address) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=address.ca)
+    if address.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

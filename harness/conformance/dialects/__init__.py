@@ -1,0 +1,1 @@
+"""One module per dialect: how its table is read and edited (``face``), and its clauses."""

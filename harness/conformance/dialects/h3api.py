@@ -1,0 +1,289 @@
+"""Dialect ``h3api`` (contract chassis.md 2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.clause import Clause, must, noticed, unseen
+from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.errors import Malformed, NotJudged, ServerError, Unmet
+from mews.harness.conformance.moves import moving, watched
+from mews.harness.conformance.table import Row, Table, Versions
+
+RESOURCES = "/h3api/v1/resources"
+ALLOCATION = "/h3api/v1/allocation"
+TEXT = {"Content-Type": "text/plain"}
+DEVICE = frozenset({"dev_type", "Dev_GID", "Host_Port#", "OB_GPU_GUID"})
+PORT = frozenset({"Port#", "Port_GID"})
+UNKNOWN_PORT = "9999"
+
+
+class Face:
+    """The table over h3api. ``port_gid`` of a port is what the listing says, else as the contract computes it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._gids: dict[str, str] = {}
+
+    def read(self) -> Table:
+        """The listing."""
+        records = _records(self._client.send("GET", RESOURCES))
+        ports = {record["Port#"]: record.get("Port_GID", "") for record in records if "Port#" in record}
+        self._gids = {port: gid for port, gid in ports.items() if gid}
+        devices = [record for record in records if "Dev_GID" in record]
+        rows = {row["Dev_GID"]: Row(row.get("OB_GPU_GUID", ""), row.get("Host_Port#") or None) for row in devices}
+        return Table(rows, tuple(ports))
+
+    def attach(self, device: str, port: str, content_type: str = "text/plain") -> bool:
+        """What ``result`` says."""
+        body = {"gep": "0", "port_gid": self._gid(port), "dev_gid": device}
+        return self._write("POST", body, content_type)
+
+    def detach(self, device: str, content_type: str = "text/plain") -> bool:
+        """What ``result`` says."""
+        return self._write("DELETE", {"gep": "0", "dev_gid": device}, content_type)
+
+    def send(self, method: str, body: bytes, content_type: str = "text/plain") -> bool:
+        """What ``result`` says to a raw body."""
+        reply = self._client.send(method, ALLOCATION, body, {"Content-Type": content_type})
+        if reply.status >= 500:
+            raise ServerError(f"{method} {ALLOCATION}: HTTP {reply.status}: {reply.text[:120]}")
+        return _result(reply)
+
+    def versions(self) -> Versions:
+        """The server's own name: the dialect has no word for versions."""
+        reply = self._client.send("GET", RESOURCES)
+        return Versions({"Server": reply.headers["server"]} if "server" in reply.headers else {})
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _write(self, method: str, body: Mapping[str, str], content_type: str) -> bool:
+        return self.send(method, json.dumps(body).encode(), content_type)
+
+    def _gid(self, port: str) -> str:
+        if not port:
+            return ""
+        return self._gids.get(port) or (f"{int(port):02X}h" if port.isdecimal() else port)
+
+
+def _records(reply: Reply) -> list[dict[str, Any]]:
+    if reply.status >= 500:
+        raise ServerError(f"GET {RESOURCES}: HTTP {reply.status}: {reply.text[:120]}")
+    records = reply.json()
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise Malformed(f"GET {RESOURCES}: must be an array of objects: {reply.text[:120]!r}")
+    return records
+
+
+def _result(reply: Reply) -> bool:
+    """The boolean of a reply in the form ``{"action": text, "result": [boolean], "remark": text}``."""
+    value = reply.json()
+    shape = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("action", "remark"))
+    result = value.get("result") if shape else None
+    if not isinstance(result, list) or len(result) != 1 or not isinstance(result[0], bool):
+        wanted = '{"action": text, "result": [boolean], "remark": text}'
+        raise Malformed(f"the reply {reply.text[:120]!r}: must be {wanted}")
+    return result[0]
+
+
+def _listing(bench: Bench) -> list[dict[str, Any]]:
+    return bench.insist(lambda: _records(bench.client.send("GET", RESOURCES)))
+
+
+def _array(bench: Bench) -> None:
+    reply = bench.get(RESOURCES)
+    must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
+    value = reply.json()
+    must(isinstance(value, list), f"a JSON {type(value).__name__}, must be an array")
+    for record in value:
+        must(isinstance(record, dict), f"element {record!r}: must be an object")
+
+
+def _strings(bench: Bench) -> None:
+    for record in _listing(bench):
+        for name, value in record.items():
+            must(isinstance(value, str), f"{name} of {record}: {value!r} must be a string")
+
+
+def _kinds(bench: Bench) -> None:
+    for record in _listing(bench):
+        wanted = PORT if "Port#" in record else DEVICE
+        missing = sorted(wanted - set(record))
+        must(not missing, f"record {record}: {', '.join(missing)} is missing; a record is a device or a port")
+
+
+def _port_gid(bench: Bench) -> None:
+    ports = [record for record in _listing(bench) if "Port#" in record]
+    if not ports:
+        raise NotJudged("the listing names no port")
+    for record in ports:
+        number, gid = record["Port#"], record.get("Port_GID")
+        must(str(number).isdecimal(), f"Port# {number!r}: must be a number")
+        must(gid == f"{int(number):02X}h", f"Port_GID {gid!r} of port {number}: must be {int(number):02X}h")
+
+
+def _join(bench: Bench) -> None:
+    records = _listing(bench)
+    ports = {record["Port#"] for record in records if "Port#" in record}
+    for record in records:
+        port = record.get("Host_Port#")
+        must(not port or port in ports, f"Host_Port# {port!r} of {record.get('Dev_GID')}: no record has such a Port#")
+
+
+def _free_is_empty(bench: Bench) -> None:
+    free = [record for record in _listing(bench) if "Dev_GID" in record and not record.get("Host_Port#")]
+    if not free and bench.devices:
+        device = bench.free()
+        free = [record for record in _listing(bench) if record.get("Dev_GID") == device]
+    if not free:
+        raise NotJudged("no device is free")
+    for record in free:
+        must(record.get("Host_Port#") == "", f"Host_Port# of free device {record['Dev_GID']}: must be an empty string")
+
+
+def _unique(bench: Bench) -> None:
+    devices = [record["Dev_GID"] for record in _listing(bench) if "Dev_GID" in record]
+    twice = sorted({device for device in devices if devices.count(device) > 1})
+    must(not twice, f"Dev_GID {', '.join(twice)} is listed more than once")
+
+
+def _no_authentication(bench: Bench) -> None:
+    reply = bench.get(RESOURCES)
+    must(reply.status not in (401, 403), f"GET {RESOURCES} without credentials: HTTP {reply.status}")
+
+
+def _any_content_type(bench: Bench) -> None:
+    device = bench.free()
+    port = bench.ports[0]
+    _sent_as(bench, device, port, "application/json")
+    _sent_as(bench, device, None, "application/x-www-form-urlencoded")
+
+
+def _sent_as(bench: Bench, device: str, port: str | None, kind: str) -> None:
+    """A move in that content type; where it fails, one in text/plain tells whether the type was to blame."""
+
+    def ask() -> bool:
+        return bool(bench.face.detach(device, kind) if port is None else bench.face.attach(device, port, kind))
+
+    mark = bench.ledger.mark()
+    if bench.move(device, port, ask):
+        return
+    if not bench.move(device, port):
+        raise NotJudged(f"device {device} cannot be moved with text/plain either")
+    bench.ledger.rewind(mark, "attach", "detach", "reply")
+    raise Unmet(f"a request with Content-Type {kind} is refused, the same with text/plain is not")
+
+
+def _result_on_failure(bench: Bench) -> None:
+    for body in (b"{", b"[]", b'{"gep":"0"}'):
+        for method in ("POST", "DELETE"):
+            reply = bench.insist(partial(_no_5xx, bench, method, body))
+            try:
+                failed = not _result(reply)
+            except Malformed as error:
+                raise Unmet(f"{method} {ALLOCATION} {body.decode()}: {error}") from error
+            if not failed:
+                bench.note("truth-attach" if method == "POST" else "truth-detach", f"{body.decode()} answered as done")
+
+
+def _no_5xx(bench: Bench, method: str, body: bytes) -> Reply:
+    reply = bench.client.send(method, ALLOCATION, body, TEXT)
+    if reply.status >= 500:
+        raise ServerError(f"{method} {ALLOCATION}: HTTP {reply.status}")
+    return reply
+
+
+def _empty_port(bench: Bench) -> None:
+    device = bench.free()
+    bench.refused(device, "", lambda: bench.face.attach(device, ""), "attach without a port")
+
+
+def _lower_case(bench: Bench) -> None:
+    replies = [exchange for exchange in bench.client.log if exchange.path == ALLOCATION and exchange.reply]
+    if not replies:
+        raise NotJudged("no write was answered")
+    for exchange in replies:
+        try:
+            value = json.loads(exchange.reply)
+        except ValueError:
+            continue
+        upper = [name for name in value if re.search("[A-Z]", name)] if isinstance(value, dict) else []
+        must(not upper, f"the reply {exchange.reply[:120]!r}: keys must be lower case")
+
+
+READ = "GET /h3api/v1/resources"
+ATTACH = "POST /h3api/v1/allocation"
+DETACH = "DELETE /h3api/v1/allocation"
+
+CLAUSES: tuple[Clause, ...] = (
+    Clause("2.array", "the listing is a JSON array of objects", f"chassis.md 2: {READ}", _array),
+    Clause("2.strings", "every value of the listing is a string", f"chassis.md 2: {READ}", _strings),
+    Clause("2.kinds", "a record is a device or a port, with the members of its kind", f"chassis.md 2: {READ}", _kinds),
+    Clause("2.port-gid", "Port_GID is hex(Port#) and an h", f"chassis.md 2: {READ}", _port_gid),
+    Clause("2.join", "Host_Port# of an attached device is the Port# of a port", f"chassis.md 2: {READ}", _join),
+    Clause(
+        "2.free",
+        "Host_Port# of a free device is an empty string",
+        f"chassis.md 2 (I): {READ}",
+        _free_is_empty,
+        assumed=True,
+    ),
+    Clause(
+        "2.one-port", "a device is listed once: it is on at most one host port", f"chassis.md 1, 2: {READ}", _unique
+    ),
+    Clause("2.no-auth", "no authentication is asked for", "chassis.md 2: no authentication", _no_authentication),
+    *moving(2, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
+    Clause(
+        "2.empty-port", "an attach without a port is refused", f"chassis.md 1, 2: {ATTACH}", _empty_port, changes=True
+    ),
+    Clause(
+        "2.failure",
+        "a failure is result:[false] in a body, whatever the HTTP status",
+        f"chassis.md 2: {ATTACH}, {DETACH}",
+        _result_on_failure,
+        changes=True,
+    ),
+    Clause(
+        "2.content-type",
+        "any Content-Type is accepted",
+        f"chassis.md 2: {ATTACH}, {DETACH}",
+        _any_content_type,
+        changes=True,
+    ),
+    Clause(
+        "2.lower-case",
+        "replies to writes have lower-case keys",
+        f"chassis.md 2: {DETACH}",
+        _lower_case,
+        changes=True,
+        last=True,
+    ),
+    Clause(
+        "2.reply",
+        "a write is answered {action, result:[boolean], remark}",
+        f"chassis.md 2: {ATTACH}, {DETACH}",
+        noticed("reply", kind="detach"),
+        changes=True,
+        last=True,
+    ),
+    *watched(2, attach=ATTACH, detach=DETACH, read=READ),
+    Clause(
+        "2.times",
+        "operations take no longer than on the measured boxes",
+        "chassis.md 2: measured on the real boxes",
+        noticed("times"),
+        last=True,
+    ),
+    Clause(
+        "2.host-lag",
+        "NVML on the host may answer an unknown error for a while after a hot-plug",
+        "chassis.md 2: host side lags",
+        unseen("seen on the host, not on the chassis' wire"),
+    ),
+)

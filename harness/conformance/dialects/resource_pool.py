@@ -1,0 +1,318 @@
+"""Dialect ``resource-pool`` (contract chassis.md 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.clause import Clause, must, unseen
+from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.errors import Malformed, NotJudged, ServerError, Unmet
+from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, watched
+from mews.harness.conformance.table import Row, Table, Versions
+
+RESOURCES = "/resources"
+ALLOCATION = "/allocation"
+JSON = {"Content-Type": "application/json"}
+NAMES = frozenset({"devid", "uuid", "hostport"})
+UNKNOWN_PORT = "mews-no-such-port"
+
+ATTACHED = (400, "Device is already attached. Detach it first.")
+NO_PORT = (400, "HostPort is not given.")
+PAYLOAD = (400, "Invalid request payload")
+NOT_FOUND = (404, "Device not found")
+
+
+class Face:
+    """The table over resource-pool. Ports are those that devices are on: the dialect lists no others."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def read(self) -> Table:
+        """The listing."""
+        records = _records(self._client.send("GET", RESOURCES))
+        rows = {record["devid"]: Row(record.get("uuid", ""), record.get("hostport") or None) for record in records}
+        return Table(rows, tuple(dict.fromkeys(row.port for row in rows.values() if row.port is not None)))
+
+    def attach(self, device: str, port: str) -> bool:
+        """Whether the status says so."""
+        return self._write("POST", {"devid": device, "hostport": port})
+
+    def detach(self, device: str) -> bool:
+        """Whether the status says so."""
+        return self._write("DELETE", {"devid": device})
+
+    def versions(self) -> Versions:
+        """The server's own name: the dialect has no word for versions."""
+        reply = self._client.send("GET", RESOURCES)
+        return Versions({"Server": reply.headers["server"]} if "server" in reply.headers else {})
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _write(self, method: str, body: Mapping[str, str]) -> bool:
+        return _below_500(self._client.send(method, ALLOCATION, json.dumps(body).encode(), JSON)).status < 400
+
+
+def _records(reply: Reply) -> list[dict[str, Any]]:
+    records = _below_500(reply).json() or []
+    whole = isinstance(records, list) and all(isinstance(record, dict) and "devid" in record for record in records)
+    if reply.status >= 400 or not whole:
+        raise Malformed(f"GET {RESOURCES}: HTTP {reply.status}: must be 200 and a list: {reply.text[:120]!r}")
+    return list(records)
+
+
+def _below_500(reply: Reply) -> Reply:
+    if reply.status >= 500:
+        raise ServerError(f"HTTP {reply.status}: {reply.text[:120]}")
+    return reply
+
+
+def _list(bench: Bench) -> None:
+    reply = bench.get(RESOURCES)
+    must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
+    value = reply.json()
+    must(value is None or isinstance(value, list), f"a JSON {type(value).__name__}, must be a list, or null when empty")
+
+
+def _members(bench: Bench) -> None:
+    for record in bench.get(RESOURCES).json() or []:
+        must(isinstance(record, dict) and set(record) == NAMES, f"record {record}: must have devid, uuid and hostport")
+
+
+def _strings(bench: Bench) -> None:
+    for record in bench.get(RESOURCES).json() or []:
+        for name, value in dict(record).items():
+            must(isinstance(value, str), f"{name} of {record}: {value!r} must be a string")
+
+
+def _unique(bench: Bench) -> None:
+    devices = [record.get("devid") for record in bench.get(RESOURCES).json() or []]
+    twice = sorted({str(device) for device in devices if devices.count(device) > 1})
+    must(not twice, f"devid {', '.join(twice)} is listed more than once")
+
+
+def _null(bench: Bench) -> None:
+    reply = bench.get(RESOURCES)
+    if reply.json():
+        raise NotJudged("there are devices")
+    must(reply.text.strip() == "null", f"{reply.text[:60]!r}: must be null")
+
+
+def _free(bench: Bench) -> None:
+    free = [record for record in bench.get(RESOURCES).json() or [] if not record.get("hostport")]
+    if not free and bench.devices:
+        device = bench.free()
+        free = [record for record in bench.get(RESOURCES).json() or [] if record.get("devid") == device]
+    if not free:
+        raise NotJudged("no device is free")
+    for record in free:
+        must(record.get("hostport") == "", f"hostport of free device {record['devid']}: must be an empty string")
+
+
+def _wrong_verbs(path: str, *verbs: str) -> Callable[[Bench], None]:
+    def check(bench: Bench) -> None:
+        for verb in verbs:
+            reply = bench.get(path, verb)
+            must(reply.status == 405, f"{verb} {path}: HTTP {reply.status}, must be 405")
+
+    return check
+
+
+def _no_content(bench: Bench) -> None:
+    """Detach of a free device, attach, detach."""
+    device = bench.free()
+    port = bench.ports[0]
+    _is_no_content(_answered(bench, device, None, "DELETE", _body(device, None)), "a detach of a free device")
+    for target in (port, None):
+        replies: list[Reply] = []
+
+        def ask(target: str | None = target, replies: list[Reply] = replies) -> bool:
+            method = "DELETE" if target is None else "POST"
+            replies.append(_below_500(bench.client.send(method, ALLOCATION, _body(device, target), JSON)))
+            return replies[-1].status < 400
+
+        if not bench.move(device, target, ask):
+            raise NotJudged(f"device {device} cannot be moved")
+        if replies:
+            _is_no_content(replies[-1], "a detach" if target is None else "an attach")
+
+
+def _is_no_content(reply: Reply | None, what: str) -> None:
+    if reply is not None:
+        good = (reply.status, reply.body) == (204, b"")
+        must(good, f"{what}: HTTP {reply.status} {reply.text[:60]!r}, must be 204 without a body")
+
+
+def _body(device: str, port: str | None) -> bytes:
+    return json.dumps({"devid": device} if port is None else {"devid": device, "hostport": port}).encode()
+
+
+def _answered(bench: Bench, device: str, port: str | None, method: str, body: bytes) -> Reply | None:
+    """One write's reply, also told to the ledger; None where there was no answer."""
+    replies: list[Reply] = []
+
+    def ask() -> bool:
+        replies.append(_below_500(bench.client.send(method, ALLOCATION, body, JSON)))
+        return replies[0].status < 400
+
+    bench.ask(device, port, ask)
+    return replies[0] if replies else None
+
+
+def _says(
+    wanted: tuple[int, str], method: str, body: Callable[[Bench], tuple[str, Mapping[str, Any] | bytes]]
+) -> Callable[[Bench], None]:
+    """A check that a request which must be refused is, with that status and text; it tries again without an answer."""
+
+    def check(bench: Bench) -> None:
+        device, content = body(bench)
+        raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+        shown = raw.decode("utf-8", "replace")
+        before = bench.read().port(device)
+        for _ in range(3):
+            reply = _answered(bench, device, before, method, raw)
+            after = bench.read()
+            if after.port(device) != before and device in after.rows:
+                raise Unmet(f"{method} {shown}: device {device} was on {before!r}, is on {after.port(device)!r}")
+            if reply is None:
+                continue
+            if reply.status < 400:
+                bench.note(
+                    "truth-attach" if method == "POST" else "truth-detach", f"{method} {shown}: answered as done"
+                )
+                return
+            said = (reply.status, reply.text.strip())
+            must(
+                said == wanted, f"{method} {shown}: HTTP {said[0]} {said[1][:80]!r}, must be {wanted[0]} {wanted[1]!r}"
+            )
+            kind = reply.headers.get("content-type", "")
+            must(kind.startswith("text/plain"), f"{method} {shown}: Content-Type {kind!r}, must be text/plain")
+            return
+        raise NotJudged(f"{method} {shown}: no answer")
+
+    return check
+
+
+def _attached(port: str) -> Callable[[Bench], tuple[str, Mapping[str, Any]]]:
+    def body(bench: Bench) -> tuple[str, Mapping[str, Any]]:
+        device, at = bench.attached()
+        return device, {"devid": device, "hostport": port or at if port != "empty" else ""}
+
+    return body
+
+
+def _portless(bench: Bench) -> tuple[str, Mapping[str, Any]]:
+    device = bench.free()
+    return device, {"devid": device, "hostport": ""}
+
+
+def _unknown(bench: Bench) -> tuple[str, Mapping[str, Any]]:
+    return UNKNOWN_DEVICE, {"devid": UNKNOWN_DEVICE, "hostport": bench.ports[0]}
+
+
+def _payloads(method: str) -> Callable[[Bench], None]:
+    return _both(*(_says(PAYLOAD, method, _raw(raw)) for raw in (b"", b"{", b"[]", b"7", b'{"devid":7}')))
+
+
+def _raw(content: bytes) -> Callable[[Bench], tuple[str, bytes]]:
+    def body(bench: Bench) -> tuple[str, bytes]:
+        return UNKNOWN_DEVICE, content
+
+    return body
+
+
+def _both(*checks: Callable[[Bench], None]) -> Callable[[Bench], None]:
+    def check(bench: Bench) -> None:
+        for each in checks:
+            each(bench)
+
+    return check
+
+
+def _go_decodes(bench: Bench) -> None:
+    """What the published Go clients do: fail on a status of 400 or more, decode ``[]map[string]string``."""
+    reply = bench.get(RESOURCES)
+    must(reply.status < 400, f"GET {RESOURCES}: HTTP {reply.status}, the clients fail on it")
+    for record in reply.json() or []:
+        whole = isinstance(record, dict) and all(isinstance(value, str) for value in record.values())
+        must(whole, f"{record!r} does not decode into map[string]string")
+
+
+READ = "GET /resources"
+ATTACH = "POST /allocation"
+DETACH = "DELETE /allocation"
+
+CLAUSES: tuple[Clause, ...] = (
+    Clause("3.list", "the listing is 200 and a JSON list", f"chassis.md 3: {READ}", _list),
+    Clause("3.members", "a record is devid, uuid and hostport", f"chassis.md 3: {READ}", _members),
+    Clause("3.strings", "every value of the listing is a string", f"chassis.md 3: {READ}", _strings),
+    Clause(
+        "3.one-port", "a device is listed once: it is on at most one host port", f"chassis.md 1, 3: {READ}", _unique
+    ),
+    Clause("3.null", "an empty listing is null", f"chassis.md 3: {READ}", _null),
+    Clause("3.go-clients", "the published Go clients can read the listing", "chassis.md 3: Go clients", _go_decodes),
+    Clause(
+        "3.verbs-read", "GET of the allocation is 405", "chassis.md 3: other verbs 405", _wrong_verbs(ALLOCATION, "GET")
+    ),
+    Clause("3.free", "hostport of a free device is an empty string", f"chassis.md 3: {READ}", _free),
+    Clause(
+        "3.no-content",
+        "attach, detach, and detach of a free device are 204",
+        f"chassis.md 3: {ATTACH}, {DETACH}",
+        _no_content,
+        changes=True,
+    ),
+    Clause(
+        "3.attached",
+        "an attach of an attached device is 400, checked before the empty hostport",
+        f"chassis.md 3: {ATTACH}",
+        _both(_says(ATTACHED, "POST", _attached("")), _says(ATTACHED, "POST", _attached("empty"))),
+        changes=True,
+    ),
+    Clause(
+        "3.no-port",
+        "an attach without a hostport is 400",
+        f"chassis.md 3: {ATTACH}",
+        _says(NO_PORT, "POST", _portless),
+        changes=True,
+    ),
+    Clause(
+        "3.payload",
+        "a bad payload is 400",
+        f"chassis.md 3: {ATTACH}, {DETACH}",
+        _both(_payloads("POST"), _payloads("DELETE")),
+        changes=True,
+    ),
+    Clause(
+        "3.not-found",
+        "an unknown device is 404",
+        f"chassis.md 3: {ATTACH}, {DETACH}",
+        _both(_says(NOT_FOUND, "POST", _unknown), _says(NOT_FOUND, "DELETE", _unknown)),
+        changes=True,
+    ),
+    Clause(
+        "3.verbs",
+        "other verbs are 405",
+        "chassis.md 3: other verbs 405",
+        _both(_wrong_verbs(ALLOCATION, "PUT", "PATCH"), _wrong_verbs(RESOURCES, "POST", "PUT", "PATCH", "DELETE")),
+        changes=True,
+    ),
+    *moving(3, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
+    *watched(3, attach=ATTACH, detach=DETACH, read=READ),
+    Clause(
+        "3.persistence",
+        "the table outlives the process",
+        "chassis.md 3: gaps, not to be copied: no persistence",
+        unseen("would need a restart of the chassis"),
+    ),
+    Clause(
+        "3.start-file",
+        "the table starts as the start file says",
+        "chassis.md 3: start file",
+        unseen("the start file is not on the wire"),
+    ),
+)

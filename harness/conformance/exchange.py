@@ -1,0 +1,65 @@
+"""One request and what came back, as the report shows it: without credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+HIDDEN = "***"
+SECRET_HEADERS = frozenset({"authorization", "x-auth-token", "cookie", "set-cookie"})
+MOST_TEXT = 2000
+"""Characters of a body that a report shows; a recording keeps all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its reply; ``status`` is None where no answer came, ``error`` then says why. Times in seconds."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: str
+    status: int | None
+    reply_headers: Mapping[str, str]
+    reply: str
+    seconds: float
+    error: str = ""
+
+    def as_dict(self, most: int | None = MOST_TEXT) -> dict[str, Any]:
+        """For JSON; bodies cut to ``most`` characters."""
+        return {
+            "request": {
+                "method": self.method,
+                "path": self.path,
+                "headers": dict(self.headers),
+                "body": cut(self.body, most),
+            },
+            "reply": {
+                "status": self.status,
+                "headers": dict(self.reply_headers),
+                "body": cut(self.reply, most),
+                "error": self.error,
+            },
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def cut(text: str, most: int | None) -> str:
+    """At most that many characters, and how many more there are."""
+    if most is None or len(text) <= most:
+        return text
+    return f"{text[:most]}… ({len(text) - most} more characters)"
+
+
+def without_secrets(headers: Mapping[str, str], secrets: Iterable[str]) -> dict[str, str]:
+    """The headers, those that hold credentials hidden."""
+    return {name: HIDDEN if name.lower() in SECRET_HEADERS else hide(value, secrets) for name, value in headers.items()}
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """The text without any of these words."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, HIDDEN)
+    return text

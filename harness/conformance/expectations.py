@@ -1,0 +1,140 @@
+"""What is known beforehand about a chassis: quirk profiles of a firmware, and waivers of its vendor or user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mews.harness.conformance.clause import Clause
+from mews.harness.conformance.table import Limits
+from mews.harness.errors import BadInput
+
+LIMITS = tuple(limit.name for limit in fields(Limits))
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """Behaviour that is known of a firmware: clause -> why it does not hold there."""
+
+    name: str = ""
+    firmware: str = ""
+    expect: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """A deviation that is accepted until a day, that day included."""
+
+    clause: str
+    reason: str
+    expires: date
+
+
+def shipped_quirks() -> tuple[str, ...]:
+    """The names of the profiles that come with the package."""
+    folder = Path(str(files("mews").joinpath("fixtures", "quirks")))
+    return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+
+
+def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Quirks:
+    """A shipped profile by its name, or one of a file.
+
+    ``{apiVersion: mews/v1, kind: Quirks, metadata: {name, firmware}, dialect, limits: {attach_s…}, expect: [{clause,
+    reason}]}``. Raises BadInput, one line.
+    """
+    if name_or_file in shipped_quirks():
+        path = Path(str(files("mews").joinpath("fixtures", "quirks", f"{name_or_file}.yaml")))
+    else:
+        path = Path(name_or_file)
+        if not path.exists():
+            known = ", ".join(shipped_quirks())
+            raise BadInput(f"--quirks {name_or_file}: no such file, and no shipped profile; those are {known}")
+    value = _mapping(path, _yaml(path), "")
+    _only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))
+    _is(path, value, "kind", ("Quirks",))
+    _is(path, value, "apiVersion", ("mews/v1",))
+    _is(path, value, "dialect", (dialect,))
+    metadata = _mapping(path, value.get("metadata") or {}, "metadata")
+    expect: dict[str, str] = {}
+    for place, entry in _entries(path, value.get("expect") or [], "expect", ("clause", "reason")):
+        expect[_clause(path, entry, place, clauses)] = _text(path, entry, place, "reason")
+    limits = _mapping(path, value.get("limits") or {}, "limits")
+    _only(path, limits, "limits", LIMITS)
+    for name, seconds in limits.items():
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
+            raise BadInput(f"{path}: limits.{name}: {seconds!r}: must be seconds")
+    return Quirks(str(metadata.get("name") or path.stem), str(metadata.get("firmware") or ""), expect, Limits(**limits))
+
+
+def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
+    """A file with a list of ``{clause, reason, expires}``; ``expires`` is a day, ``YYYY-MM-DD``.
+
+    Raises BadInput, one line.
+    """
+    waivers = []
+    for place, entry in _entries(path, _yaml(path), "", ("clause", "reason", "expires")):
+        expires = entry.get("expires")
+        if not isinstance(expires, date):
+            raise BadInput(f"{path}: {place}.expires: {expires!r}: must be a day, YYYY-MM-DD")
+        day = date(expires.year, expires.month, expires.day)
+        waivers.append(Waiver(_clause(path, entry, place, clauses), _text(path, entry, place, "reason"), day))
+    return tuple(waivers)
+
+
+def _yaml(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise BadInput(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+
+
+def _entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    if not isinstance(value, list):
+        raise BadInput(f"{path}: {place + ': ' if place else ''}must be a list of {{{', '.join(names)}}}")
+    entries = []
+    for number, entry in enumerate(value):
+        where = f"{place}[{number}]"
+        _only(path, _mapping(path, entry, where), where, names)
+        entries.append((where, entry))
+    return entries
+
+
+def _mapping(path: Path, value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{path}: {place + ': ' if place else ''}{value!r:.60}: must be a mapping")
+    return value
+
+
+def _only(path: Path, value: Mapping[str, Any], place: str, names: Sequence[str]) -> None:
+    for name in value:
+        if name not in names:
+            raise BadInput(f"{path}: {place + '.' if place else ''}{name}: unknown; allowed: {', '.join(names)}")
+
+
+def _is(path: Path, value: Mapping[str, Any], name: str, allowed: Sequence[str]) -> None:
+    if value.get(name) not in allowed:
+        raise BadInput(f"{path}: {name}: {value.get(name)!r}: must be {', '.join(allowed)}")
+
+
+def _text(path: Path, entry: Mapping[str, Any], place: str, name: str) -> str:
+    text = entry.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise BadInput(f"{path}: {place}.{name}: {text!r}: must be a text")
+    return text.strip()
+
+
+def _clause(path: Path, entry: Mapping[str, Any], place: str, clauses: Sequence[Clause]) -> str:
+    given = entry.get("clause")
+    known = [clause.id for clause in clauses]
+    if given not in known:
+        raise BadInput(f"{path}: {place}.clause: {given!r}: must be one of {', '.join(known)}")
+    return str(given)

@@ -1,0 +1,112 @@
+"""Turns a clause, a bench and what is expected into a result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.clause import Clause
+from mews.harness.conformance.errors import Malformed, NoAnswer, NotJudged, ServerError, Unavailable, Unmet
+from mews.harness.conformance.exchange import Exchange
+from mews.harness.conformance.expectations import Quirks, Waiver
+
+PASSED, FAILED, QUIRK, WAIVED, SKIPPED, ERROR = "passed", "failed", "quirk", "waived", "skipped", "error"
+VERDICTS = (PASSED, FAILED, QUIRK, WAIVED, SKIPPED, ERROR)
+"""quirk, waived: does not hold, as expected; skipped: could not be judged; error: a waiver for it has expired."""
+BAD = (FAILED, ERROR)
+READ_ONLY = "needs --allow-changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One clause's verdict, why, and what was said on the wire."""
+
+    clause: Clause
+    verdict: str
+    reason: str = ""
+    note: str = ""
+    seconds: float = 0.0
+    exchanges: tuple[Exchange, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether it speaks for the chassis, or at least not against it."""
+        return self.verdict not in BAD
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "clause": self.clause.id,
+            "title": self.clause.title,
+            "reference": self.clause.reference,
+            "assumed": self.clause.assumed,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "note": self.note,
+            "seconds": round(self.seconds, 3),
+            "exchanges": [exchange.as_dict() for exchange in self.exchanges],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges clauses; ``today`` decides whether a waiver still holds."""
+
+    bench: Bench
+    quirks: Quirks
+    waivers: Sequence[Waiver]
+    today: date
+    changes: bool
+
+    def judge(self, clause: Clause) -> Result:
+        """One clause's result."""
+        log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
+        if clause.changes and not self.changes:
+            return self._result(clause, SKIPPED, READ_ONLY, 0.0, ())
+        verdict, reason = self._look(clause)
+        exchanges = tuple(log[first:])
+        if clause.last and verdict == FAILED:
+            exchanges = self._noticed(clause) or exchanges
+        return self._result(clause, verdict, self.bench.client.hidden(reason), time.monotonic() - began_s, exchanges)
+
+    def _look(self, clause: Clause) -> tuple[str, str]:
+        try:
+            clause.check(self.bench)
+        except Unmet as unmet:
+            return FAILED, str(unmet)
+        except Malformed as error:
+            return FAILED if not (clause.changes or clause.last) else SKIPPED, str(error)
+        except (NotJudged, Unavailable, NoAnswer, ServerError) as error:
+            return SKIPPED, str(error)
+        return PASSED, ""
+
+    def _noticed(self, clause: Clause) -> tuple[Exchange, ...]:
+        """The exchanges with which a clause about what was noticed on the way first was broken."""
+        word = clause.id.partition(".")[2]
+        topic = {"reply": "reply"}.get(word, word)
+        try:
+            notes = self.bench.ledger.of(topic)
+        except KeyError:
+            return ()
+        return tuple(self.bench.client.log[max(0, note.exchange) : note.exchange + 1][0] for note in notes[:3])
+
+    def _result(
+        self, clause: Clause, verdict: str, reason: str, seconds: float, exchanges: tuple[Exchange, ...]
+    ) -> Result:
+        note = ""
+        waiver = next((waiver for waiver in self.waivers if waiver.clause == clause.id), None)
+        if waiver is not None and waiver.expires < self.today:
+            text = f"its waiver expired on {waiver.expires} ({waiver.reason})"
+            reason = f"{reason}; {text}" if reason else text
+            verdict = ERROR
+        elif verdict == FAILED and clause.id in self.quirks.expect:
+            verdict, note = QUIRK, f"known of {self.quirks.name}: {self.quirks.expect[clause.id]}"
+        elif verdict == FAILED and waiver is not None:
+            verdict, note = WAIVED, f"waived until {waiver.expires}: {waiver.reason}"
+        elif verdict == PASSED and waiver is not None:
+            note = "its waiver is not needed any more"
+        return Result(clause, verdict, reason, note, seconds, exchanges)

@@ -1,0 +1,55 @@
+"""What was noticed on the way, whatever clause was being judged: topics with their observations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+TOPICS = (
+    "answers",  # a connection ended without an answer
+    "server-errors",  # HTTP 500 or more
+    "complete",  # a listing lacked devices that a later one had
+    "lost",  # a device is not listed any more
+    "fresh",  # a listing showed an older state than what had been acknowledged
+    "alone",  # another device than the asked one changed
+    "uuid",  # a device changed its UUID
+    "attach",  # an attach that did not attach
+    "detach",
+    "truth-attach",  # a reply that said the opposite of what happened
+    "truth-detach",
+    "reply",  # a reply of the wrong form
+    "times",  # slower than the limit
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One observation; ``exchange`` is its place in the client's log."""
+
+    text: str
+    exchange: int
+
+
+class Ledger:
+    """Observations by topic, and how often each kind of operation was done."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, list[Note]] = {topic: [] for topic in TOPICS}
+        self.done: Counter[str] = Counter()
+
+    def note(self, topic: str, text: str, exchange: int) -> None:
+        """Write one down."""
+        self._notes[topic].append(Note(text, exchange))
+
+    def of(self, topic: str) -> tuple[Note, ...]:
+        """All of a topic, in order."""
+        return tuple(self._notes[topic])
+
+    def mark(self) -> dict[str, int]:
+        """How much there is of each topic, for ``rewind``."""
+        return {topic: len(notes) for topic, notes in self._notes.items()}
+
+    def rewind(self, mark: dict[str, int], *topics: str) -> None:
+        """Strike out what was noted of these topics since the mark: something else has been found to be the cause."""
+        for topic in topics:
+            del self._notes[topic][mark[topic] :]

@@ -1,0 +1,143 @@
+"""The rules about the table that all dialects share (contract chassis.md 1), as clauses of each one's own section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mews.harness.conformance.bench import Bench, at_once
+from mews.harness.conformance.clause import Clause, noticed
+from mews.harness.conformance.errors import NotJudged, Unmet
+
+UNKNOWN_DEVICE = "mews-no-such-device"
+
+
+def moving(section: int, *, attach: str, detach: str, unknown_port: str) -> tuple[Clause, ...]:
+    """Clauses that move idle devices. ``attach``, ``detach``: the dialect's requests, for the references;
+    ``unknown_port``: a host port, in the dialect's own form, that no chassis has."""
+    at = f"chassis.md {section}"
+    return (
+        Clause(
+            f"{section}.unknown-device",
+            "a move of an unknown device is refused and changes nothing",
+            f"{at}: {attach}, {detach}",
+            _unknown_device,
+            changes=True,
+        ),
+        Clause(
+            f"{section}.unknown-port",
+            "an attach to a host port that the chassis lacks is refused",
+            f"chassis.md 1, 3 (gaps, not to be copied: any hostport accepted): {attach}",
+            _unknown_port(unknown_port),
+            changes=True,
+        ),
+        Clause(
+            f"{section}.held",
+            "an attach of an attached device is refused: moving is detach, then attach",
+            f"chassis.md 1: {attach}",
+            _held,
+            changes=True,
+        ),
+        Clause(
+            f"{section}.one-winner",
+            "of two simultaneous attaches of one device at most one is answered as done, and the device is on one port",
+            f"chassis.md 1, 2 (operations on one chassis are serialised), 3 (no lock): {attach}",
+            _one_winner,
+            changes=True,
+        ),
+    )
+
+
+def watched(section: int, *, attach: str, detach: str, read: str) -> tuple[Clause, ...]:
+    """Clauses about what was noticed on the way."""
+    at = f"chassis.md {section}"
+
+    def last(word: str, title: str, reference: str, *topics: str, kind: str = "") -> Clause:
+        check = noticed(*topics, kind=kind)
+        return Clause(f"{section}.{word}", title, reference, check, changes=kind not in ("", "read"), last=True)
+
+    return (
+        last(
+            "attach",
+            "an attach of an idle device takes effect where it says so",
+            f"{at}: {attach}",
+            "attach",
+            kind="attach",
+        ),
+        last("detach", "a detach takes effect where it says so", f"{at}: {detach}", "detach", kind="detach"),
+        last(
+            "truth-attach",
+            "an attach that is answered as failed did not happen, one as done did",
+            f"{at}: {attach}",
+            "truth-attach",
+            kind="attach",
+        ),
+        last(
+            "truth-detach",
+            "a detach that is answered as failed did not happen, one as done did",
+            f"{at}: {detach}",
+            "truth-detach",
+            kind="detach",
+        ),
+        last("uuid", "a device keeps its UUID when it moves", "chassis.md 1: device", "uuid", kind="attach"),
+        last(
+            "alone", "a move changes the asked device only", "chassis.md 1: device lookup table", "alone", kind="attach"
+        ),
+        last("fresh", "a listing shows what was acknowledged before", f"{at}: {read}", "fresh", kind="attach"),
+        last("complete", "every listing names every device", f"{at}: {read}", "complete", kind="read"),
+        last("lost", "no device disappears", "chassis.md 1: device lookup table", "lost", kind="read"),
+        last("answers", "every request is answered, no connection is dropped", f"{at}; 2: connections drop", "answers"),
+        last("server-errors", "no request is answered with HTTP 5xx", at, "server-errors"),
+    )
+
+
+def _unknown_device(bench: Bench) -> None:
+    port = bench.ports[0]
+    before = set(bench.read().rows)
+    bench.refused(UNKNOWN_DEVICE, port, lambda: bench.face.attach(UNKNOWN_DEVICE, port), "attach of an unknown device")
+    bench.refused(UNKNOWN_DEVICE, None, lambda: bench.face.detach(UNKNOWN_DEVICE), "detach of an unknown device")
+    new = set(bench.read().rows) - before
+    if new:
+        raise Unmet(f"a move of an unknown device brought {', '.join(sorted(new))} into the listing")
+
+
+def _unknown_port(port: str) -> Callable[[Bench], None]:
+    def check(bench: Bench) -> None:
+        if port in bench.ports:
+            raise NotJudged(f"this chassis has a host port {port}")
+        device = bench.free()
+        bench.refused(device, port, lambda: bench.face.attach(device, port), f"attach to unknown host port {port!r}")
+
+    return check
+
+
+def _held(bench: Bench) -> None:
+    device, port = bench.attached()
+    others = [other for other in bench.ports if other != port]
+    target = others[0] if others else port
+    bench.refused(device, target, lambda: bench.face.attach(device, target), "attach of an attached device")
+
+
+def _one_winner(bench: Bench) -> None:
+    """Two winners in one round of two may be an attach that was answered as done and was not; in both it is none."""
+    device = bench.free()
+    first, second = (bench.ports * 2)[:2]
+    both = [_race(bench, device, first, second) for _ in range(2)]
+    if all(both):
+        raise Unmet(f"device {device}: attaches to {first} and {second} at the same time were both answered as done")
+    if any(both):
+        bench.note("attach", f"of attaches of device {device} to {first} and {second} both were answered as done, once")
+
+
+def _race(bench: Bench, device: str, first: str, second: str) -> bool:
+    """Whether both of two simultaneous attaches were answered as done; the device is free again afterwards."""
+    claims = at_once(
+        lambda: bench.ask(device, first, lambda: bench.face.attach(device, first)),
+        lambda: bench.ask(device, second, lambda: bench.face.attach(device, second)),
+    )
+    where = bench.read().port(device)
+    if claims.count(True) and where is None:
+        bench.note("attach", f"one of two attaches was answered as done: device {device} is on no port")
+    if where not in (first, second, None):
+        raise Unmet(f"device {device}: asked for {first} and {second}, is on {where}")
+    bench.move(device, None)
+    return claims == [True, True] and where is not None

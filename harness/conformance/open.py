@@ -1,0 +1,76 @@
+"""Opens a chassis: its address, its credentials, its face."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.client import Address, Client
+from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.restore import Plan, limits_of
+from mews.harness.errors import BadInput
+
+USER, PASSWORD = "MEWS_REDFISH_USER", "MEWS_REDFISH_PASSWORD"
+
+
+def check_url(url: str) -> str:
+    """The URL without a slash at its end.
+
+    Raises BadInput, also where it holds credentials.
+    """
+    parts = urlsplit(url)
+    try:
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError:
+        port_is_fine = False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine or parts.query:
+        raise BadInput(f"{url}: must be http://HOST[:PORT] or https://HOST[:PORT]")
+    if parts.username is not None or parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        raise BadInput(f"{parts.scheme}://***@{host}: credentials come from {USER} and {PASSWORD}, or from a file")
+    return url.rstrip("/")
+
+
+def credentials_of(file: Path | None) -> tuple[str, str] | None:
+    """User and password of a file (``user:password`` or two lines), else of the environment; None where neither is.
+
+    Raises BadInput.
+    """
+    if file is None:
+        password = os.environ.get(PASSWORD)
+        return None if password is None else (os.environ.get(USER) or "admin", password)
+    try:
+        lines = file.read_text(encoding="utf-8").strip().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--credentials {file}: cannot be read: {error}") from error
+    parts = lines if len(lines) == 2 else lines[0].split(":", 1) if len(lines) == 1 else []
+    user, password = parts if len(parts) == 2 else ("", "")
+    if not user or not password:
+        raise BadInput(f"--credentials {file}: must be one line USER:PASSWORD, or two lines")
+    return user, password
+
+
+def client_for(address: Address, credentials: tuple[str, str] | None) -> Client:
+    """A client that lets no password into its log.
+
+    Raises BadInput for certificates that cannot be read.
+    """
+    try:
+        client = Client(address)
+    except OSError as error:
+        raise BadInput(f"--ca {address.ca}: cannot be used: {error}") from error
+    client.credentials = credentials
+    if credentials is not None:
+        client.keep_secret(credentials[1])
+    return client
+
+
+def bench_for(plan: Plan, credentials: tuple[str, str] | None) -> Bench:
+    """A bench to put back what a plan says.
+
+    Raises BadInput.
+    """
+    client = client_for(Address(plan.url, plan.ca, plan.insecure, plan.patience_s), credentials)
+    return Bench(client, SUITES[plan.dialect].face(client), limits=limits_of(plan))

@@ -1,0 +1,55 @@
+"""One HTML file without anything to load: a row per clause, its exchanges folded away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+
+from mews.harness.conformance.exchange import Exchange, cut
+from mews.harness.conformance.judge import Result
+from mews.harness.conformance.report.outcome import Outcome, about, after, summary
+
+STYLE = """
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1080px; color: #222; padding: 0 1em }
+.passed { color: #17803d } .failed, .error { color: #b91c1c } .quirk, .waived, .skipped { color: #a16207 }
+table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em .3em 0 }
+td, th { vertical-align: top; border-top: 1px solid #e5e5e5 }
+pre { background: #f6f6f6; padding: .6em; white-space: pre-wrap; word-break: break-word }
+td:first-child, td:nth-child(2) { white-space: nowrap } .why { color: #555 }
+"""
+MOST_EXCHANGES = 20
+
+
+def html_page(outcome: Outcome) -> str:
+    """The whole page."""
+    title = f"mews conform: {outcome.verdict}, {summary(outcome)}"
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+    lines = "".join(f"<p>{escape(text)}</p>" for text in (*about(outcome), *after(outcome)))
+    rows = "\n".join(part for result in outcome.results for part in _row(result))
+    table = f"<table><tr><th>verdict</th><th>clause</th><th>rule</th></tr>\n{rows}\n</table>"
+    body = f'<h1 class="{outcome.verdict}">{escape(title)}</h1>{lines}{table}'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+
+
+def _row(result: Result) -> Iterator[str]:
+    clause = result.clause
+    assumed = " (assumed)" if clause.assumed else ""
+    yield f'<tr><td class="{result.verdict}">{result.verdict}</td><td>{escape(clause.id)}</td>'
+    yield f"<td>{escape(clause.title)}"
+    yield f'<div class="why">{escape(clause.reference)}{assumed}</div>'
+    for text in (result.reason, result.note):
+        if text:
+            yield f"<div>{escape(text)}</div>"
+    if result.exchanges:
+        yield f"<details><summary>{len(result.exchanges)} exchanges</summary>"
+        for exchange in result.exchanges[-MOST_EXCHANGES:]:
+            yield f"<pre>{escape(_told(exchange))}</pre>"
+        yield "</details>"
+    yield "</td></tr>"
+
+
+def _told(exchange: Exchange) -> str:
+    asked = f"> {exchange.method} {exchange.path}\n> {json.dumps(dict(exchange.headers))}\n{cut(exchange.body, 1000)}"
+    answer = f"< {exchange.status or exchange.error}\n< {json.dumps(dict(exchange.reply_headers))}"
+    return f"{asked.rstrip()}\n{answer}\n{cut(exchange.reply, 1000)}".rstrip()

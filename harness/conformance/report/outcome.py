@@ -1,0 +1,89 @@
+"""What a run found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mews.harness.conformance.judge import READ_ONLY, VERDICTS, Result
+from mews.harness.conformance.recording import Difference
+from mews.harness.conformance.table import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth telling."""
+
+    url: str
+    dialect: str
+    changes: bool
+    devices: tuple[str, ...]
+    quirks: str
+    versions: Versions
+    results: Sequence[Result]
+    restored: tuple[str, ...] | None
+    differences: Sequence[Difference]
+    remarks: tuple[str, ...]
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """passed or failed."""
+        good = all(result.good for result in self.results)
+        return "passed" if good and not self.restored and not self.differences else "failed"
+
+    def counts(self) -> dict[str, int]:
+        """How many of each verdict, all of them."""
+        counted = Counter(result.verdict for result in self.results)
+        return {verdict: counted[verdict] for verdict in VERDICTS}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "url": self.url,
+            "dialect": self.dialect,
+            "allow_changes": self.changes,
+            "devices": list(self.devices),
+            "quirks": self.quirks,
+            "versions": {"service": dict(self.versions.service), "schemas": dict(self.versions.schemas)},
+            "verdict": self.verdict,
+            "counts": self.counts(),
+            "clauses": [result.as_dict() for result in self.results],
+            "restored": None if self.restored is None else not self.restored,
+            "not_restored": list(self.restored or ()),
+            "differences": [str(difference) for difference in self.differences],
+            "remarks": list(self.remarks),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def summary(outcome: Outcome) -> str:
+    """``12 passed, 1 failed``."""
+    words = {"quirk": "known quirk", "skipped": "not judged"}
+    text = ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in outcome.counts().items() if n)
+    withheld = sum(result.reason == READ_ONLY for result in outcome.results)
+    return f"{text} ({withheld} of them for want of --allow-changes)" if withheld else text
+
+
+def about(outcome: Outcome) -> list[str]:
+    """What was judged and how, line by line."""
+    how = f"changes on {', '.join(outcome.devices)}" if outcome.changes else "read-only"
+    lines = [f"{outcome.url}, dialect {outcome.dialect}, {how}"]
+    if outcome.quirks:
+        lines.append(f"quirk profile {outcome.quirks}")
+    if outcome.versions.service:
+        lines.append(", ".join(f"{name} {value}" for name, value in outcome.versions.service.items()))
+    if outcome.versions.schemas:
+        lines.append("schemas: " + ", ".join(f"{name} {value}" for name, value in outcome.versions.schemas.items()))
+    return lines
+
+
+def after(outcome: Outcome) -> list[str]:
+    """What is to be told at the end."""
+    lines = [f"differs: {difference}" for difference in outcome.differences]
+    lines += list(outcome.remarks)
+    if outcome.restored is not None:
+        lines += [f"NOT RESTORED: {text}" for text in outcome.restored] or ["the table is as before"]
+    return lines

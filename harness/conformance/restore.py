@@ -1,0 +1,184 @@
+"""How the table gets back to what it was: a file that outlives everything, and what is done with it.
+
+The file is written before the first change and again before every other one, with every place that a device may have
+been brought to. A device that is found somewhere else was moved by somebody else since, and is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.errors import Malformed, Unavailable
+from mews.harness.conformance.table import Limits, Table
+from mews.harness.errors import BadInput
+
+VERSION = 1
+
+
+@dataclass(slots=True)
+class Moved:
+    """A device: where it was (None: on no port), and where it may have been brought."""
+
+    port: str | None
+    seen: list[str | None] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a restore file holds. ``unanswered``: writes begun whose answer was not seen. No credentials."""
+
+    url: str
+    dialect: str
+    ca: str | None
+    insecure: bool
+    patience_s: float
+    limits: dict[str, float]
+    pid: int
+    born: str
+    guard: int = 0
+    devices: dict[str, Moved] = field(default_factory=dict)
+    unanswered: int = 0
+
+
+class RestoreFile:
+    """A plan on disk, whole or not at all.
+
+    Writing raises OSError.
+    """
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        self.path = path
+        self.plan = plan
+        self._lock = threading.Lock()
+
+    def remember(self, table: Table, devices: tuple[str, ...]) -> None:
+        """Take down where the devices are, before anything is changed."""
+        with self._lock:
+            self.plan.devices = {device: Moved(table.port(device)) for device in devices}
+            self._write()
+
+    def begin(self, device: str, port: str | None) -> None:
+        """A device may come to that port from now on."""
+        with self._lock:
+            self.plan.unanswered += 1
+            self._saw(device, port)
+            self._write()
+
+    def saw(self, device: str, port: str | None) -> None:
+        """Our own requests brought a device there."""
+        with self._lock:
+            self._saw(device, port)
+            self._write()
+
+    def answered(self) -> None:
+        """A write that was begun has been answered."""
+        with self._lock:
+            self.plan.unanswered -= 1
+            self._write()
+
+    def _saw(self, device: str, port: str | None) -> None:
+        moved = self.plan.devices.get(device)
+        if moved is not None and port not in moved.seen:
+            moved.seen.append(port)
+
+    def guarded_by(self, pid: int) -> None:
+        """Note who restores if this process dies."""
+        with self._lock:
+            self.plan.guard = pid
+            self._write()
+
+    def _write(self) -> None:
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump({"version": VERSION, **asdict(self.plan)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path)
+
+    def forget(self) -> None:
+        """All is as it was."""
+        self.path.unlink(missing_ok=True)
+
+
+def default_path(url: str, dialect: str) -> Path:
+    """Where the restore file of a chassis lies: in ``$XDG_STATE_HOME/mews/conform`` (``~/.local/state``)."""
+    state = os.environ.get("XDG_STATE_HOME")
+    folder = Path(state) if state else Path.home() / ".local" / "state"
+    digest = hashlib.sha256(f"{dialect} {url}".encode()).hexdigest()[:16]
+    return folder / "mews" / "conform" / f"{digest}.json"
+
+
+def read_file(path: Path) -> RestoreFile:
+    """The file as it was left.
+
+    Raises BadInput.
+    """
+    try:
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
+        if value.pop("version") != VERSION:
+            raise ValueError(f"version must be {VERSION}")
+        value["devices"] = {name: Moved(**moved) for name, moved in value["devices"].items()}
+        return RestoreFile(path, Plan(**value))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadInput(f"{path}: is not a restore file: {error}") from error
+
+
+def put_back(file: RestoreFile, bench: Bench) -> list[str]:
+    """Bring every device back; what could not be, in words. The file goes when all is well.
+
+    A write that was begun by a process that died may still take effect: then the table is watched for a while.
+    """
+    left = _put_back(file.plan, bench)
+    if file.plan.unanswered:
+        quiet_s, began_s = bench.limits.quiet_s, time.monotonic()
+        while not left and time.monotonic() - began_s < quiet_s:
+            threading.Event().wait(min(0.2, quiet_s))
+            left = _put_back(file.plan, bench)
+    if not left:
+        with contextlib.suppress(OSError):
+            file.forget()
+    return left
+
+
+def _put_back(plan: Plan, bench: Bench) -> list[str]:
+    left = []
+    try:
+        table = bench.read()
+        for device, moved in plan.devices.items():
+            where = table.port(device)
+            if device not in table.rows:
+                left.append(f"device {device} is not listed any more; it was on {moved.port!r}")
+            elif where == moved.port or where not in moved.seen:
+                continue
+            elif not bench.move(device, moved.port):
+                left.append(f"device {device} does not go back to {moved.port!r}")
+    except (Malformed, Unavailable) as error:
+        left.append(str(error))
+    return left
+
+
+def strangers(plan: Plan, table: Table) -> list[str]:
+    """Devices that somebody else has moved since, in words."""
+    return [
+        f"device {device} was on {moved.port!r}; somebody else has put it on {table.port(device)!r}, it is left there"
+        for device, moved in plan.devices.items()
+        if device in table.rows and table.port(device) != moved.port and table.port(device) not in moved.seen
+    ]
+
+
+def limits_of(plan: Plan) -> Limits:
+    """The plan's limits."""
+    return Limits(**plan.limits)

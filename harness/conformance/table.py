@@ -1,0 +1,82 @@
+"""The device lookup table as a dialect shows it, and what every dialect can do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A device; ``port`` is None while it is free."""
+
+    uuid: str
+    port: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One listing: rows by device, and the host ports that it names."""
+
+    rows: Mapping[str, Row]
+    ports: tuple[str, ...] = ()
+
+    def port(self, device: str) -> str | None:
+        """Where a device is; None where it is free or not listed."""
+        row = self.rows.get(device)
+        return None if row is None else row.port
+
+    def likely_ports(self) -> tuple[str, ...]:
+        """Host ports, those that hold devices first: something is surely cabled to them."""
+        held = {row.port: None for row in self.rows.values() if row.port is not None}
+        return tuple(dict.fromkeys((*held, *self.ports)))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long to wait, in seconds of this machine's time. A quirk profile may give others.
+
+    The first three are the longest that were measured on real Falcon 4005 boxes (contract chassis.md 2: 18.20, 13.38,
+    8.82), rounded up; ``settle``: a listing shows a change after that at the latest (there: about 5 s); ``outage``: a
+    chassis that does not answer is back after that; ``quiet``: a write without an answer has taken effect by then.
+    """
+
+    attach_s: float = 20.0
+    detach_s: float = 15.0
+    read_s: float = 10.0
+    settle_s: float = 6.0
+    outage_s: float = 120.0
+    quiet_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What the chassis says about itself: its ``service`` (name -> value), and schema -> version."""
+
+    service: Mapping[str, str] = field(default_factory=dict)
+    schemas: Mapping[str, str] = field(default_factory=dict)
+
+
+class Face(Protocol):
+    """One dialect's way to the table. All of them raise NoAnswer, ServerError and Malformed."""
+
+    def read(self) -> Table:
+        """The listing."""
+        ...
+
+    def attach(self, device: str, port: str) -> bool:
+        """Ask for a device to be put on a port; what the answer claims."""
+        ...
+
+    def detach(self, device: str) -> bool:
+        """Ask for a device to be taken off its port; what the answer claims."""
+        ...
+
+    def versions(self) -> Versions:
+        """What the chassis says about itself."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing behind, such as a session."""
+        ...

@@ -1,0 +1,82 @@
+"""Judges chassis in this process: our own emulator with a fault, and small servers that are wrong on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.profiles import parse_profile
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.serve import ChassisServer
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.client import Address, Client
+from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.errors import Malformed
+from mews.harness.conformance.expectations import Quirks
+from mews.harness.conformance.judge import Judge, Result
+from mews.harness.conformance.table import Limits
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "hardware"
+DAY = date(2026, 1, 1)
+BRISK = Limits(attach_s=2.0, detach_s=2.0, read_s=2.0, settle_s=0.4, outage_s=4.0, quiet_s=0.5)
+"""For chassis that answer at once."""
+IDLE = ("000100", "000200")
+
+
+def hardware(profile: Any = "instant", name: str = "demo") -> Hardware:
+    loaded = load_hardware(FIXTURES / f"{name}.yaml")
+    chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in loaded.chassis)
+    return replace(loaded, chassis=chassis)
+
+
+@contextmanager
+def served(profile: Any = "instant", speed: float = 1.0) -> Iterator[ChassisServer]:
+    server = ChassisServer(hardware(profile), speed=speed)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def url_of(server: ChassisServer, dialect: str) -> str:
+    return str(server.ready()["chassis"]["A"][dialect])
+
+
+def ports(server: ChassisServer) -> dict[str, str | None]:
+    return {device: row["port"] for device, row in server.rack.table()["A"].items()}
+
+
+def judged(
+    url: str,
+    dialect: str,
+    *,
+    limits: Limits = BRISK,
+    changes: bool = True,
+    patience_s: float = 4.0,
+    devices: Any = IDLE,
+) -> dict[str, Result]:
+    """Clause -> result, as a run with ``--allow-changes`` finds them."""
+    suite = SUITES[dialect]
+    client = Client(Address(url, patience_s=patience_s))
+    face = suite.face(client)
+    bench = Bench(client, face, limits=limits)
+    with suppress(Malformed):
+        bench.read()
+    if changes:
+        bench.allow(devices, ("1", "2", "3"), None)
+    judge = Judge(bench, Quirks(limits=limits), (), DAY, changes)
+    ordered = sorted(suite.clauses, key=lambda clause: clause.last)
+    try:
+        return {clause.id: judge.judge(clause) for clause in ordered}
+    finally:
+        face.close()
+
+
+def broken(results: Mapping[str, Result]) -> set[str]:
+    return {clause for clause, result in results.items() if not result.good}

@@ -1,0 +1,129 @@
+"""Every fault of the emulator is found as the clauses that it breaks, and as no others; without one, all hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.serve import ChassisServer
+from mews.harness.conformance.judge import PASSED, SKIPPED
+from tests.harness.conformance.judging import BRISK, IDLE, broken, judged, served, url_of
+
+pytestmark = pytest.mark.wall
+
+EVER = {"count": None}
+H3API, POOL = "h3api", "resource-pool"
+
+CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
+    ({"kind": "slow-operation", "extra_s": 2.3, "operation": "attach"}, {H3API: {"times"}, POOL: set()}),
+    ({"kind": "slow-operation", "extra_s": 2.3, "operation": "read"}, {H3API: {"times"}, POOL: set()}),
+    ({"kind": "lying-result", "operation": "attach", **EVER}, {H3API: {"truth-attach"}, POOL: set()}),
+    ({"kind": "lying-result", "operation": "attach", "says": False, **EVER}, {H3API: {"truth-attach"}, POOL: set()}),
+    ({"kind": "lying-result", "operation": "detach", **EVER}, {H3API: {"truth-detach"}, POOL: set()}),
+    ({"kind": "dropped-connection", "operation": "attach", "when": "after"}, {H3API: {"answers"}, POOL: {"answers"}}),
+    ({"kind": "dropped-connection", "operation": "attach", "when": "before"}, {H3API: {"answers"}, POOL: {"answers"}}),
+    ({"kind": "dropped-connection", "operation": "detach", "when": "before"}, {H3API: {"answers"}, POOL: {"answers"}}),
+    ({"kind": "dropped-connection", "operation": "read"}, {H3API: {"answers"}, POOL: {"answers"}}),
+    ({"kind": "timeout", "operation": "attach", "hold_s": 1.0}, {H3API: {"answers"}, POOL: {"answers"}}),
+    ({"kind": "http-error", "operation": "read", "status": 502}, {H3API: {"server-errors"}, POOL: {"server-errors"}}),
+    ({"kind": "http-error", "operation": "attach"}, {H3API: {"server-errors"}, POOL: {"server-errors"}}),
+    (
+        {"kind": "http-error", "operation": "detach", "when": "after"},
+        {H3API: {"server-errors"}, POOL: {"server-errors"}},
+    ),
+    ({"kind": "partial-list", "skip": 12}, {H3API: {"complete"}, POOL: {"complete"}}),
+    ({"kind": "half-applied-attach"}, {H3API: {"attach"}, POOL: {"attach"}}),
+    ({"kind": "half-applied-attach", **EVER}, {H3API: {"attach"}, POOL: {"attach"}}),
+    ({"kind": "never-trains", "wait_s": 0.01}, {H3API: {"attach"}, POOL: {"attach", "server-errors"}}),
+    ({"kind": "management-reboot", "operation": "attach", "down_s": 0.5}, {H3API: {"answers"}, POOL: {"answers"}}),
+    (
+        {"kind": "concurrent-editor", "operation": "attach", "edit": "000900", "port": "1", **EVER},
+        {H3API: {"alone"}, POOL: {"alone"}},
+    ),
+    ({"kind": "wrong-uuid"}, {H3API: {"uuid"}, POOL: {"uuid"}}),
+    ({"kind": "wrong-uuid", "uuid": ""}, {H3API: {"uuid"}, POOL: {"uuid"}}),
+    ({"kind": "link-down", "device": "000C00", "after_s": 0.1}, {H3API: {"lost"}, POOL: {"lost"}}),
+    ({"kind": "events-out-of-order"}, {H3API: set(), POOL: set()}),
+    ({"kind": "read-aftermath", "within_s": 0.05, "partial": 0.0}, {H3API: {"answers"}, POOL: {"answers"}}),
+]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[ChassisServer]:
+    with served() as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared: ChassisServer) -> ChassisServer:
+    """As it is at the start."""
+    with shared.rack.box("A") as box:
+        box.reset(shared.rack.clock.now())
+    return shared
+
+
+def name(case: Any) -> str:
+    return " ".join(map(str, case.values())) if "kind" in case else "breaks"
+
+
+@pytest.mark.parametrize("dialect", [H3API, POOL])
+@pytest.mark.parametrize(("spec", "expected"), CASES, ids=name)
+def test_a_fault_is_found_as_the_clauses_that_it_breaks(dialect, spec, expected, server):
+    with server.rack.box("A") as box:
+        box.faults.add(spec, server.rack.clock.now())
+    results = judged(url_of(server, dialect), dialect)
+    section = {H3API: 2, POOL: 3}[dialect]
+    assert broken(results) == {f"{section}.{word}" for word in expected[dialect]}, told(results)
+
+
+@pytest.mark.parametrize("dialect", [H3API, POOL])
+def test_a_list_that_shows_the_past_is_not_fresh(dialect, server):
+    with server.rack.box("A") as box:
+        box.faults.add({"kind": "stale-list", "age_s": 0.2, "count": None}, server.rack.clock.now())
+    results = judged(url_of(server, dialect), dialect, limits=replace(BRISK, settle_s=2.0))
+    assert f"{ {H3API: 2, POOL: 3}[dialect] }.fresh" in broken(results), told(results)
+
+
+def test_every_fault_of_the_registry_is_among_the_cases():
+    assert {spec["kind"] for spec, _ in CASES} | {"stale-list"} == set(FAULTS)
+
+
+@pytest.mark.parametrize("dialect", [H3API, POOL])
+def test_without_a_fault_every_clause_that_can_be_judged_holds(dialect, server):
+    results = judged(url_of(server, dialect), dialect)
+    assert broken(results) == set(), told(results)
+    open_ones = {clause for clause, result in results.items() if result.verdict == SKIPPED}
+    assert open_ones == {H3API: {"2.host-lag"}, POOL: {"3.null", "3.persistence", "3.start-file"}}[dialect]
+
+
+@pytest.mark.parametrize("dialect", [H3API, POOL])
+def test_read_only_sends_nothing_but_get_and_changes_nothing(dialect, server):
+    seq = server.rack.feed.seq
+    results = judged(url_of(server, dialect), dialect, changes=False)
+    assert server.rack.feed.since(seq) == []
+    sent = {exchange.method for result in results.values() for exchange in result.exchanges}
+    assert sent == {"GET"}
+    assert {result.verdict for result in results.values()} == {PASSED, SKIPPED}
+
+
+def test_an_empty_chassis_is_null_in_resource_pool(server):
+    with server.rack.box("A") as box:
+        for device in box.devices():
+            box.remove(device, server.rack.clock.now())
+    assert judged(url_of(server, POOL), POOL, changes=False)["3.null"].verdict == PASSED
+
+
+def test_the_idle_devices_are_the_only_ones_that_move(server):
+    seq = server.rack.feed.seq
+    judged(url_of(server, POOL), POOL)
+    moved = {event["device"] for event in server.rack.feed.since(seq) if event["event"] == "table-changed"}
+    assert moved
+    assert moved <= set(IDLE)
+
+
+def told(results):
+    return {clause: result.reason for clause, result in results.items() if not result.good}

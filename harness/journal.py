@@ -44,6 +44,11 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                taints            taints [key:effect]
                                unschedulable     unschedulable (bool)
                                deleted
+               tfjob/default/a created, deleted
+                               state             state (WAITING, RUNNING, STARVING, COMPLETED), workers
+                               workers           old, new: scaled in or out
+                               placement         placement {task: node}
+                               condition         type, status, reason
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
     component  <component>     started, killed, crashed (cause)
     fault      chassis/A       added             fault (number), kind

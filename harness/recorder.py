@@ -27,8 +27,9 @@ from mews.kube.api.objects import (
     requests_of,
     uid_of,
 )
-from mews.kube.api.resources import EVENTS, NODES, PODS
+from mews.kube.api.resources import EVENTS, NODES, PODS, Resource
 from mews.kube.client.port import KubeApi
+from mews.kube.kod2.install import TFJOBS
 
 News = tuple[str, str, dict[str, Any]]
 """What a line says beside its time and layer: actor, event, fields."""
@@ -127,6 +128,32 @@ def _taints(node: Object) -> list[str]:
     return sorted(f"{taint.get('key')}:{taint.get('effect')}" for taint in taints)
 
 
+def tfjob_news(old: Object | None, new: Object | None) -> Iterator[News]:
+    """Lines for a TFJob."""
+    tfjob = new if new is not None else old
+    if tfjob is None:
+        return
+    actor = f"tfjob/{namespace_of(tfjob)}/{name_of(tfjob)}"
+    if new is None:
+        yield actor, "deleted", {}
+        return
+    if old is None:
+        yield actor, "created", {}
+    before, after = _elastic(old), _elastic(new)
+    if after.get("state") and before.get("state") != after["state"]:
+        yield actor, "state", {"state": after["state"], "workers": after.get("workers", 0)}
+    elif before.get("workers") != after.get("workers"):
+        yield actor, "workers", {"old": before.get("workers", 0), "new": after.get("workers", 0)}
+    if before.get("placement") != after.get("placement") and after.get("placement"):
+        yield actor, "placement", {"placement": dict(sorted(after["placement"].items()))}
+    for event, fields in _condition_changes(old or {}, new):
+        yield actor, event, fields
+
+
+def _elastic(tfjob: Object | None) -> Mapping[str, Any]:
+    return ((tfjob or {}).get("status") or {}).get("elastic") or {}
+
+
 class _EventNews:
     """Core events, each kind once: what is said again about the same object is no news."""
 
@@ -153,9 +180,12 @@ class _EventNews:
 class Recorder:
     """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step."""
 
-    def __init__(self, kube: KubeApi, journal: Journal) -> None:
+    def __init__(self, kube: KubeApi, journal: Journal, *, tfjobs: bool = False) -> None:
         self._journal = journal
-        news = ((NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews()))
+        news: list[tuple[Resource, Callable[[Object | None, Object | None], Iterator[News]]]]
+        news = [(NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews())]
+        if tfjobs:
+            news.append((TFJOBS, tfjob_news))
         self._feeds = [Feed(kube, resource, self._hearer(tell)) for resource, tell in news]
 
     async def run(self) -> None:

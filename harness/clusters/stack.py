@@ -1,4 +1,4 @@
-"""KubeComp's configuration for a hardware file: what an administrator would write down of the cabling."""
+"""The components' configuration for a scenario: what an administrator would write down."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
+from mews.kube.kod2.config import OperatorConfig, config_of
+from mews.kube.kod2.errors import ConfigError
 from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
+from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.plugins import default_plugins
 
 
 def kubecomp_config(
@@ -68,3 +72,29 @@ def _with(config: KubeCompConfig, options: Mapping[str, Any], where: str) -> Kub
 def _number(name: str, value: float) -> float | int:
     whole = isinstance(getattr(Timing, name, None), int) or name in ("retries", "vanish_reads", "empty_reads")
     return int(value) if whole else float(value)
+
+
+def kod2_config(scenario: Scenario) -> OperatorConfig:
+    """The operator's configuration.
+
+    Raises ScenarioError for an option that it does not have.
+    """
+    try:
+        return config_of(scenario.stack.kod2 or {}, f"{scenario.path or scenario.name}: stack.kod2")
+    except ConfigError as error:
+        raise ScenarioError(str(error)) from error
+
+
+def default_profile(scenario: Scenario) -> Profile:
+    """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the paper says
+    of it (seed 003 section 5.2).
+
+    Raises ScenarioError for another word.
+    """
+    options = dict(scenario.stack.default_scheduler or {})
+    scoring = options.pop("scoring", "default")
+    if scoring not in ("default", "random"):
+        where = f"{scenario.path or scenario.name}: stack.default_scheduler: scoring"
+        raise ScenarioError(f"{where}: {scoring!r}: must be one of default, random")
+    weights: dict[str, int] | None = {} if scoring == "random" else None
+    return Profile("default-scheduler", default_plugins(**options), score_weights=weights)

@@ -8,6 +8,7 @@
 6  env, checkpoint, pod resources and chassis agree       ``agreement``
 7  resourceVersions grow, watches have no gap             ``watches``
 8  what fits is eventually scheduled                      ``scheduled``
+9  training jobs that hold resources make progress        ``progress``
 =  =====================================================  ================
 
 Number 4 (allocatable <= NVML's healthy devices <= chassis table) joins with the host layer.

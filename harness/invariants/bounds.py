@@ -14,6 +14,7 @@ class Bounds:
     ``unattached_s``: how long a device that was attached at the start may stay free with no operation pending (5).
     ``scheduled_s``: how long a pod that fits may stay unbound (8). Above the longest Permit wait of 15 minutes
     (contract kubecomp.md section 2) plus a back-off.
+    ``progress_s``: how long training jobs may hold resources while none of them trains (9).
     ``settle_s``: how long watches may lag behind a list when the run ends (7), and pod resources behind the pods (6).
     ``lag_s``: how late hardware lines may come after what follows from them (6): 0 in process, the way of an event over
     HTTP in wall-clock time.
@@ -22,6 +23,7 @@ class Bounds:
 
     unattached_s: float | None = 300.0
     scheduled_s: float | None = 1200.0
+    progress_s: float | None = 300.0
     settle_s: float = 5.0
     lag_s: float = 0.0
     pooled_resource: str = "falcon.com/gpu"

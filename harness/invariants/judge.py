@@ -8,6 +8,7 @@ from mews.harness.feed import Sight
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.in_use import InUse
+from mews.harness.invariants.progress import Progress
 from mews.harness.invariants.scene import Invariant, Scene
 from mews.harness.invariants.scheduled import Books, Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
@@ -18,7 +19,7 @@ from mews.harness.invariants.watches import Watches
 from mews.harness.journal import Line
 
 LAWS: dict[int, Callable[[], Invariant]] = {1: SinglePort, 2: InUse, 3: SingleHolder, 5: Unattached, 6: Agreement}
-"""The invariants over journal lines. 7 and 8 look at watches; 4 joins with the host layer."""
+"""The invariants over journal lines. 7, 8 and 9 look at watches; 4 joins with the host layer."""
 
 
 class Judge:
@@ -33,6 +34,7 @@ class Judge:
         self._agreement = next(law for law in self._laws if law.number == 6)
         self._watches = Watches()
         self._scheduled = Scheduled(schedulers)
+        self._progress = Progress()
         self._tell = tell
         self._found: set[tuple[int, tuple[str, ...]]] = set()
 
@@ -60,14 +62,15 @@ class Judge:
         self._take(self._watches, breaches, t)
 
     def look(self, t: float, books: Books) -> None:
-        """Judge whether what fits was scheduled."""
+        """Judge whether what fits was scheduled, and whether training jobs get on."""
         self._take(self._scheduled, self._scheduled.look(t, books, self.scene), t)
+        self._take(self._progress, self._progress.look(t, books, self.scene), t)
 
     def conclude(self, breaches: Iterable[Breach], t: float) -> None:
         """Take what the last look at pod resources and the chassis found."""
         self._take(self._agreement, breaches, t)
 
-    def _take(self, law: Invariant | Watches | Scheduled, breaches: Iterable[Breach], t: float) -> None:
+    def _take(self, law: Invariant | Watches | Scheduled | Progress, breaches: Iterable[Breach], t: float) -> None:
         for breach in breaches:
             finding = (law.number, breach.key)
             if finding in self._found:

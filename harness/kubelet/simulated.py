@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mews.harness.clock import Pace
@@ -12,6 +12,7 @@ from mews.harness.kubelet.errors import ExecRefused, StartError
 from mews.harness.kubelet.images import Simulation, render
 from mews.harness.kubelet.runtime import Launch
 from mews.harness.kubelet.script import Play, play
+from mews.harness.kubelet.training import Hall
 from mews.kube.api.objects import annotations_of
 from mews.kube.client.port import ExecResult
 
@@ -103,6 +104,18 @@ class SimulatedProcess:
         await asyncio.sleep(self._pace.loop_s(scene.duration_s))
         return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
 
+    def say(self, text: str) -> None:
+        """Write to its log."""
+        self.log.write(text)
+
+    def end(self, code: int) -> None:
+        """End by itself."""
+        self._end(code)
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call once it has ended, whatever ended it."""
+        self._exit.add_done_callback(lambda _: call())
+
     def _end(self, code: int) -> None:
         for timer in self._timers:
             timer.cancel()
@@ -114,8 +127,9 @@ class SimulatedProcess:
 class SimulatedRuntime:
     """Plays containers: by the pod's annotation, else by the command, else as the image declares."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, hall: Hall | None = None) -> None:
         self._pace = pace
+        self._hall = hall or Hall(pace)
         self._running: list[SimulatedProcess] = []
 
     async def start(self, launch: Launch) -> SimulatedProcess:
@@ -125,6 +139,8 @@ class SimulatedRuntime:
         """
         self._running = [process for process in self._running if not process._exit.done()]
         process = SimulatedProcess(scene_of(launch), launch.env, self._pace)
+        if launch.image.simulate is not None and launch.image.simulate.trains and not launch.command:
+            self._hall.enter(launch, process)
         self._running.append(process)
         return process
 

@@ -42,7 +42,13 @@ class Stack(Model):
     """The software of the run. A mapping is options, passed on; ``null`` leaves the part out."""
 
     kubecomp: KubeCompStack | None = Field(default_factory=KubeCompStack)
-    default_scheduler: dict[str, Any] | None = Field(default_factory=dict)
+    default_scheduler: dict[str, Any] | None = Field(
+        default_factory=dict, description="options of NodeResourcesFit; scoring: random takes any node that fits"
+    )
+    kod2: dict[str, Any] | None = Field(
+        default=None,
+        description="the operator of TFJobs, with its options; scheduling: tf-operator is a baseline",
+    )
     kubelet: dict[str, Any] = Field(default_factory=dict)
     dialect: Literal["h3api", "resource-pool", "redfish"] | None = None
     profile: Literal["instant", "testbed"] | None = Field(
@@ -144,11 +150,21 @@ def _bound(value: Any) -> Any:
 
 Bound = Annotated[MetricBound, BeforeValidator(_bound), OrScalar("number")]
 MetricName = Literal[
-    "mean_wait_s", "mean_jct_s", "moved_gpus", "reconfigurations", "makespan_s", "cpu_utilisation", "mean_gpus_used"
+    "mean_wait_s",
+    "mean_jct_s",
+    "moved_gpus",
+    "reconfigurations",
+    "makespan_s",
+    "cpu_utilisation",
+    "mean_gpus_used",
+    "finished_jobs",
+    "failed_jobs",
+    "added_workers",
+    "removed_workers",
 ]
 
 
-BoundName = Literal["scheduled_s", "unattached_s", "settle_s"]
+BoundName = Literal["scheduled_s", "unattached_s", "settle_s", "progress_s"]
 
 
 class Scenario(Model):
@@ -171,6 +187,9 @@ class Scenario(Model):
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
     workload: Workload | None = None
     metrics: dict[MetricName, Bound] = Field(default_factory=dict)
+    expects: tuple[int, ...] = Field(
+        default=(), description="numbers of invariants that this run breaks, to show it; not breaking them fails it"
+    )
     path: Annotated[Path | None, WithJsonSchema({"type": "null"})] = Field(default=None, exclude=True, repr=False)
 
     @model_validator(mode="after")

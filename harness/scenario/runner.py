@@ -24,6 +24,7 @@ from mews.harness.scenario.requirements import demand
 from mews.harness.scenario.result import Observer, Progress, Result, Verdict
 from mews.harness.scenario.stage import Stage
 from mews.harness.scenario.steps import apply_objects, do
+from mews.harness.scenario.tfjob_metrics import tfjob_metrics
 from mews.harness.scenario.trace import read_trace
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.quantities import parse
@@ -209,7 +210,7 @@ class _Run:
     async def _measure(self) -> dict[str, Any]:
         self._number = 0
         lines = self._cluster.journal.lines(self._stage.first_line)
-        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines)}
+        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines), **tfjob_metrics(lines)}
         if self._stage.driver is not None and self._stage.driver.started:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)
@@ -222,7 +223,13 @@ class _Run:
         return metrics
 
     def _condemn(self, violations: Sequence[dict[str, Any]]) -> None:
+        expected = self._scenario.expects
+        for number in sorted({*expected} - {violation["invariant"] for violation in violations}):
+            self.ending.add("failed", f"invariant {number} was expected to be broken, and was not")
         for violation in violations:
+            if violation["invariant"] in expected:
+                violation["expected"] = True
+                continue
             self.ending.add("failed", f"invariant {violation['invariant']} ({violation['name']}): {violation['what']}")
 
 

@@ -107,6 +107,11 @@ class Operator:
             known.cancel()
         self._timers[key] = loop.call_later(delay_s, self._queue.add, key)
 
+    def _forget_timer(self, key: str) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
     async def _tick(self) -> None:
         while True:
             await rest(self._config.tick_s)
@@ -154,9 +159,12 @@ class Operator:
     async def _sync(self, key: str) -> None:
         tfjob = self._books.tfjob(key)
         if tfjob is not None and not is_deleting(tfjob):
+            # Whatever it must be looked at again for, it asks for anew.
+            self._forget_timer(key)
             await self._reconciler.sync(tfjob)
         else:
             self._reconciler.lacking.discard(key)
+            self._forget_timer(key)
 
     # The elastic scheduler
 

@@ -18,6 +18,7 @@ JOB_ROLE = "training.kubeflow.org/job-role"
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
 OPERATOR = "tfjob-controller"
 HOSTNAME = "kubernetes.io/hostname"
+QUORUM = "KOD2_QUORUM"
 
 
 def labels_of_task(job: TFJob, task: str) -> dict[str, str]:
@@ -34,10 +35,12 @@ def task_of(labels: Any) -> str:
     return f"{labels.get(REPLICA_TYPE, '')}-{labels.get(REPLICA_INDEX, '')}"
 
 
-def tf_config(job: TFJob, task: str) -> dict[str, Any]:
-    """TF_CONFIG of a task. It names as many workers as the job may ever have, so that scaling rewrites nothing."""
+def tf_config(job: TFJob, task: str, *, workers: int | None = None) -> dict[str, Any]:
+    """TF_CONFIG of a task. It names as many workers as the job may ever have, so that scaling rewrites nothing
+    (``workers``: so many, where nobody scales)."""
     role, _, index = task.rpartition("-")
-    counts = {found.role: found.count for found in job.roles.values()} | {Role.WORKER: job.maximum}
+    listed = job.maximum if workers is None else workers
+    counts = {found.role: found.count for found in job.roles.values()} | {Role.WORKER: listed}
     cluster = {
         name.task: [f"{job.name}-{name.task}-{i}.{job.namespace}.svc:{job.roles[name].port}" for i in range(count)]
         for name, count in counts.items()
@@ -48,7 +51,12 @@ def tf_config(job: TFJob, task: str) -> dict[str, Any]:
 
 def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, scheduler: str | None = None) -> Object:
     """The pod of a task. On ``node`` outright, or by way of ``scheduler`` on a node so named; without a node the
-    template decides."""
+    template decides, and the job is never scaled.
+
+    KOD2_QUORUM tells a server how many workers it waits for before training begins.
+    """
+    workers = None if node is not None else job.workers.count
+    quorum = 1 if job.elastic and node is not None else job.workers.count
     replicas = job.role_of(task)
     template = clone(dict(replicas.template))
     metadata, spec = template.get("metadata") or {}, template["spec"]
@@ -59,9 +67,9 @@ def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, sched
         spec["schedulerName"] = scheduler
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), HOSTNAME: node}
     container = next(found for found in spec["containers"] if found["name"] == CONTAINER)
-    config = json.dumps(tf_config(job, task), separators=(",", ":"))
-    container["env"] = [*(e for e in container.get("env") or [] if e["name"] != "TF_CONFIG"),
-                        {"name": "TF_CONFIG", "value": config}]  # fmt: skip
+    told = {"TF_CONFIG": json.dumps(tf_config(job, task, workers=workers), separators=(",", ":")), QUORUM: str(quorum)}
+    kept = [entry for entry in container.get("env") or [] if entry["name"] not in told]
+    container["env"] = [*kept, *({"name": name, "value": value} for name, value in told.items())]
     if not any(port.get("name") == PORT_NAME for port in container.get("ports") or ()):
         port = {"name": PORT_NAME, "containerPort": replicas.port, "protocol": "TCP"}
         container["ports"] = [*(container.get("ports") or []), port]

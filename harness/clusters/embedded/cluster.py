@@ -15,7 +15,7 @@ from mews.harness.clock import Pace, VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.kubelets import KubeletApi
 from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.stack import kubecomp_config
+from mews.harness.clusters.stack import default_profile, kod2_config, kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.controllers.manager import ControllerManager
 from mews.harness.errors import Lacks
@@ -26,6 +26,7 @@ from mews.harness.kubelet.machine import KubeletProcess, Machine
 from mews.harness.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.harness.kubelet.simulated import SimulatedRuntime
 from mews.harness.kubelet.tools import Overhead
+from mews.harness.kubelet.training import Hall
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.scenario.model import Scenario
@@ -37,13 +38,14 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Component, Context
 from mews.kube.deviceplugin.port import DevicePluginLink, PodDevices
+from mews.kube.kod2.install import install
+from mews.kube.kod2.operator import Operator
 from mews.kube.kubecomp.device_manager import DeviceManager
 from mews.kube.kubecomp.metrics import Count
 from mews.kube.kubecomp.metrics import Recorder as Measures
 from mews.kube.kubecomp.plugin import kubecomp_profile
 from mews.kube.kubecomp.reconfig_manager import ReconfigManager
 from mews.kube.scheduling.config import Profile, SchedulerConfig
-from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
 _READY_S = 30.0
@@ -94,7 +96,8 @@ class EmbeddedCluster:
         self._config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints={})
         kubelets.find = self.kubelet_of
         self.kube = world.kube("admin")
-        self._recorder = Recorder(world.kube("recorder"), journal)
+        self._hall = Hall(pace)
+        self._recorder = Recorder(world.kube("recorder"), journal, tfjobs=scenario.stack.kod2 is not None)
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         real = world.program("controller-manager", {})
@@ -110,6 +113,8 @@ class EmbeddedCluster:
         """Start everything, wait until every node is Ready and shows the devices that are on its ports."""
         logging.getLogger("mews.run").addHandler(self._logs)
         logging.getLogger("mews.run").setLevel(logging.INFO)
+        if self._scenario.stack.kod2 is not None:
+            await install(self.kube)
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
         await self._make_namespace()
@@ -275,7 +280,7 @@ class EmbeddedCluster:
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=SimulatedRuntime(self.pace),
+            simulated=SimulatedRuntime(self.pace, self._hall),
             processes=self.world.processes(),
             network=self.world.network(number + 1),
         )
@@ -309,8 +314,9 @@ class EmbeddedCluster:
         if stack.default_scheduler is not None and real is not None:
             units.append(Unit("default-scheduler", self.journal, real))
         elif stack.default_scheduler is not None:
-            profile = Profile("default-scheduler", default_plugins(**stack.default_scheduler))
-            units.append(self._unit("default-scheduler", profile=profile))
+            units.append(self._unit("default-scheduler", profile=default_profile(self._scenario)))
+        if stack.kod2 is not None:
+            units.append(Unit("operator", self.journal, self._operator))
         if stack.kubecomp is None:
             return units
         if stack.kubecomp.scheduler is not None:
@@ -320,6 +326,10 @@ class EmbeddedCluster:
         if stack.kubecomp.device_manager is not None:
             units += [self._device_manager_unit(node.name) for node in self._config.nodes]
         return units
+
+    def _operator(self, fence: Fence) -> Component:
+        config = kod2_config(self._scenario)
+        return Operator(self._context("operator", fence), config)
 
     def _unit(self, name: str, *, profile: Profile) -> Unit:
         config = SchedulerConfig((profile,))

@@ -21,7 +21,8 @@ def run(name, *, seed=1, overrides=(), **way):
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name not in REPLAYS])
 def test_a_shipped_scenario_passes(name):
     result = run(name)
-    assert (result.verdict, result.reason, result.violations) == ("passed", "", ())
+    unexpected = [violation for violation in result.violations if not violation.get("expected")]
+    assert (result.verdict, result.reason, unexpected) == ("passed", "", [])
 
 
 @pytest.mark.parametrize("name", REPLAYS)

@@ -34,7 +34,10 @@ def test_the_table_is_straight_and_full(pair):
     lines = told.splitlines()[1:]
     assert {len(line) for line in lines} == {91, 89}
     assert "|   1  NVIDIA A100 80GB PCIe          Off |   00000000:11:00.0 Off |                    0 |" in lines
-    assert f"| N/A   48C    P0         {'187W':>6} / {'300W':>6} |    1234MiB /  81920MiB |     50%      Default |" in lines
+    assert (
+        f"| N/A   48C    P0         {'187W':>6} / {'300W':>6} |    1234MiB /  81920MiB |     50%      Default |"
+        in lines
+    )
     assert f"|    1   N/A  N/A {4711:16} {'C':>6}   {'train':35} {'1234MiB':>9} |" in lines
 
 

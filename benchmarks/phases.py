@@ -17,7 +17,8 @@ from benchmarks.hardware import hardware
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
 from mews.harness.clock import Pace, run_virtual, virtual_clock
 from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.cluster import EmbeddedCluster, Kubelets
+from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+from mews.harness.clusters.embedded.kubelets import Kubelets
 from mews.harness.clusters.embedded.local_world import LocalWorld
 from mews.harness.clusters.embedded.store import Store
 from mews.harness.journal import Journal

@@ -36,7 +36,8 @@ async def open_cluster(
     """
     check_available(cluster)
     from mews.harness.clock import Pace, virtual_clock
-    from mews.harness.clusters.embedded.cluster import EmbeddedCluster, Kubelets
+    from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+    from mews.harness.clusters.embedded.kubelets import Kubelets
     from mews.harness.clusters.embedded.world import World
     from mews.harness.journal import Journal
     from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -70,7 +71,7 @@ async def open_cluster(
                 return ControlPlane(root, servers=servers, speed=speed)
             from mews.harness.clusters.embedded.plane import EmbeddedPlane
 
-            return EmbeddedPlane(clock.now, rng)
+            return EmbeddedPlane(root, clock.now, rng)
 
         world = WireWorld(hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder)
     kubelets = Kubelets()

@@ -48,9 +48,11 @@ class Plane(Protocol):
         """Where the API server finds that host's kubelet; None where it needs no address."""
         ...
 
-    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
         """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``; None where
-        ours runs, also for options that the real one cannot be given."""
+        ours runs, also for options that the real one cannot be given. ``extenders`` are the scheduler's."""
         ...
 
     async def close(self) -> None:

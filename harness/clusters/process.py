@@ -20,13 +20,22 @@ class ProcessEnded(Exception):
 class ProcessComponent:
     """Component: runs a program until it is cancelled or its fence is cut, by kill -9 both times.
 
-    ``env`` is the whole environment (None: this process'); ``log`` gets what it writes.
+    ``env`` is the whole environment and ``cwd`` the working folder (None: as this process); ``log`` gets its output.
     """
 
-    def __init__(self, argv: Sequence[str], *, fence: Fence, log: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        fence: Fence,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self._argv = tuple(argv)
         self._log = log
         self._env = env
+        self._cwd = cwd
         self._process: asyncio.subprocess.Process | None = None
         fence.on_cut(self._kill)
 
@@ -38,7 +47,7 @@ class ProcessComponent:
         with self._log.open("ab") as log:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=self._env,
+                    *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=self._env, cwd=self._cwd,
                     start_new_session=True,
                 )  # fmt: skip
             except OSError as error:

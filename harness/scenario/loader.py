@@ -190,6 +190,19 @@ def _resolve_paths(document: Document, folder: Path) -> None:
                 f"{where}: workload.trace: {workload['trace']!r}: no such file ({path or 'not a path'})"
             )
         workload["trace"] = str(path)
+    stack = root.get("stack")
+    for name, yours in _mapping(_mapping(stack).get("replace")).items():
+        manifest = _mapping(yours).get("manifest")
+        if isinstance(manifest, str):
+            path = _resolved(folder, manifest)
+            if path is None or not path.is_file():
+                place = ("stack", "replace", name, "manifest")
+                raise ScenarioError(f"{document.where(place)}: {dotted(place)}: {manifest!r}: no such file ({path})")
+            yours["manifest"] = str(path)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _resolved(folder: Path, name: str) -> Path | None:

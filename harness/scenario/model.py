@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import Model, OrScalar
 from mews.harness.scenario.quantity import Seconds, Share
+from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
 
 
 class Metadata(Model):
@@ -54,6 +55,29 @@ class Stack(Model):
     profile: Literal["instant", "testbed"] | None = Field(
         default=None, description="what starting a pod costs on the hosts; testbed: as measured"
     )
+
+    replace: dict[ComponentName, Replacement] = Field(default_factory=dict, description="yours instead of ours")
+    extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
+
+    @model_validator(mode="after")
+    def _something_to_replace(self) -> Stack:
+        parts = self.kubecomp
+        there = {
+            "default-scheduler": self.default_scheduler is not None,
+            "scheduler": parts is not None and parts.scheduler is not None,
+            "reconfig-manager": parts is not None and parts.reconfig_manager is not None,
+            "device-manager": parts is not None and parts.device_manager is not None,
+        }
+        for name, yours in self.replace.items():
+            if not there[name]:
+                raise ValueError(f"replace.{name}: there is none to be replaced: the stack leaves it out (null)")
+            if yours.plugin is not None and not name.endswith("scheduler"):
+                raise ValueError(f"replace.{name}.plugin: only schedulers have plugins; use process, image or manifest")
+            if yours.policy is not None and name != "scheduler":
+                raise ValueError(f"replace.{name}.policy: only scheduler has a policy of node scores")
+        if self.extenders and (self.default_scheduler is None or "default-scheduler" in self.replace):
+            raise ValueError("extenders: they are the default scheduler's: it must be there and not be replaced")
+        return self
 
 
 class Requires(Model):

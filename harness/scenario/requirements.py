@@ -20,6 +20,11 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
     ):
         if wanted and there not in wanted:
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
+    for name, yours in scenario.stack.replace.items():
+        if time == "virtual" and yours.outside is not None:
+            return f"stack.replace.{name}: a {yours.outside} needs wall-clock time (--time wall)"
+    if time == "virtual" and scenario.stack.extenders:
+        return "stack.extenders: an HTTP extender needs wall-clock time (--time wall)"
     for step in (*scenario.steps, *scenario.finally_):
         kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
         if kind in INEXPRESSIBLE.get(dialect, ()):

@@ -68,8 +68,14 @@ class _Attempt:
     begun_s: float
 
 
+NodeScore = Callable[[int, int], int]
+"""Devices that the pod asks for, devices that the node has available for it (may be below 0) -> a score, the higher the
+better; stretched to 0-100 over the nodes."""
+
+
 class FalconResources:
-    """One per profile. ``now`` is the clock of the phase metrics; a benchmark may bring its own."""
+    """One per profile. ``now`` is the clock of the phase metrics; a benchmark may bring its own. ``score`` takes the
+    place of equation 1."""
 
     name = NAME
     weight = 1
@@ -81,10 +87,12 @@ class FalconResources:
         config: KubeCompConfig,
         metrics: Metrics | None = None,
         now: Callable[[], float] = loop_time,
+        score: NodeScore | None = None,
     ) -> None:
         self._handle = handle
         self._resource = config.resource
-        self._policy = Policy(config.policy)
+        chosen = Policy(config.policy)
+        self._score: NodeScore = score or (lambda req, available: policy.score(req, available, chosen))
         self._strict_fcfs = config.strict_fcfs
         self._topology = Topology(config)
         self._pools = PoolView(self._topology, config.resource)
@@ -159,7 +167,7 @@ class FalconResources:
         attempt: _Attempt | None = state.data.get(NAME)
         if attempt is None:
             return 0
-        return policy.score(attempt.req, self._pools.available(node, besides=pod.uid), self._policy)
+        return self._score(attempt.req, self._pools.available(node, besides=pod.uid))
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
         """Stretched to 0-100."""
@@ -283,11 +291,12 @@ def kubecomp_profile(
     strict_fcfs: bool | None = None,
     metrics: Metrics | None = None,
     now: Callable[[], float] = loop_time,
+    score: NodeScore | None = None,
 ) -> Profile:
     """The scheduler profile of contract section 1: the default plugins and FalconResources, which alone scores.
 
     NodeResourcesFit leaves the pooled resource's group alone; every node is looked at. ``policy`` and ``strict_fcfs``
-    override the configuration's.
+    override the configuration's; ``score`` takes the place of equation 1.
     """
     changed = replace(
         config,
@@ -299,7 +308,7 @@ def kubecomp_profile(
         scheduler_name=config.scheduler_name,
         plugins=(
             *default_plugins(ignored_resource_groups=(config.resource_group,)),
-            partial(FalconResources, config=changed, metrics=metrics, now=now),
+            partial(FalconResources, config=changed, metrics=metrics, now=now, score=score),
         ),
         score_weights={NAME: 1},
         ties=Ties.BY_NAME if by_name else Ties.RANDOM,

@@ -64,6 +64,15 @@ def load_plugin(reference: str, arguments: Mapping[str, Any] = MappingProxyType(
 
     Raises BadPlugin, in one line, when there is no such thing.
     """
+    factory = load_callable(reference, "the scheduler's handle")
+    return lambda handle: factory(handle, **arguments)
+
+
+def load_callable(reference: str, arguments: str) -> Callable[..., Any]:
+    """What ``module:callable`` names; ``arguments`` says in words what it is called with.
+
+    Raises BadPlugin, in one line, when there is no such thing.
+    """
     module_name, _, path = reference.partition(":")
     if not module_name or not path:
         raise BadPlugin(f"plugin {reference!r}: write it as module:callable")
@@ -76,8 +85,5 @@ def load_plugin(reference: str, arguments: Mapping[str, Any] = MappingProxyType(
             raise BadPlugin(f"plugin {reference!r}: {module_name!r} has no {path!r}")
         target = getattr(target, part)
     if not callable(target):
-        raise BadPlugin(
-            f"plugin {reference!r}: is a {type(target).__name__}; must be callable with the scheduler's handle"
-        )
-    factory = cast(Callable[..., Any], target)
-    return lambda handle: factory(handle, **arguments)
+        raise BadPlugin(f"plugin {reference!r}: is a {type(target).__name__}; must be callable with {arguments}")
+    return cast(Callable[..., Any], target)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
-from mews.harness.clusters.control_plane.programs import CONTROLLERS, SCHEDULER, find
+from mews.harness.clusters.control_plane.programs import CONTROLLERS, find
+from mews.harness.clusters.control_plane.scheduler import kube_scheduler, no_server, program
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Program, write_kubeconfig
-from mews.harness.clusters.process import ProcessComponent
-from mews.harness.ports.fence import Fence
 from mews.kube.client.http import HttpKube
-from mews.kube.component import Component
 
 _MONITOR_PERIOD_S, _MONITOR_GRACE_S = 5.0, 50.0
 """kube-controller-manager's defaults (contract kubelet.md section 11); heartbeats run at the same pace."""
@@ -67,42 +64,19 @@ class ControlPlane:
         """On loopback, each on a port of its own."""
         return None if self._kubelets is None else self._kubelets.address(host)
 
-    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
         if component == "default-scheduler" and not options:
-            path = find(SCHEDULER)
-            argv = [*_common(path, self._admin), f"--config={self._scheduler_config()}"] if path else []
-        elif component == "controller-manager":
-            path = find(CONTROLLERS)
-            argv = self._controllers(path) if path else []
-        else:
-            return None
-        return self._component(component, argv) if argv else None
-
-    def _component(self, name: str, argv: Sequence[str]) -> Program:
-        log = self._folder / f"{name}.log"
-
-        def make(fence: Fence) -> Component:
-            return ProcessComponent(argv, fence=fence, log=log)
-
-        return make
-
-    def _scheduler_config(self) -> Path:
-        path = self._folder / "kube-scheduler.json"
-        connection = {"kubeconfig": str(self._admin), "qps": 1000, "burst": 2000}
-        content = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "clientConnection": connection,
-            "leaderElection": {"leaderElect": False},
-        }
-        path.write_text(json.dumps(content), encoding="utf-8")
-        return path
+            return kube_scheduler(self._folder, self._admin, extenders=extenders)
+        path = find(CONTROLLERS) if component == "controller-manager" else None
+        return None if path is None else program(self._controllers(path), self._folder / f"{component}.log")
 
     def _controllers(self, path: str) -> list[str]:
         monitor = {"period": _MONITOR_PERIOD_S, "grace-period": _MONITOR_GRACE_S}
         return [
-            *_common(path, self._admin),
+            *(path, *no_server(self._admin)),
             *(f"--kubeconfig={self._admin}", "--leader-elect=false", "--use-service-account-credentials=false"),
             *(f"--service-account-private-key-file={self._servers.identity.key}", "--kube-api-qps=500"),
             "--kube-api-burst=1000",
@@ -117,12 +91,3 @@ class ControlPlane:
             await self._kubelets.close()
         if not self._given:
             await asyncio.to_thread(self._servers.stop)
-
-
-def _common(path: str, kubeconfig: Path) -> list[str]:
-    return [
-        path,
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        "--secure-port=0",
-    ]

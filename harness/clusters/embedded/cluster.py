@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import Pace, VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
-from mews.harness.clusters.embedded.kubelets import KubeletApi
+from mews.harness.clusters.embedded.kubelets import KubeletApi, Kubelets
+from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.stack import default_profile, kod2_config, kubecomp_config
 from mews.harness.clusters.unit import Unit
+from mews.harness.clusters.yours import Yours
 from mews.harness.controllers.manager import ControllerManager
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
@@ -29,11 +33,11 @@ from mews.harness.kubelet.tools import Overhead
 from mews.harness.kubelet.training import Hall
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
+from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.testbed import testbed_overhead
 from mews.kube.api.errors import AlreadyExists
-from mews.kube.api.objects import Object
-from mews.kube.api.resources import NAMESPACES, NODES
+from mews.kube.api.resources import NAMESPACES
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Component, Context
@@ -46,21 +50,12 @@ from mews.kube.kubecomp.metrics import Recorder as Measures
 from mews.kube.kubecomp.plugin import kubecomp_profile
 from mews.kube.kubecomp.reconfig_manager import ReconfigManager
 from mews.kube.scheduling.config import Profile, SchedulerConfig
+from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
-_READY_S = 30.0
-_READY_PER_NODE_S = 0.2
 
-
-class Kubelets:
-    """The KubeletDirectory, for an API server that is there before the kubelets are."""
-
-    def __init__(self) -> None:
-        self.find: Callable[[str], KubeletApi | None] = lambda node: None
-
-    def kubelet_of(self, node: str) -> KubeletApi | None:
-        """None while no kubelet runs there."""
-        return self.find(node)
+class ComponentsCrashed(Exception):
+    """The cluster did not come up since components, ours or the user's, ended."""
 
 
 class EmbeddedCluster:
@@ -94,6 +89,12 @@ class EmbeddedCluster:
         self._inventory = hardware
         self._seed = seed
         self._config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints={})
+        self._yours = Yours(
+            scenario,
+            world,
+            dialect=dialect,
+            configure=lambda urls: kubecomp_config(scenario, hardware, dialect=dialect, endpoints=urls),
+        )
         kubelets.find = self.kubelet_of
         self.kube = world.kube("admin")
         self._hall = Hall(pace)
@@ -118,9 +119,30 @@ class EmbeddedCluster:
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
         await self._make_namespace()
+        await self._apply_manifests()
         for unit in (self._controllers, *self._units.values()):
             unit.start()
-        await self._ready()
+        await self._nodes_ready()
+
+    async def _nodes_ready(self) -> None:
+        try:
+            await nodes_ready(self.kube, self._config.resource, await self._announced(), self.pace)
+        except Lacks as error:
+            crashes = self.crashes()
+            if not crashes:
+                raise
+            raise ComponentsCrashed("; ".join((str(error), *crashes))) from None
+
+    async def _announced(self) -> dict[str, int]:
+        """How many devices each node's manager will announce: those on its ports."""
+        wanted = {host.name: 0 for host in self._inventory.hosts}
+        parts = self._scenario.stack.kubecomp
+        if parts is not None and parts.device_manager is not None:
+            for rows in (await self.hardware.table()).values():
+                for row in rows.values():
+                    if row["host"] is not None and row["kind"] == self._config.device_kind:
+                        wanted[row["host"]] += 1
+        return wanted
 
     async def _make_namespace(self) -> None:
         try:
@@ -128,32 +150,11 @@ class EmbeddedCluster:
         except AlreadyExists:
             return
 
-    async def _ready(self) -> None:
-        """Watch the nodes until each is Ready, untainted, and announces what its ports hold.
-
-        Raises Lacks naming those that are not in time.
-        """
-        wanted = await self._announced()
-        patience_s = _READY_S + _READY_PER_NODE_S * len(wanted) + self.pace.loop_s(60.0)
-        try:
-            async with asyncio.timeout(patience_s):
-                async for event in self.kube.watch(NODES, resource_version="0"):
-                    if _settled(event.object, self._config.resource, wanted):
-                        wanted.pop(event.object["metadata"]["name"], None)
-                    if not wanted:
-                        return
-        except TimeoutError:
-            late = ", ".join(sorted(wanted)[:3])
-            raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
-
-    async def _announced(self) -> dict[str, int]:
-        wanted = {host.name: 0 for host in self._inventory.hosts}
-        if any(name.startswith("device-manager/") for name in self._units):
-            for rows in (await self.hardware.table()).values():
-                for row in rows.values():
-                    if row["host"] is not None and row["kind"] == self._config.device_kind:
-                        wanted[row["host"]] += 1
-        return wanted
+    async def _apply_manifests(self) -> None:
+        for given in self._yours.objects():
+            resource = await resource_of(self.kube, given["kind"], given.get("apiVersion", ""))
+            obj = complete(given, resource)
+            await self.kube.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
 
     async def close(self) -> None:
         """Stop everything and give everything back."""
@@ -308,28 +309,62 @@ class EmbeddedCluster:
         return ControllerManager(self._context("controller-manager", fence), self.pace, namespaces=True)
 
     def _make_units(self) -> list[Unit]:
-        stack = self._scenario.stack
+        stack, yours = self._scenario.stack, self._yours
         units = [self._kubelet_unit(host) for host in self._machines]
-        real = self.world.program("default-scheduler", stack.default_scheduler or {})
-        if stack.default_scheduler is not None and real is not None:
-            units.append(Unit("default-scheduler", self.journal, real))
-        elif stack.default_scheduler is not None:
-            units.append(self._unit("default-scheduler", profile=default_profile(self._scenario)))
+        units += [Unit(name, self.journal, make) for name, make in yours.extender_programs()]
+        if stack.default_scheduler is not None:
+            units += self._own_or("default-scheduler", self._default_scheduler)
         if stack.kod2 is not None:
             units.append(Unit("operator", self.journal, self._operator))
         if stack.kubecomp is None:
             return units
         if stack.kubecomp.scheduler is not None:
-            units.append(self._unit("scheduler", profile=kubecomp_profile(self._config, metrics=self._measures)))
+            units += self._own_or("scheduler", lambda: self._unit("scheduler", profile=self._kubecomp_profile()))
         if stack.kubecomp.reconfig_manager is not None:
-            units.append(Unit("reconfig-manager", self.journal, self._reconfig_manager))
+            ours = self._reconfig_manager
+            units += self._own_or("reconfig-manager", lambda: Unit("reconfig-manager", self.journal, ours))
         if stack.kubecomp.device_manager is not None:
-            units += [self._device_manager_unit(node.name) for node in self._config.nodes]
+            for node in self._config.nodes:
+                units += self._own_or("device-manager", partial(self._device_manager_unit, node.name), node.name)
         return units
 
     def _operator(self, fence: Fence) -> Component:
         config = kod2_config(self._scenario)
         return Operator(self._context("operator", fence), config)
+
+    def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:
+        """The unit of the user's program for a component, of ours without one; none where a manifest brings it."""
+        if self._yours.is_elsewhere(component):
+            return []
+        theirs = self._yours.program(component, host)
+        if theirs is None:
+            return [ours()]
+        return [Unit(f"{component}/{host}" if host else component, self.journal, theirs)]
+
+    def _default_scheduler(self) -> Unit:
+        """kube-scheduler where the world has it; ours where it has not, or is given a plugin of the user's.
+
+        Raises Lacks for extenders without kube-scheduler.
+        """
+        options, plugin = self._scenario.stack.default_scheduler or {}, self._yours.plugin("default-scheduler")
+        extenders = self._yours.extenders()
+        if plugin is None:
+            real = self.world.program("default-scheduler", options, extenders=extenders)
+            if real is not None:
+                return Unit("default-scheduler", self.journal, real)
+        if extenders:
+            raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
+        profile = default_profile(self._scenario)
+        if plugin is not None:
+            profile = replace(profile, plugins=(*profile.plugins, plugin))
+        return self._unit("default-scheduler", profile=profile)
+
+    def _kubecomp_profile(self) -> Profile:
+        plugin = self._yours.plugin("scheduler")
+        if plugin is None:
+            return kubecomp_profile(self._config, metrics=self._measures, score=self._yours.policy())
+        fitting = default_plugins(ignored_resource_groups=(self._config.resource_group,))
+        return Profile(self._config.scheduler_name, (*fitting, plugin))
 
     def _unit(self, name: str, *, profile: Profile) -> Unit:
         config = SchedulerConfig((profile,))
@@ -379,11 +414,3 @@ class EmbeddedCluster:
                     await closing
 
         return Unit(name, self.journal, make, bury=bury)
-
-
-def _settled(node: Object, resource: str, wanted: Mapping[str, int]) -> bool:
-    name, status = node["metadata"]["name"], node.get("status") or {}
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
-    if name not in wanted or not ready or (node.get("spec") or {}).get("taints"):
-        return False
-    return int((status.get("allocatable") or {}).get(resource, 0)) >= wanted[name]

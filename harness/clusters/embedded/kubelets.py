@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from mews.kube.client.port import ExecResult
@@ -43,3 +43,14 @@ class NoKubelets:
     def kubelet_of(self, node: str) -> KubeletApi | None:
         """None."""
         return None
+
+
+class Kubelets:
+    """The KubeletDirectory, for an API server that is there before the kubelets are."""
+
+    def __init__(self) -> None:
+        self.find: Callable[[str], KubeletApi | None] = lambda node: None
+
+    def kubelet_of(self, node: str) -> KubeletApi | None:
+        """None while no kubelet runs there."""
+        return self.find(node)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
@@ -61,7 +62,9 @@ class LocalWorld:
         """Kubelets are asked in process."""
         return None
 
-    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
         """No processes under virtual time."""
         return None
 
@@ -97,6 +100,10 @@ class LocalWorld:
     def network(self, number: int) -> str:
         """As kind numbers its nodes."""
         return f"10.244.{number}"
+
+    def scratch(self) -> Path:
+        """Nothing is written."""
+        raise RuntimeError("in virtual time nothing is written")
 
     async def kill_chassis(self, name: str) -> None:
         """Connections end, new ones are refused."""

@@ -19,7 +19,8 @@ class EmbeddedPlane:
 
     name = "embedded"
 
-    def __init__(self, now: Callable[[], float], rng: random.Random) -> None:
+    def __init__(self, folder: Path, now: Callable[[], float], rng: random.Random) -> None:
+        self._folder = folder
         self._store = Store(now, rng)
         self._server: ApiServer | None = None
         self._kubes: list[HttpKube] = []
@@ -50,9 +51,17 @@ class EmbeddedPlane:
         """Logs and commands are asked of the kubelets in process."""
         return None
 
-    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
-        """All of it is ours."""
-        return None
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
+        """All of it is ours, but for a scheduler with extenders: that is kube-scheduler where it is found."""
+        if component != "default-scheduler" or not extenders:
+            return None
+        from mews.harness.clusters.control_plane.scheduler import kube_scheduler
+
+        kubeconfig = self._folder / "admin.kubeconfig"
+        self.write_kubeconfig(kubeconfig)
+        return kube_scheduler(self._folder, kubeconfig, extenders=extenders, content_type="application/json")
 
     async def close(self) -> None:
         """Close the clients and the server."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +173,11 @@ class WireWorld:
         """Where the API server finds that host's kubelet, if by an address."""
         return self.plane.kubelet_address(host)
 
-    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
         """The real program in a component's place."""
-        return self.plane.program(component, options)
+        return self.plane.program(component, options, extenders=extenders)
 
     def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis over HTTP."""
@@ -222,6 +224,10 @@ class WireWorld:
     def network(self, number: int) -> str:
         """Loopback addresses, so that each pod has one of its own."""
         return f"127.77.{number}"
+
+    def scratch(self) -> Path:
+        """The world's own folder."""
+        return self.root
 
     async def kill_chassis(self, name: str) -> None:
         """Kill -9 of the process; it serves all chassis.

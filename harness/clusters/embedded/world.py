@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
@@ -40,7 +41,9 @@ class World(Protocol):
         """Where the API server finds that host's kubelet; None where it needs no address."""
         ...
 
-    def program(self, component: str, options: Mapping[str, Any]) -> Program | None:
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
         """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any."""
         ...
 
@@ -74,6 +77,13 @@ class World(Protocol):
 
     def network(self, number: int) -> str:
         """The first three numbers of the pods' addresses on the node of that number."""
+        ...
+
+    def scratch(self) -> Path:
+        """A folder for configuration files and logs; it goes with the world.
+
+        Raises RuntimeError in virtual time, where nothing is written.
+        """
         ...
 
     async def kill_chassis(self, name: str) -> None:

@@ -1,0 +1,58 @@
+"""The real kube-scheduler as a component of a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.harness.clusters.control_plane.programs import SCHEDULER, find
+from mews.harness.clusters.plane import Program
+from mews.harness.clusters.process import ProcessComponent
+from mews.harness.ports.fence import Fence
+from mews.kube.component import Component
+
+_QPS, _BURST = 1000, 2000
+"""Its own defaults would cap binding at about 52 pods/s (contract apiserver.md section 8)."""
+
+
+def kube_scheduler(
+    folder: Path, kubeconfig: Path, *, extenders: Sequence[Mapping[str, Any]] = (), content_type: str | None = None
+) -> Program | None:
+    """The program with a configuration of its own in a folder, or None where it is not found.
+
+    ``content_type``: of a server that does not take protobuf.
+    """
+    path = find(SCHEDULER)
+    if path is None:
+        return None
+    forms = {} if content_type is None else {"contentType": content_type, "acceptContentTypes": content_type}
+    content = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _BURST, **forms},
+        "leaderElection": {"leaderElect": False},
+        "extenders": [dict(extender) for extender in extenders],
+    }
+    config = folder / "kube-scheduler.json"
+    config.write_text(json.dumps(content), encoding="utf-8")
+    return program([path, f"--config={config}", *no_server(kubeconfig)], folder / "default-scheduler.log")
+
+
+def program(argv: Sequence[str], log: Path) -> Program:
+    """A program of Kubernetes as a component."""
+
+    def make(fence: Fence) -> Component:
+        return ProcessComponent(argv, fence=fence, log=log)
+
+    return make
+
+
+def no_server(kubeconfig: Path) -> tuple[str, ...]:
+    """Flags of a program that need not be asked anything."""
+    return (
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--secure-port=0",
+    )

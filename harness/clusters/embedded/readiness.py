@@ -1,0 +1,44 @@
+"""Waiting for the nodes of a cluster that comes up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from mews.harness.clock import Pace
+from mews.harness.errors import Lacks
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import NODES
+from mews.kube.client.port import KubeApi
+
+_READY_S = 30.0
+_READY_PER_NODE_S = 0.2
+
+
+async def nodes_ready(kube: KubeApi, resource: str, announced: Mapping[str, int], pace: Pace) -> None:
+    """Watch until each node is Ready, untainted, and shows as many devices of the resource as it is to announce.
+
+    Raises Lacks naming those that are not in time.
+    """
+    wanted = dict(announced)
+    patience_s = _READY_S + _READY_PER_NODE_S * len(wanted) + pace.loop_s(60.0)
+    try:
+        async with asyncio.timeout(patience_s):
+            while wanted:
+                # A real server ends a watch after a while: then anew.
+                async for event in kube.watch(NODES, resource_version="0"):
+                    if _settled(event.object, resource, wanted):
+                        wanted.pop(event.object["metadata"]["name"], None)
+                    if not wanted:
+                        return
+    except TimeoutError:
+        late = ", ".join(sorted(wanted)[:3])
+        raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
+
+
+def _settled(node: Object, resource: str, wanted: Mapping[str, int]) -> bool:
+    name, status = node["metadata"]["name"], node.get("status") or {}
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
+    if name not in wanted or not ready or (node.get("spec") or {}).get("taints"):
+        return False
+    return int((status.get("allocatable") or {}).get(resource, 0)) >= wanted[name]

@@ -7,10 +7,23 @@ one that the PyPI package ``ziglang`` brings.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from mews.emulator.nvml.compile import LIBRARY, SMI, CompilerMissing, build, cache_folder, compiler
+
+__all__ = [
+    "LIBRARY",
+    "SMI",
+    "available",
+    "install",
+    "install_copies",
+    "install_driver_root",
+    "library_path",
+    "smi_path",
+    "sources",
+]
 
 _HERE = Path(__file__).resolve().parent
 
@@ -69,3 +82,27 @@ def _built() -> Path:
     if not (cached / SMI).exists() or not (cached / LIBRARY).exists():
         build(sources(), cached)
     return cached
+
+
+def install_driver_root(root: Path, state: Path, driver_version: str) -> None:
+    """What NVIDIA's container tools look for below ``--driver-root``: the libraries by version, and nvidia-smi.
+
+    They resolve links and load the real file, so the library lies there as a copy, with a link to ``state`` beside
+    it. ``libcuda.so.<version>`` is an empty file: it is looked for by name and never loaded here. Device nodes are not
+    made: the tools want character devices below ``--dev-root``. Source: nvidia-container-toolkit 1.17,
+    ``nvidia-ctk cdi generate --debug``.
+    """
+    libraries, programs = root / "usr" / "lib" / f"{os.uname().machine}-linux-gnu", root / "usr" / "bin"
+    libraries.mkdir(parents=True, exist_ok=True)
+    programs.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(library_path(), libraries / f"libnvidia-ml.so.{driver_version}")
+    shutil.copy2(smi_path(), programs / SMI)
+    (libraries / f"libcuda.so.{driver_version}").touch()
+    links = (
+        (LIBRARY, f"libnvidia-ml.so.{driver_version}"),
+        ("libcuda.so.1", f"libcuda.so.{driver_version}"),
+        ("nvml.state", str(state)),
+    )
+    for name, target in links:
+        (libraries / name).unlink(missing_ok=True)
+        (libraries / name).symlink_to(target)

@@ -1,0 +1,80 @@
+"""What a device is to PCI: ids, class, BARs and the driver that takes it.
+
+GPU models are those of ``mews.emulator.nvml.profiles``; ids of the others from the public PCI ID database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mews.emulator.nvml.profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_of
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One kind of board. ``bars`` are (BAR number, bytes, prefetchable 64 bit); ``layers`` says which arrows it climbs."""
+
+    vendor: int
+    device: int
+    subsystem_vendor: int
+    subsystem_device: int
+    pci_class: int
+    revision: int
+    bars: tuple[tuple[int, int, bool], ...]
+    driver: str
+    layers: int
+    gen: int = 4
+    width: int = 16
+
+    @property
+    def modalias(self) -> str:
+        """As the kernel writes it."""
+        base, sub, interface = self.pci_class >> 16, self.pci_class >> 8 & 0xFF, self.pci_class & 0xFF
+        return (
+            f"pci:v{self.vendor:08X}d{self.device:08X}sv{self.subsystem_vendor:08X}sd{self.subsystem_device:08X}"
+            f"bc{base:02X}sc{sub:02X}i{interface:02X}"
+        )
+
+
+GPU_LAYERS, OTHER_LAYERS = 5, 3
+"""A GPU has a device node and NVML above its driver; for anything else the driver is the top."""
+
+NIC = Card(0x15B3, 0x101B, 0x15B3, 0x0007, 0x020700, 0, ((0, 32 * MIB, True),), "mlx5_core", OTHER_LAYERS)
+"""A ConnectX-6 HDR adapter."""
+
+FPGA = Card(0x10EE, 0x5000, 0x10EE, 0x000E, 0x120000, 0, ((0, 32 * MIB, True), (2, MIB // 8, True)), "xclmgmt", 3)
+"""An Alveo U200's management function."""
+
+BRIDGE = Card(0x10B5, 0x8796, 0x10B5, 0x8796, 0x060400, 0xAB, (), "pcieport", 0, gen=3)
+"""A port of a PEX 8796 switch; Falcon-class boxes are built of switches of that family (assumed)."""
+
+OTHERS = {"NIC": NIC, "RDMA": NIC, "FPGA": FPGA}
+
+
+def gpu_profile(model: str) -> GpuProfile:
+    """The GPU model of an inventory; one that nobody knows is taken for the default."""
+    try:
+        return profile_of(model)
+    except KeyError:
+        return profile_of(DEFAULT_MODEL)
+
+
+def card_of(kind: str, model: str) -> Card:
+    """What a device of the inventory is to PCI; a kind that nobody knows is taken for an accelerator like an FPGA."""
+    if kind != "GPU":
+        return OTHERS.get(kind.upper(), FPGA)
+    profile = gpu_profile(model)
+    bars = ((0, 16 * MIB, False), (1, profile.bar1_mib * MIB, True), (3, 32 * MIB, True))
+    return Card(
+        vendor=profile.device_id & 0xFFFF,
+        device=profile.device_id >> 16,
+        subsystem_vendor=profile.subsystem_id & 0xFFFF,
+        subsystem_device=profile.subsystem_id >> 16,
+        pci_class=profile.pci_class,
+        revision=0xA1,
+        bars=bars,
+        driver="nvidia",
+        layers=GPU_LAYERS,
+        gen=profile.pcie_gen,
+        width=profile.pcie_width,
+    )

@@ -1,0 +1,56 @@
+"""What a host refuses, with the errno that a write into its sysfs fails with.
+
+HostRefusal
+├── InUse            EBUSY   a process has the GPU open, or persistence mode is on
+├── NoSuchDevice     ENODEV  no such function, slot or bridge, or it is not in a state in which this can be done
+├── AlreadyBound     EBUSY   a driver has it
+├── DriverFailed     EIO     the driver does not take the device
+└── BadWrite         EINVAL  not something that this file takes
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar
+
+
+class HostRefusal(Exception):
+    """Nothing was changed. ``code`` is for scenarios and journals, ``errno`` for the writer of a file."""
+
+    code: ClassVar[str] = "REFUSED"
+    errno: ClassVar[int] = errno.EIO
+
+
+class InUse(HostRefusal):
+    """Somebody uses the GPU."""
+
+    code = "IN_USE"
+    errno = errno.EBUSY
+
+
+class NoSuchDevice(HostRefusal):
+    """There is no such thing here."""
+
+    code = "NO_DEVICE"
+    errno = errno.ENODEV
+
+
+class AlreadyBound(HostRefusal):
+    """A driver has the function."""
+
+    code = "BOUND"
+    errno = errno.EBUSY
+
+
+class DriverFailed(HostRefusal):
+    """The driver's probe failed."""
+
+    code = "DRIVER_FAILED"
+    errno = errno.EIO
+
+
+class BadWrite(HostRefusal):
+    """The text is none that the file takes."""
+
+    code = "INVALID"
+    errno = errno.EINVAL

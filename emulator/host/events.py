@@ -1,0 +1,70 @@
+"""What a host tells its one listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ROSE: Mapping[str, str] = {
+    "link": "link-up",
+    "function": "function-added",
+    "driver": "driver-bound",
+    "node": "node-added",
+    "nvml": "nvml-visible",
+}
+"""Arrow -> the event when that layer has come up."""
+
+FELL: Mapping[str, str] = {
+    "link": "link-down",
+    "function": "function-removed",
+    "driver": "driver-unbound",
+    "node": "node-removed",
+    "nvml": "nvml-hidden",
+}
+"""Arrow -> the event when that layer has gone."""
+
+EVENTS = (
+    "table",  # devices {gpuid: row}: what is there when the host begins
+    *ROSE.values(),  # device
+    *FELL.values(),  # device
+    "xid",  # device, xid, text
+    "lost",  # device: fallen off the bus
+    "ecc",  # device, corrected, uncorrected: counters
+    "nvml-failing",  # device: NVML answers "unknown error"
+    "nvml-recovered",  # device
+    "stuck",  # device, arrow: a fault keeps that layer from coming up
+    "draining",  # device, on
+    "persistence",  # device, on
+    "waiting",  # device, what: a write blocks until nobody uses the device
+    "used",  # device, holders
+    "fault-added",  # fault, kind
+    "fault-fired",  # fault, kind, fired, may_break, grace_s
+    "fault-cleared",  # fault, kind
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvent:
+    """Something happened on host ``host`` at ``t`` (emulated seconds); ``number`` counts up from 1.
+
+    ``device`` above stands for device, uuid, gpuid, kind, bdf, minor, and healthy: whether all its layers are up and
+    it answers (a GPU: NVML shows it).
+    """
+
+    number: int
+    t: float
+    host: str
+    event: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event for the wire, JSON-serialisable; t to the microsecond."""
+        return {"number": self.number, "t": round(self.t, 6), "host": self.host, "event": self.event, **self.fields}
+
+
+Listener = Callable[[HostEvent], None]
+
+
+def ignore(event: HostEvent) -> None:
+    """Nobody listens."""

@@ -1,0 +1,229 @@
+"""The faults that sit in one host."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mews.emulator.chassis.faults.bench import Fault
+from mews.emulator.chassis.faults.spec import When, parse_fault
+from mews.emulator.host.faults.bench import Arms, Cuts, Slows, Tops, Undoes
+from mews.emulator.host.faults.gpu import EccErrors, FallenOffBus, NvmlUnknownError, Xid
+from mews.emulator.host.faults.layers import DriverFails, LayerCut, LayerSlow
+from mews.emulator.host.function import Function, Stage
+
+if TYPE_CHECKING:
+    from mews.emulator.host.host import Host
+
+HOST_FAULTS: Mapping[str, type[Any]] = {
+    "layer-cut": LayerCut,
+    "layer-slow": LayerSlow,
+    "driver-fails": DriverFails,
+    "xid": Xid,
+    "fallen-off-bus": FallenOffBus,
+    "ecc-errors": EccErrors,
+    "nvml-unknown-error": NvmlUnknownError,
+}
+"""All faults of a host by kind."""
+
+DOUBLE_BIT = 48
+
+
+@dataclass(slots=True, eq=False)
+class Armed:
+    """A fault in place: also the bench at which it works on its host."""
+
+    id: str
+    fault: Fault
+    when: When
+    host: Host
+    rng: random.Random
+    spec: Mapping[str, Any]
+    until_s: float
+
+    def fire(self, after_s: float) -> None:
+        """Have the fault happen after that time."""
+        self.host.at(self.host.now_s + after_s, lambda t: self.host.faults.happen(self), self)
+
+    def _function(self, device: str) -> Function | None:
+        living = [f for f in self.host.functions() if f.plugged and device in (f.device.id, f.gpuid)]
+        return living[-1] if living else None
+
+    def xid(self, device: str, xid: int) -> None:
+        """Report an XID of a GPU that a driver has."""
+        function = self._function(device)
+        if function is not None and function.is_gpu and function.stage >= Stage.DRIVER:
+            self.host.xid(function, xid)
+
+    def fall(self, device: str) -> None:
+        """Let it fall off the bus."""
+        function = self._function(device)
+        if function is not None:
+            self.host.fall(function)
+
+    def revive(self, device: str) -> None:
+        """Remove and rescan."""
+        function = self._function(device)
+        if function is not None and function.lost and function.link:
+            self.host.take_down(function, Stage.LINK)
+            self.host.climb(function)
+
+    def ecc(self, device: str, corrected: int, uncorrected: int) -> None:
+        """Count memory errors of a GPU that a driver has."""
+        function = self._function(device)
+        if function is None or not function.is_gpu or function.stage < Stage.DRIVER:
+            return
+        ecc = function.ecc
+        ecc.corrected, ecc.total_corrected = ecc.corrected + corrected, ecc.total_corrected + corrected
+        ecc.uncorrected, ecc.total_uncorrected = ecc.uncorrected + uncorrected, ecc.total_uncorrected + uncorrected
+        self.host.tell("ecc", function, corrected=ecc.corrected, uncorrected=ecc.uncorrected)
+        if uncorrected:
+            self.host.xid(function, DOUBLE_BIT)
+
+    def fail(self, function: Function, for_s: float) -> None:
+        """NVML does not know what to say about it."""
+        function.failing = True
+        self.host.at(self.host.now_s + for_s, lambda t: self._well(function), self)
+
+    def recover(self) -> None:
+        """NVML is well again."""
+        for function in self.host.functions():
+            self._well(function)
+
+    def _well(self, function: Function) -> None:
+        if function.failing:
+            function.failing = False
+            self.host.tell("nvml-recovered", function)
+
+    def retry(self) -> None:
+        """Everything that does not climb tries again."""
+        for function in self.host.functions():
+            if function.stuck:
+                self.host.climb(function)
+
+
+class HostFaults:
+    """Adds, lists, fires and clears faults; their specs are written as those of a chassis
+    (``mews.emulator.chassis.faults.spec``), ``operation`` being one of the arrows."""
+
+    def __init__(self, host: Host, rng: random.Random) -> None:
+        self._host = host
+        self._rng = rng
+        self._armed: list[Armed] = []
+        self._numbers = 0
+
+    def add(self, spec: Mapping[str, Any], now_s: float) -> str:
+        """Put a fault in place and return its ID.
+
+        Raises ValueError naming what is allowed.
+        """
+        fault, when = parse_fault(spec, HOST_FAULTS)
+        self._check_device(fault, when)
+        self._host.settle(now_s)
+        self._numbers += 1
+        until_s = float("inf") if when.expires_s is None else now_s + when.expires_s
+        rng = random.Random(self._rng.getrandbits(64))
+        armed = Armed(f"h{self._numbers}", fault, when, self._host, rng, dict(spec), until_s)
+        self._armed.append(armed)
+        self._host.tell("fault-added", None, fault=armed.id, kind=fault.kind)
+        if isinstance(fault, Arms):
+            fault.arm(armed)
+        self._host.settle(now_s)
+        return armed.id
+
+    def _check_device(self, fault: Fault, when: When) -> None:
+        device = getattr(fault, "device", None) or when.device
+        known = [(one.gpuid(each.id), each.id) for one in self._host.chassis for each in one.devices]
+        if device is not None and not any(device in names for names in known):
+            shown = ", ".join(gpuid for gpuid, _ in known[:12])
+            raise ValueError(f"fault {fault.kind}: device {device!r}: the chassis of {self._host.spec.name} have {shown}")
+
+    def listed(self) -> list[dict[str, Any]]:
+        """What is in place, as a chassis lists its own."""
+        return [{**_described(armed), "spec": {k: v for k, v in armed.spec.items() if k != "kind"}} for armed in self._armed]
+
+    def clear(self, now_s: float, fault_id: str | None = None) -> None:
+        """Undo one fault, or all.
+
+        Raises ValueError for an unknown ID.
+        """
+        self._host.settle(now_s)
+        chosen = [armed for armed in self._armed if fault_id in (None, armed.id)]
+        if fault_id is not None and not chosen:
+            raise ValueError(f"fault {fault_id!r}: in place are {', '.join(a.id for a in self._armed) or 'none'}")
+        for armed in chosen:
+            self._armed.remove(armed)
+            self._host.forget(armed)
+            if isinstance(armed.fault, Undoes):
+                armed.fault.undo(armed)
+            self._host.tell("fault-cleared", None, fault=armed.id, kind=armed.fault.kind)
+        self._host.settle(now_s)
+
+    def cuts(self, function: Function, arrow: str) -> bool:
+        """Whether a fault keeps that layer from coming up."""
+        for armed in self._armed:
+            if isinstance(armed.fault, Cuts) and self._admits(armed, function, arrow):
+                if armed.fault.cuts(function, arrow) and self._fires(armed):
+                    self._count(armed, function)
+                    return True
+        return False
+
+    def delay(self, function: Function, arrow: str) -> float:
+        """Seconds that faults add to that layer's coming up."""
+        total_s = 0.0
+        for armed in self._armed:
+            if isinstance(armed.fault, Slows) and self._admits(armed, function, arrow):
+                delay_s = armed.fault.slows(function, arrow)
+                if delay_s > 0 and self._fires(armed):
+                    self._count(armed, function)
+                    total_s += delay_s
+        return total_s
+
+    def at_top(self, function: Function) -> None:
+        """A device has just come up whole."""
+        for armed in self._armed:
+            if isinstance(armed.fault, Tops) and self._admits(armed, function, function.top_arrow):
+                if self._fires(armed) and armed.fault.tops(function, armed):
+                    self._count(armed, function)
+
+    def happen(self, armed: Armed) -> None:
+        """The time of a fault has come."""
+        if isinstance(armed.fault, Arms) and not armed.when.spent:
+            device = getattr(armed.fault, "device", "")
+            living = [f for f in self._host.functions() if f.plugged and device in (f.device.id, f.gpuid)]
+            self._count(armed, living[-1] if living else None)
+            armed.fault.happen(armed)
+
+    def _admits(self, armed: Armed, function: Function, arrow: str) -> bool:
+        when = armed.when
+        if arrow not in armed.fault.on or when.operation not in (None, arrow):
+            return False
+        return when.device in (None, function.device.id, function.gpuid)
+
+    def _fires(self, armed: Armed) -> bool:
+        when = armed.when
+        if when.spent or self._host.now_s > armed.until_s:
+            return False
+        if when.skip > 0:
+            when.skip -= 1
+            return False
+        return when.probability >= 1 or armed.rng.random() < when.probability
+
+    def _count(self, armed: Armed, function: Function | None) -> None:
+        armed.when.fired += 1
+        named = {} if function is None else {"device": function.device.id, "gpuid": function.gpuid}
+        self._host.tell("fault-fired", None, **_described(armed), **named)
+
+
+def _described(armed: Armed) -> dict[str, Any]:
+    fault, when = armed.fault, armed.when
+    return {
+        "fault": armed.id,
+        "kind": fault.kind,
+        "fired": when.fired,
+        "left": None if when.count is None else when.count - when.fired,
+        "may_break": list(fault.may_break),
+        "grace_s": None if fault.grace_s == float("inf") else fault.grace_s,
+    }

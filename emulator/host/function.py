@@ -1,0 +1,145 @@
+"""One device on one host, from the moment that its port is the host's until nothing of it is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.host.cards import Card
+from mews.emulator.host.profiles import ARROWS
+
+
+class Stage(IntEnum):
+    """How far a device has come up; stage n is reached over arrow n of ``ARROWS``."""
+
+    ABSENT = 0
+    LINK = 1
+    FUNCTION = 2
+    DRIVER = 3
+    NODE = 4
+    NVML = 5
+
+
+@dataclass(slots=True)
+class Ecc:
+    """ECC counters: of this driver load, and over the board's life."""
+
+    corrected: int = 0
+    uncorrected: int = 0
+    total_corrected: int = 0
+    total_uncorrected: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """One device on one host. Only ``Host`` writes it.
+
+    ``plugged``: the chassis has it on our port; ``link``: the chassis' side of the link is up; ``powered``: the slot;
+    ``plucked``: an operator removed the function, a rescan brings it back; ``unbound``: an operator took the driver off;
+    ``lost``: it fell off the bus; ``failing``: NVML answers "unknown error".
+    """
+
+    number: int
+    chassis: str
+    gpuid: str
+    device: DeviceSpec
+    card: Card
+    bdf: str
+    bridge: str
+    slot: int
+    numa_node: int
+    stage: Stage = Stage.ABSENT
+    minor: int | None = None
+    plugged: bool = True
+    link: bool = True
+    powered: bool = True
+    plucked: bool = False
+    unbound: bool = False
+    lost: bool = False
+    failing: bool = False
+    node_hidden: bool = False
+    draining: bool = False
+    persistence: bool = False
+    driver_override: str = ""
+    stuck: str = ""
+    ecc: Ecc = field(default_factory=Ecc)
+
+    @property
+    def top(self) -> Stage:
+        """The last stage of such a device."""
+        return Stage(self.card.layers)
+
+    @property
+    def top_arrow(self) -> str:
+        """The layer that completes it."""
+        return ARROWS[self.top - 1]
+
+    @property
+    def ready(self) -> bool:
+        """Whether a program that starts now can use it."""
+        return self.stage == self.top and not (self.lost or self.failing or self.draining)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether NVML (or the driver, for what is no GPU) shows it and answers."""
+        return self.stage == self.top and not (self.lost or self.failing)
+
+    @property
+    def next_arrow(self) -> str | None:
+        """The layer that comes up next, None at the top."""
+        return None if self.stage >= self.top else ARROWS[self.stage]
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the NVIDIA driver takes it."""
+        return self.card.driver == "nvidia"
+
+    @property
+    def bound(self) -> str:
+        """The driver that has it, "" for none."""
+        return (self.driver_override or self.card.driver) if self.stage >= Stage.DRIVER else ""
+
+    @property
+    def has_function(self) -> bool:
+        """Whether sysfs has it."""
+        return self.stage >= Stage.FUNCTION
+
+    @property
+    def has_node(self) -> bool:
+        """Whether there is a /dev/nvidiaN."""
+        return self.is_gpu and self.stage >= Stage.NODE and not self.node_hidden
+
+    def named(self) -> dict[str, Any]:
+        """What every event of it bears."""
+        return {
+            "device": self.device.id,
+            "uuid": self.device.uuid,
+            "gpuid": self.gpuid,
+            "kind": self.device.kind,
+            "bdf": self.bdf,
+            "minor": self.minor,
+            "healthy": self.healthy,
+        }
+
+    def row(self) -> dict[str, Any]:
+        """The host's view of it, for ``control``, scenarios and people."""
+        return {
+            **self.named(),
+            "chassis": self.chassis,
+            "model": self.device.model,
+            "serial": self.device.serial,
+            "stage": self.stage.name.lower(),
+            "driver": self.bound or None,
+            "node": f"/dev/nvidia{self.minor}" if self.has_node else None,
+            "nvml": self.stage == Stage.NVML and not self.draining,
+            "slot": self.slot,
+            "power": self.powered,
+            "lost": self.lost,
+            "failing": self.failing,
+            "draining": self.draining,
+            "persistence": self.persistence,
+            "stuck": self.stuck or None,
+            "ecc": {"corrected": self.ecc.corrected, "uncorrected": self.ecc.uncorrected},
+        }

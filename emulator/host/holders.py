@@ -1,0 +1,48 @@
+"""Who uses which devices: pods, processes that have NVML open, open files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it keeps them busy and
+    fills memory (a pod), unlike a process that merely looks."""
+
+    key: str
+    uuids: tuple[str, ...]
+    pid: int = 0
+    name: str = ""
+    computing: bool = False
+
+
+class Holders:
+    """The book of one host."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, Holder] = {}
+
+    def hold(self, holder: Holder) -> None:
+        """Add one, or put it in place of its former self."""
+        self._holders[holder.key] = holder
+
+    def release(self, key: str) -> Holder | None:
+        """Remove one; None if there is none."""
+        return self._holders.pop(key, None)
+
+    def of(self, uuid: str, *, but: Iterable[str] = ()) -> list[Holder]:
+        """Who uses that device, except those keys."""
+        left_out = tuple(but)
+        return [h for h in self._holders.values() if uuid in h.uuids and h.key not in left_out]
+
+    def keys(self, prefix: str) -> list[str]:
+        """All keys with that beginning."""
+        return [key for key in self._holders if key.startswith(prefix)]
+
+    def __iter__(self) -> Iterator[Holder]:
+        return iter(tuple(self._holders.values()))
+
+    def __len__(self) -> int:
+        return len(self._holders)

@@ -1,0 +1,358 @@
+"""One server: which devices its chassis ports give it, and how far each has come up. Pure, like a chassis' ``Box``.
+
+A device climbs the layers of ``ARROWS`` one by one, each with its own delay from the profile. It comes down at once:
+orderly from the top, or by surprise, when the chassis takes a device away that is still there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mews.emulator.chassis.agenda import Agenda
+from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
+from mews.emulator.host.addresses import Addresses
+from mews.emulator.host.cards import card_of
+from mews.emulator.host.deed import Deed
+from mews.emulator.host.errors import NoSuchDevice
+from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
+from mews.emulator.host.faults.board import HostFaults
+from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.holders import Holder, Holders
+from mews.emulator.host.klog import KernelLog
+from mews.emulator.host.profiles import ARROWS
+
+SLOTS_PER_CHASSIS = 1000
+"""Slot numbers of the host: those of its first chassis from 1 on, of the next from 1001 on."""
+
+
+class Host:
+    """One emulated server. All methods take ``now_s``, emulated seconds that never go back."""
+
+    def __init__(
+        self,
+        spec: HostSpec,
+        chassis: Sequence[ChassisSpec],
+        *,
+        number: int,
+        rng: random.Random,
+        listener: Listener = ignore,
+    ) -> None:
+        self.spec = spec
+        self.profile = spec.profile
+        self.number = number
+        self.chassis = tuple(one for one in chassis if spec.name in one.ports.values())
+        self._slots = {
+            (one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)
+        }
+        self._addresses = {
+            one.name: Addresses(port, number, one.slots) for port, one in enumerate(self.chassis)
+        }
+        self._listener = listener
+        self._rng = random.Random(rng.getrandbits(64))
+        self._numbers = 0
+        self._told = 0
+        self._functions: list[Function] = []
+        self._agenda = Agenda()
+        self._deeds: list[Deed] = []
+        self._settling = False
+        self._now_s = 0.0
+        self.version = 0
+        self.xids: list[tuple[int, str, int]] = []
+        self.log = KernelLog()
+        self.holders = Holders()
+        self.faults = HostFaults(self, random.Random(rng.getrandbits(64)))
+
+    # Looking
+
+    @property
+    def now_s(self) -> float:
+        """The time up to which everything has happened."""
+        return self._now_s
+
+    def functions(self) -> tuple[Function, ...]:
+        """All devices of which anything is left, by address."""
+        return tuple(self._functions)
+
+    def find(self, bdf: str) -> Function:
+        """The function at that address.
+
+        Raises NoSuchDevice.
+        """
+        for function in self._functions:
+            if function.bdf == bdf and function.has_function:
+                return function
+        there = ", ".join(f.bdf for f in self._functions if f.has_function) or "none"
+        raise NoSuchDevice(f"PCI function {bdf!r}: {self.spec.name} has {there}")
+
+    def holding(self, device: str) -> Function:
+        """The living entry of a device, by its own ID or GPUID.
+
+        Raises NoSuchDevice.
+        """
+        for function in reversed(self._functions):
+            if device in (function.device.id, function.gpuid) and function.plugged:
+                return function
+        there = ", ".join(f.gpuid for f in self._functions if f.plugged) or "none"
+        raise NoSuchDevice(f"device {device!r}: {self.spec.name} has {there}")
+
+    def busy(self, function: Function, *, but: Sequence[str] = ()) -> bool:
+        """Whether somebody has the GPU open: a process, a pod, or the driver's own persistence."""
+        return function.persistence or bool(self.holders.of(function.device.uuid, but=but))
+
+    def view(self) -> dict[str, Any]:
+        """Devices by GPUID, holders, and whether anything waits."""
+        return {
+            "devices": {function.gpuid: function.row() for function in self._functions if function.plugged},
+            "holders": [
+                {"key": h.key, "pid": h.pid, "name": h.name, "uuids": list(h.uuids), "computing": h.computing}
+                for h in self.holders
+            ],
+            "waiting": [deed.what for deed in self._deeds if not deed.done],
+        }
+
+    def next_due(self) -> float | None:
+        """When something will happen next."""
+        return self._agenda.next_s()
+
+    # The chassis' side
+
+    def begin(self, devices: Mapping[str, Sequence[DeviceSpec]], now_s: float) -> None:
+        """The machine boots: the devices on its ports (by chassis) are all up, without delay and without a word but
+        ``table``."""
+        self._now_s = now_s
+        for chassis, found in devices.items():
+            for device in found:
+                function = self._enter(chassis, device)
+                for arrow in ARROWS[: function.top]:
+                    self._reach(function, arrow)
+        self.version += 1
+        self.tell("table", None, devices={f.gpuid: f.named() for f in self._functions})
+
+    def reconcile(self, devices: Mapping[str, Sequence[DeviceSpec]], now_s: float) -> None:
+        """The chassis' table is this now, however it came about: plug in and pull out what differs."""
+        wanted = {(chassis, device.id): device for chassis, found in devices.items() for device in found}
+        for function in [f for f in self._functions if f.plugged]:
+            if (function.chassis, function.device.id) not in wanted:
+                self.unplug(function.chassis, function.device.id, now_s)
+        there = {(f.chassis, f.device.id) for f in self._functions if f.plugged}
+        for (chassis, name), device in wanted.items():
+            if (chassis, name) not in there:
+                self.plug(chassis, device, now_s)
+
+    def plug(self, chassis: str, device: DeviceSpec, now_s: float) -> None:
+        """The chassis has put a device on our port."""
+        self.settle(now_s)
+        self.climb(self._enter(chassis, device))
+        self.settle(self._now_s)
+
+    def unplug(self, chassis: str, device: str, now_s: float) -> None:
+        """The chassis has taken a device off our port. What is still there of it is removed by surprise."""
+        self.settle(now_s)
+        for function in self._functions:
+            if (function.chassis, function.device.id, function.plugged) == (chassis, device, True):
+                function.plugged = False
+                self._cut(function)
+        self.settle(self._now_s)
+
+    def set_link(self, chassis: str, device: str, up: bool, now_s: float) -> None:
+        """The chassis' side of a device's link went down or came up."""
+        self.settle(now_s)
+        for function in [f for f in self._functions if (f.chassis, f.device.id, f.plugged) == (chassis, device, True)]:
+            function.link = up
+            if up:
+                self.climb(function)
+            else:
+                self._cut(function)
+        self.settle(self._now_s)
+
+    def insert(self, chassis: str, device: DeviceSpec) -> None:
+        """One more device is in the chassis."""
+        taken = [slot for (name, _), slot in self._slots.items() if name == chassis]
+        free = next(n for n in range(len(taken) + 1) if n not in taken)
+        self._slots.setdefault((chassis, device.id), free)
+
+    def _enter(self, chassis: str, device: DeviceSpec) -> Function:
+        self._numbers += 1
+        self.insert(chassis, device)
+        place = self._slots[(chassis, device.id)]
+        address = self._addresses[chassis].give(place)
+        ordinal = [one.name for one in self.chassis].index(chassis)
+        function = Function(
+            number=self._numbers,
+            chassis=chassis,
+            gpuid=self.chassis[ordinal].gpuid(device.id),
+            device=device,
+            card=card_of(device.kind, device.model),
+            bdf=address.bdf,
+            bridge=address.bridge,
+            slot=SLOTS_PER_CHASSIS * ordinal + place + 1,
+            numa_node=ordinal % 2,
+        )
+        self._functions.append(function)
+        self._functions.sort(key=lambda f: (f.bdf, f.number))
+        return function
+
+    def _leave(self, function: Function) -> None:
+        self._functions.remove(function)
+        self._addresses[function.chassis].take(function.bdf)
+
+    # Up
+
+    def climb(self, function: Function) -> None:
+        """Let the next layer come up, if nothing stands against it."""
+        arrow = function.next_arrow
+        if arrow is None or function.lost or not self._may(function, arrow):
+            return
+        self._agenda.forget(function)
+        if self.faults.cuts(function, arrow):
+            if function.stuck != arrow:
+                function.stuck = arrow
+                self.tell("stuck", function, arrow=arrow)
+            return
+        function.stuck = ""
+        delay_s = self.profile.arrow(arrow).draw(self._rng) + self.faults.delay(function, arrow)
+        self._agenda.at(self._now_s + delay_s, lambda t: self._arrive(function, arrow), function)
+
+    def _may(self, function: Function, arrow: str) -> bool:
+        if not (function.plugged and function.link and function.powered):
+            return False
+        if arrow == "function":
+            return not function.plucked
+        return not (arrow == "driver" and function.unbound)
+
+    def _arrive(self, function: Function, arrow: str) -> None:
+        self._reach(function, arrow)
+        if arrow == "link" and not self.profile.pciehp:
+            function.plucked = True
+        if arrow == function.top_arrow:
+            self.faults.at_top(function)
+        self.tell(ROSE[arrow], function)
+        self.climb(function)
+
+    def _reach(self, function: Function, arrow: str) -> None:
+        function.stage = Stage(ARROWS.index(arrow) + 1)
+        if function.stage == Stage.DRIVER and function.is_gpu:
+            taken = {f.minor for f in self._functions if f is not function and f.stage >= Stage.DRIVER}
+            function.minor = next(n for n in range(len(self._functions) + 1) if n not in taken)
+        if function.stage == Stage.NODE:
+            function.node_hidden = False
+
+    # Down
+
+    def take_down(self, function: Function, stage: Stage) -> None:
+        """Orderly, layer by layer from the top, at once."""
+        self._agenda.forget(function)
+        function.stuck = ""
+        while function.stage > stage:
+            arrow = ARROWS[function.stage - 1]
+            function.stage = Stage(function.stage - 1)
+            if arrow == "driver":
+                function.draining = function.persistence = function.failing = False
+                function.ecc.corrected = function.ecc.uncorrected = 0
+            self.tell(FELL[arrow], function)
+            if arrow == "driver":
+                function.minor = None
+        if function.stage < Stage.FUNCTION:
+            function.lost = False
+            function.driver_override = ""
+
+    def fall(self, function: Function) -> None:
+        """The GPU falls off the bus: XID 79. It stays in sysfs, dead, until somebody removes it."""
+        if function.lost or not function.has_function:
+            return
+        self._agenda.forget(function)
+        if function.stage >= Stage.DRIVER and function.is_gpu:
+            self.xid(function, 79)
+        function.lost = True
+        self.tell("lost", function)
+
+    def xid(self, function: Function, xid: int) -> None:
+        """The driver reports an XID: into the kernel log and to whoever waits for NVML's events."""
+        self.log.xid(self._now_s, function.bdf, xid)
+        self.xids.append((len(self.xids) + 1, function.device.uuid, xid))
+        self.tell("xid", function, xid=xid)
+
+    def _cut(self, function: Function) -> None:
+        """The link is gone under the device: what is there of it is lost, and goes once nobody has it open."""
+        if not function.has_function:
+            self.take_down(function, Stage.ABSENT)
+            if not function.plugged:
+                self._leave(function)
+            return
+        self.fall(function)
+        self._agenda.forget(function)
+        delay_s = self.profile.surprise.draw(self._rng)
+        self._agenda.at(self._now_s + delay_s, lambda t: self._sweep(function), function)
+
+    def _sweep(self, function: Function) -> None:
+        """pciehp takes the dead function away; the driver lets go only when nobody has it open any more."""
+        function.persistence = False
+
+        def gone() -> None:
+            if function not in self._functions or not function.lost:
+                return
+            self.take_down(function, Stage.ABSENT)
+            if function.plugged:
+                self.climb(function)
+            else:
+                self._leave(function)
+
+        self.do(Deed(f"surprise removal of {function.bdf}", lambda: not self.busy(function), gone))
+
+    # Use
+
+    def hold(self, holder: Holder, now_s: float) -> None:
+        """Somebody opens devices."""
+        self.settle(now_s)
+        self.holders.hold(holder)
+        self.version += 1
+
+    def release(self, key: str, now_s: float) -> None:
+        """Somebody closes what it had open; what waited for that happens."""
+        self.settle(now_s)
+        if self.holders.release(key) is not None:
+            self.version += 1
+        self.settle(self._now_s)
+
+    # Waiting and time
+
+    def do(self, deed: Deed) -> Deed:
+        """Let it happen now, or as soon as it can."""
+        self._deeds.append(deed)
+        if not deed.advance():
+            self.version += 1
+        return deed
+
+    def at(self, at_s: float, action: Callable[[float], None], owner: object) -> None:
+        """Let an action happen at a time; for faults."""
+        self._agenda.at(at_s, action, owner)
+
+    def forget(self, owner: object) -> None:
+        """Cancel an owner's actions."""
+        self._agenda.forget(owner)
+
+    def settle(self, now_s: float) -> None:
+        """Let everything happen that was due by now, each at its own time, and then what waited for it."""
+        if self._settling:
+            return
+        self._settling = True
+        try:
+            while True:
+                for at_s, action in self._agenda.due(max(now_s, self._now_s)):
+                    self._now_s = max(self._now_s, at_s)
+                    action(self._now_s)
+                self._now_s = max(self._now_s, now_s)
+                if not [deed for deed in list(self._deeds) if not deed.done and deed.advance()]:
+                    break
+            self._deeds = [deed for deed in self._deeds if not deed.done]
+        finally:
+            self._settling = False
+
+    def tell(self, event: str, function: Function | None, /, **fields: Any) -> None:
+        """Tell the listener; the state has changed."""
+        self.version += 1
+        self._told += 1
+        named = {} if function is None else function.named()
+        self._listener(HostEvent(self._told, self._now_s, self.spec.name, event, {**named, **fields}))

@@ -1,0 +1,254 @@
+"""What an operator or a program does to a host: writes into sysfs, hot-plug calls of NVML.
+
+Each returns a ``Deed``: what cannot happen while the GPU is open waits, as the kernel lets the write wait; what NVML
+refuses is refused at once (contract host.md sections 2 to 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mews.emulator.host.deed import Deed
+from mews.emulator.host.errors import AlreadyBound, BadWrite, DriverFailed, InUse, NoSuchDevice
+from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.host import Host
+
+
+class Operator:
+    """Hands on one host."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    # Writes into sysfs
+
+    def remove(self, bdf: str, now_s: float) -> Deed:
+        """``devices/<BDF>/remove``: driver off, function gone until a rescan. Waits while the GPU is open.
+
+        Raises NoSuchDevice.
+        """
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+
+        def act() -> None:
+            if function.has_function:
+                function.plucked = True
+                self._host.take_down(function, Stage.LINK)
+
+        return self._when_closed(f"remove of {bdf}", function, act)
+
+    def rescan(self, now_s: float, below: str | None = None) -> Deed:
+        """``rescan``: find functions that are there and not known, everywhere or below one bridge; done when their
+        drivers are bound (or could not be).
+
+        Raises NoSuchDevice for a bridge that there is not.
+        """
+        self._host.settle(now_s)
+        found = [f for f in self._host.functions() if below is None or below in bridges_above(f)]
+        if below is not None and not found:
+            raise NoSuchDevice(f"bridge {below!r}: nothing is below it")
+        for function in found:
+            if function.stage <= Stage.LINK:
+                function.plucked = False
+                function.unbound = False
+            if function.stage < Stage.FUNCTION and function.link:
+                self._host.climb(function)
+
+        def settled() -> bool:
+            return all(f.stage != Stage.LINK or f.stuck or f.plucked or not f.link or not f.powered for f in found)
+
+        return self._now(Deed("rescan", settled, _nothing))
+
+    def power(self, slot: int, on: bool, now_s: float) -> Deed:
+        """``slots/<n>/power``. Switching off waits while the GPU is open.
+
+        Raises NoSuchDevice.
+        """
+        self._host.settle(now_s)
+        function = next((f for f in self._host.functions() if f.slot == slot and f.plugged), None)
+        if function is None:
+            raise NoSuchDevice(f"slot {slot}: is not ours, or empty")
+        chosen = function
+
+        def act() -> None:
+            if on:
+                if not chosen.powered:
+                    chosen.powered, chosen.plucked, chosen.unbound = True, False, False
+                    self._host.climb(chosen)
+            elif chosen.powered:
+                chosen.powered = False
+                self._host.take_down(chosen, Stage.ABSENT)
+
+        what = f"power {'on' if on else 'off'} of slot {slot}"
+        return self._now(Deed(what, _always, act)) if on else self._when_closed(what, chosen, act)
+
+    def unbind(self, bdf: str, now_s: float, driver: str | None = None) -> Deed:
+        """``drivers/<driver>/unbind``. Waits while the GPU is open.
+
+        Raises NoSuchDevice.
+        """
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+        if not function.bound or driver not in (None, function.bound):
+            raise NoSuchDevice(f"{bdf}: is not bound to {driver or 'a driver'}")
+
+        def act() -> None:
+            if function.stage >= Stage.DRIVER:
+                function.unbound = True
+                self._host.take_down(function, Stage.FUNCTION)
+
+        return self._when_closed(f"unbind of {bdf}", function, act)
+
+    def bind(self, bdf: str, now_s: float, driver: str | None = None) -> Deed:
+        """``drivers/<driver>/bind``: done when the driver has taken it.
+
+        Raises NoSuchDevice (also for a driver that is not its), AlreadyBound, DriverFailed.
+        """
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+        takes = function.driver_override or function.card.driver
+        if driver not in (None, takes):
+            raise NoSuchDevice(f"{bdf}: {driver} does not take it, {takes} would")
+        if function.bound:
+            raise AlreadyBound(f"{bdf}: {function.bound} has it")
+        function.unbound = False
+        self._host.climb(function)
+        self._host.settle(now_s)
+
+        def done() -> bool:
+            return function.stage >= Stage.DRIVER or bool(function.stuck) or function.stage < Stage.FUNCTION
+
+        def act() -> None:
+            if function.stage < Stage.DRIVER:
+                raise DriverFailed(f"{bdf}: probe failed")
+
+        return self._now(Deed(f"bind of {bdf}", done, act))
+
+    def override(self, bdf: str, driver: str, now_s: float) -> Deed:
+        """``driver_override``: another driver than its own shall take it at the next bind; "" ends that.
+
+        Raises NoSuchDevice.
+        """
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+
+        def act() -> None:
+            function.driver_override = driver
+            self._host.version += 1
+
+        return self._now(Deed(f"driver_override of {bdf}", _always, act))
+
+    def unlink_node(self, minor: int, now_s: float) -> None:
+        """``rm /dev/nvidia<minor>``.
+
+        Raises NoSuchDevice.
+        """
+        self._host.settle(now_s)
+        function = next((f for f in self._host.functions() if f.has_node and f.minor == minor), None)
+        if function is None:
+            raise NoSuchDevice(f"/dev/nvidia{minor}: is not there")
+        function.node_hidden = True
+        self._host.tell("node-removed", function)
+
+    # NVML's hot-plug calls
+
+    def persistence(self, bdf: str, on: bool, now_s: float) -> None:
+        """nvmlDeviceSetPersistenceMode.
+
+        Raises NoSuchDevice.
+        """
+        function = self._gpu(bdf, now_s)
+        if function.persistence != on:
+            function.persistence = on
+            self._host.tell("persistence", function, on=on)
+        self._host.settle(now_s)
+
+    def drain(self, bdf: str, on: bool, now_s: float) -> None:
+        """nvmlDeviceModifyDrainState: new processes do not see a draining GPU.
+
+        Raises NoSuchDevice; InUse while persistence mode is on.
+        """
+        function = self._gpu(bdf, now_s)
+        if on and function.persistence:
+            raise InUse(f"{bdf}: persistence mode is on")
+        if function.draining != on:
+            function.draining = on
+            self._host.tell("draining", function, on=on)
+
+    def remove_gpu(
+        self, bdf: str, now_s: float, *, detach: bool = True, shut_link: bool = False, asker: Sequence[str] = ()
+    ) -> None:
+        """nvmlDeviceRemoveGpu(_v2): unbind, and with ``detach`` remove the function, with ``shut_link`` its link too.
+
+        Raises NoSuchDevice; InUse while a process (other than the asker's own holds) is attached.
+        """
+        function = self._gpu(bdf, now_s)
+        if self._host.busy(function, but=asker):
+            raise InUse(f"{bdf}: {self._users(function, asker)}")
+        function.unbound = not detach
+        function.plucked = detach
+        if shut_link:
+            function.powered = False
+        self._host.take_down(function, Stage.ABSENT if shut_link else Stage.LINK if detach else Stage.FUNCTION)
+        self._host.settle(now_s)
+
+    def discover(self, now_s: float, below: str | None = None) -> Deed:
+        """nvmlDeviceDiscoverGpus: a rescan; slots that ``shut_link`` switched off are powered again."""
+        self._host.settle(now_s)
+        for function in self._host.functions():
+            if not function.powered and (below is None or below in (function.bdf, *bridges_above(function))):
+                function.powered = True
+        return self.rescan(now_s, None)
+
+    def _gpu(self, bdf: str, now_s: float) -> Function:
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+        if function.stage < Stage.DRIVER or not function.is_gpu:
+            raise NoSuchDevice(f"{bdf}: the driver does not have it")
+        return function
+
+    def _users(self, function: Function, asker: Sequence[str]) -> str:
+        if function.persistence:
+            return "persistence mode is on"
+        users = self._host.holders.of(function.device.uuid, but=asker)
+        return "in use by " + ", ".join(f"{user.name or user.key} (pid {user.pid})" for user in users[:4])
+
+    def _when_closed(self, what: str, function: Function, act: Callable[[], None]) -> Deed:
+        """Now if nobody has the GPU open, else once that is so; a function without a driver is open to nobody."""
+
+        def closed() -> bool:
+            return function.stage < Stage.DRIVER or not function.is_gpu or not self._host.busy(function)
+
+        deed = self._now(Deed(what, closed, act))
+        if not deed.done:
+            self._host.tell("waiting", function, what=what)
+        return deed
+
+    def _now(self, deed: Deed) -> Deed:
+        self._host.do(deed)
+        self._host.settle(self._host.now_s)
+        return deed
+
+
+def bridges_above(function: Function) -> tuple[str, ...]:
+    """The ports above a device, from the root down."""
+    domain = function.bdf.partition(":")[0]
+    return (f"{domain}:00:01.0", f"{domain}:01:00.0", function.bridge)
+
+
+def parse_switch(text: str) -> bool:
+    """``0`` or ``1``, as sysfs takes it.
+
+    Raises BadWrite.
+    """
+    if text.strip() not in ("0", "1"):
+        raise BadWrite(f"{text.strip()[:40]!r}: must be 0 or 1")
+    return text.strip() == "1"
+
+
+def _always() -> bool:
+    return True
+
+
+def _nothing() -> None:
+    return

@@ -232,7 +232,15 @@ class Box:
         if spec.port is not None:
             self._check_port(spec.port)
         self._table.insert(spec)
-        self.tell("device-inserted", device=spec.id, uuid=spec.uuid, new_port=spec.port)
+        self.tell(
+            "device-inserted",
+            device=spec.id,
+            uuid=spec.uuid,
+            kind=spec.kind,
+            model=spec.model,
+            serial=spec.serial,
+            new_port=spec.port,
+        )
 
     def remove(self, device: str, now_s: float) -> None:
         """Pull a device out of its slot.

@@ -8,7 +8,7 @@ from typing import Any
 
 EVENTS = (
     "table-changed",  # device, old_port, new_port, cause
-    "device-inserted",  # device, new_port
+    "device-inserted",  # device, uuid, kind, model, serial, new_port
     "device-removed",  # device, old_port
     "link-down",  # device, port: surprise removal; the table keeps the row, listings leave it out
     "link-up",  # device, port

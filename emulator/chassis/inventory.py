@@ -13,6 +13,7 @@ from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.profiles import Profile, parse_profile
+from mews.emulator.host.profiles import INSTANT, HostProfile, parse_host_profile
 
 DEFAULT_POOL = "pool-0"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -22,11 +23,12 @@ ID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._:]*")
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """A server. Its name is also the node's name."""
+    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports."""
 
     name: str
     cpus: int = 192
     memory_mib: int = 1_048_576
+    profile: HostProfile = INSTANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,16 @@ def parse_hardware(document: Any, source: str) -> Hardware:
 
 
 def _host(at: _At) -> HostSpec:
-    at.mapping(("name", "cpus", "memory_mib"))
+    at.mapping(("name", "cpus", "memory_mib", "profile"))
+    try:
+        profile = parse_host_profile(at.get("profile", "instant").value)
+    except ValueError as error:
+        raise HardwareError(f"{at.source}: {at.path}.profile: {error}") from error
     return HostSpec(
         name=at.get("name").text(NAME, "a lower-case host name"),
         cpus=at.get("cpus", 192).whole(1, 4096),
         memory_mib=at.get("memory_mib", 1_048_576).whole(1, 2**31),
+        profile=profile,
     )
 
 

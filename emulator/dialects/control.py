@@ -26,7 +26,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from mews.emulator.chassis.errors import NotStored, Refusal
-from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
 from mews.emulator.dialects.wire import JSON, BadJson, Request, Response, as_json, read_object
 from mews.emulator.rack import Rack
 
@@ -159,7 +159,7 @@ def _inventory(rack: Rack) -> dict[str, Any]:
     hardware = rack.hardware
     return {
         "name": hardware.name,
-        "hosts": [asdict(host) for host in hardware.hosts],
+        "hosts": [{**_plain(host), "profile": host.profile.name} for host in hardware.hosts],
         "chassis": [
             {
                 "name": spec.name,
@@ -173,6 +173,10 @@ def _inventory(rack: Rack) -> dict[str, Any]:
             for spec in hardware.chassis
         ],
     }
+
+
+def _plain(host: HostSpec) -> dict[str, Any]:
+    return {"name": host.name, "cpus": host.cpus, "memory_mib": host.memory_mib}
 
 
 def _text(body: Mapping[str, Any], name: str) -> str:

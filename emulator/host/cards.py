@@ -12,7 +12,7 @@ from mews.emulator.nvml.profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One kind of board. ``bars`` are (BAR number, bytes, prefetchable 64 bit); ``layers`` says which arrows it climbs."""
+    """One kind of board. ``bars`` are (BAR number, bytes, prefetchable 64 bit); ``layers``: how many it climbs."""
 
     vendor: int
     device: int

@@ -37,7 +37,7 @@ class Function:
     """One device on one host. Only ``Host`` writes it.
 
     ``plugged``: the chassis has it on our port; ``link``: the chassis' side of the link is up; ``powered``: the slot;
-    ``plucked``: an operator removed the function, a rescan brings it back; ``unbound``: an operator took the driver off;
+    ``plucked``: an operator removed the function, a rescan brings it back; ``unbound``: an operator took the driver;
     ``lost``: it fell off the bus; ``failing``: NVML answers "unknown error".
     """
 

@@ -23,6 +23,9 @@ from mews.emulator.host.holders import Holder, Holders
 from mews.emulator.host.klog import KernelLog
 from mews.emulator.host.profiles import ARROWS
 
+SHOWN_LINES = 50
+"""Lines of the kernel log in a host's view."""
+
 SLOTS_PER_CHASSIS = 1000
 """Slot numbers of the host: those of its first chassis from 1 on, of the next from 1001 on."""
 
@@ -43,12 +46,8 @@ class Host:
         self.profile = spec.profile
         self.number = number
         self.chassis = tuple(one for one in chassis if spec.name in one.ports.values())
-        self._slots = {
-            (one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)
-        }
-        self._addresses = {
-            one.name: Addresses(port, number, one.slots) for port, one in enumerate(self.chassis)
-        }
+        self._slots = {(one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)}
+        self._addresses = {one.name: Addresses(port, number, one.slots) for port, one in enumerate(self.chassis)}
         self._listener = listener
         self._rng = random.Random(rng.getrandbits(64))
         self._numbers = 0
@@ -102,7 +101,7 @@ class Host:
         return function.persistence or bool(self.holders.of(function.device.uuid, but=but))
 
     def view(self) -> dict[str, Any]:
-        """Devices by GPUID, holders, and whether anything waits."""
+        """Devices by GPUID, holders, what waits, and the end of the kernel log."""
         return {
             "devices": {function.gpuid: function.row() for function in self._functions if function.plugged},
             "holders": [
@@ -110,6 +109,7 @@ class Host:
                 for h in self.holders
             ],
             "waiting": [deed.what for deed in self._deeds if not deed.done],
+            "log": list(self.log.lines())[-SHOWN_LINES:],
         }
 
     def next_due(self) -> float | None:
@@ -271,7 +271,7 @@ class Host:
     def xid(self, function: Function, xid: int) -> None:
         """The driver reports an XID: into the kernel log and to whoever waits for NVML's events."""
         self.log.xid(self._now_s, function.bdf, xid)
-        self.xids.append((len(self.xids) + 1, function.device.uuid, xid))
+        self.xids.append((len(self.xids) + 1, function.bdf, xid))
         self.tell("xid", function, xid=xid)
 
     def _cut(self, function: Function) -> None:

@@ -18,18 +18,21 @@ ARROWS = ("link", "function", "driver", "node", "nvml")
 """The layers in the order in which they come up."""
 
 
+NO_DELAY = Fixed(0)
+
+
 @dataclass(frozen=True, slots=True)
 class HostProfile:
     """Latencies of one host, in emulated seconds."""
 
     name: str
     source: str
-    link: Latency = Fixed(0)
-    function: Latency = Fixed(0)
-    driver: Latency = Fixed(0)
-    node: Latency = Fixed(0)
-    nvml: Latency = Fixed(0)
-    surprise: Latency = Fixed(0)
+    link: Latency = NO_DELAY
+    function: Latency = NO_DELAY
+    driver: Latency = NO_DELAY
+    node: Latency = NO_DELAY
+    nvml: Latency = NO_DELAY
+    surprise: Latency = NO_DELAY
     pciehp: bool = True
 
     def arrow(self, name: str) -> Latency:
@@ -42,9 +45,9 @@ INSTANT = HostProfile("instant", "no latency at all")
 
 FALCON_4005 = HostProfile(
     "falcon-4005",
-    "assumed: the measured attach (contract chassis.md 2) already holds link training, and its files say nothing of the "
-    "host but that NVML lags for a while; enumeration and surprise removal in the order of what Linux' pciehp waits "
-    "for (PCIe 6.7.3: 100 ms after training), the driver's probe of a V100 some seconds",
+    "assumed: the measured attach (contract chassis.md 2) already holds link training, and its files say nothing of "
+    "the host but that NVML lags for a while; enumeration and surprise removal in the order of what Linux' pciehp "
+    "waits for (PCIe 6.7.3: 100 ms after training), the driver's probe of a V100 some seconds",
     link=Uniform(0.1, 0.3),
     function=Uniform(0.2, 0.6),
     driver=Normal(2.0, 0.4, 1.0, 4.0),

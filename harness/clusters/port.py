@@ -34,8 +34,28 @@ class HardwareControl(Protocol):
         """
         ...
 
-    async def clear(self, chassis: str | None = None) -> None:
-        """Undo all faults."""
+    async def clear(self, name: str | None = None) -> None:
+        """Undo all faults, or those of one chassis or host."""
+        ...
+
+    async def hosts(self) -> dict[str, dict[str, Any]]:
+        """Host name -> what it sees: ``{"devices": {gpuid: row}, "holders": […], "waiting": […], "log": […]}``, rows
+        with uuid, bdf, minor, stage, driver, node, nvml, healthy, … (``mews.emulator.host.function``)."""
+        ...
+
+    async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault to a host, for example ``{"kind": "xid", "device": "000100", "xid": 79}``.
+
+        Raises ValueError naming what is allowed.
+        """
+        ...
+
+    async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
+        """What an operator does on a host (``mews.emulator.host.act``): ``done``, the code of a refusal (``IN_USE``,
+        ``NO_DEVICE``, …), or ``waiting`` when it still blocks after that many emulated seconds.
+
+        Raises ValueError for what is no action.
+        """
         ...
 
     async def reset(self) -> None:

@@ -52,7 +52,13 @@ def _nodes(hardware: Hardware) -> tuple[NodeConfig, ...]:
 
 def _with(config: KubeCompConfig, options: Mapping[str, Any], where: str) -> KubeCompConfig:
     """The configuration with options changed: names of ``KubeCompConfig`` or of its ``Timing``."""
-    fields = {f.name for f in dataclasses.fields(KubeCompConfig)} - {"chassis", "nodes", "timing", "allocate"}
+    fields = {f.name for f in dataclasses.fields(KubeCompConfig)} - {
+        "chassis",
+        "nodes",
+        "timing",
+        "allocate",
+        "sysfs_root",
+    }
     timing = {f.name for f in dataclasses.fields(Timing)}
     given = {**options, **options.get("timing", {})}
     given.pop("timing", None)

@@ -54,6 +54,11 @@ class RealProcess:
         self._env = env
         self._folder = folder
 
+    @property
+    def pid(self) -> int:
+        """The first process of the group."""
+        return self._process.pid
+
     async def wait(self) -> int:
         """Its exit code; 128 + n when signal n ended it."""
         code = await self._process.wait()

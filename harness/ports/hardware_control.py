@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from mews.emulator.chassis.errors import Refusal
+from mews.emulator.host import act
+from mews.emulator.host.errors import HostRefusal
 from mews.harness.ports.chassis import LocalFleet
+from mews.harness.ports.hosts import LocalHosts
 
 
 class LocalHardwareControl:
-    """HardwareControl over a ``LocalFleet``."""
+    """HardwareControl over a ``LocalFleet`` and, where there are any, its hosts."""
 
-    def __init__(self, fleet: LocalFleet) -> None:
+    def __init__(self, fleet: LocalFleet, hosts: LocalHosts | None = None) -> None:
         self._fleet = fleet
+        self._hosts = hosts
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> row; see ``mews.emulator.chassis.fleet.Fleet.table``."""
@@ -38,14 +43,59 @@ class LocalHardwareControl:
         self._fleet.fleet.box(chassis).faults.add(spec, self._fleet.pace.now())
         self._fleet.stirred(chassis)
 
-    async def clear(self, chassis: str | None = None) -> None:
-        """Undo all faults that were added."""
-        for name in self._fleet.fleet.boxes if chassis is None else [chassis]:
-            self._fleet.fleet.box(name).faults.clear(self._fleet.pace.now())
-            self._fleet.stirred(name)
+    async def clear(self, name: str | None = None) -> None:
+        """Undo all faults that were added, or those of one chassis or host."""
+        if self._hosts is not None and name in (None, *self._hosts.hosts.hosts):
+            self._hosts.hosts.clear(self._fleet.pace.now(), name)
+            self._hosts.stirred()
+            if name is not None:
+                return
+        for chassis in self._fleet.fleet.boxes if name is None else [name]:
+            self._fleet.fleet.box(chassis).faults.clear(self._fleet.pace.now())
+            self._fleet.stirred(chassis)
 
     async def reset(self) -> None:
         """The table, the faults and the operations as they were at the start."""
+        if self._hosts is not None:
+            self._hosts.hosts.clear(self._fleet.pace.now())
         for name, box in self._fleet.fleet.boxes.items():
             box.reset(self._fleet.pace.now())
             self._fleet.stirred(name)
+
+    async def hosts(self) -> dict[str, dict[str, Any]]:
+        """What each host sees; {} without hosts."""
+        if self._hosts is None:
+            return {}
+        return {name: host.view() for name, host in self._hosts.hosts.hosts.items()}
+
+    async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault to a host.
+
+        Raises ValueError naming what is allowed.
+        """
+        hosts = self._there()
+        hosts.hosts.host(host).faults.add(spec, self._fleet.pace.now())
+        hosts.stirred()
+
+    async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
+        """What an operator does there; see ``HardwareControl``."""
+        hosts = self._there()
+        hosts.hosts.host(host)
+        try:
+            deed = act.begin(hosts.trees[host], action, self._fleet.pace.now())
+            async with asyncio.timeout(self._fleet.pace.loop_s(wait_s)):
+                await hosts.done(deed)
+        except HostRefusal as refusal:
+            return refusal.code
+        except TimeoutError:
+            return "waiting"
+        except OSError as error:
+            raise ValueError(f"{action.get('path')}: {type(error).__name__}") from error
+        finally:
+            hosts.stirred()
+        return "done"
+
+    def _there(self) -> LocalHosts:
+        if self._hosts is None:
+            raise ValueError("there are no emulated hosts here")
+        return self._hosts

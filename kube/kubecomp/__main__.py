@@ -28,6 +28,7 @@ from mews.kube.kubecomp.errors import ConfigError
 from mews.kube.kubecomp.metrics import Metrics, Recorder
 from mews.kube.kubecomp.plugin import kubecomp_profile
 from mews.kube.kubecomp.reconfig_manager import ReconfigManager
+from mews.kube.kubecomp.sysfs import FolderTree, SysfsConfirm
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
 
@@ -122,6 +123,7 @@ async def _component(
             chassis=chassis,
             link=GrpcLink(options.device_plugins),
             pod_resources=pod_resources,
+            confirm=SysfsConfirm(FolderTree(Path(config.sysfs_root))) if config.sysfs_root else None,
         )
 
 

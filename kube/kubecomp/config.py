@@ -101,6 +101,8 @@ class KubeCompConfig:
     policy: str = "both"
     partial: bool = False
     strict_fcfs: bool = False
+    sysfs_root: str = ""
+    """The folder with the node's sys and proc: a device is announced once they show it. "": the chassis alone tells."""
     allocate: AllocateConfig = AllocateConfig()
     timing: Timing = Timing()
 

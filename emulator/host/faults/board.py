@@ -138,11 +138,13 @@ class HostFaults:
         known = [(one.gpuid(each.id), each.id) for one in self._host.chassis for each in one.devices]
         if device is not None and not any(device in names for names in known):
             shown = ", ".join(gpuid for gpuid, _ in known[:12])
-            raise ValueError(f"fault {fault.kind}: device {device!r}: the chassis of {self._host.spec.name} have {shown}")
+            raise ValueError(f"fault {fault.kind}: device {device!r}: {self._host.spec.name} is cabled to {shown}")
 
     def listed(self) -> list[dict[str, Any]]:
         """What is in place, as a chassis lists its own."""
-        return [{**_described(armed), "spec": {k: v for k, v in armed.spec.items() if k != "kind"}} for armed in self._armed]
+        return [
+            {**_described(armed), "spec": {k: v for k, v in armed.spec.items() if k != "kind"}} for armed in self._armed
+        ]
 
     def clear(self, now_s: float, fault_id: str | None = None) -> None:
         """Undo one fault, or all.
@@ -164,10 +166,12 @@ class HostFaults:
     def cuts(self, function: Function, arrow: str) -> bool:
         """Whether a fault keeps that layer from coming up."""
         for armed in self._armed:
-            if isinstance(armed.fault, Cuts) and self._admits(armed, function, arrow):
-                if armed.fault.cuts(function, arrow) and self._fires(armed):
-                    self._count(armed, function)
-                    return True
+            fault = armed.fault
+            if not isinstance(fault, Cuts) or not self._admits(armed, function, arrow):
+                continue
+            if fault.cuts(function, arrow) and self._fires(armed):
+                self._count(armed, function)
+                return True
         return False
 
     def delay(self, function: Function, arrow: str) -> float:
@@ -184,9 +188,11 @@ class HostFaults:
     def at_top(self, function: Function) -> None:
         """A device has just come up whole."""
         for armed in self._armed:
-            if isinstance(armed.fault, Tops) and self._admits(armed, function, function.top_arrow):
-                if self._fires(armed) and armed.fault.tops(function, armed):
-                    self._count(armed, function)
+            fault = armed.fault
+            if not isinstance(fault, Tops) or not self._admits(armed, function, function.top_arrow):
+                continue
+            if self._fires(armed) and fault.tops(function, armed):
+                self._count(armed, function)
 
     def happen(self, armed: Armed) -> None:
         """The time of a fault has come."""

@@ -28,9 +28,11 @@ from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.images import load_images
 from mews.harness.kubelet.machine import KubeletProcess, Machine
 from mews.harness.kubelet.node import KUBELET_PORT, NodeSpec
+from mews.harness.kubelet.runtime import Runtime
 from mews.harness.kubelet.simulated import SimulatedRuntime
 from mews.harness.kubelet.tools import Overhead
 from mews.harness.kubelet.training import Hall
+from mews.harness.kubelet.users import ToldRuntime
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.scenario.kinds import complete, resource_of
@@ -278,11 +280,12 @@ class EmbeddedCluster:
     def _machine(self, number: int, host: HostSpec) -> Machine:
         rng = stream(self._seed, f"containerd/{host.name}")
         note = self._recorder.kubelet(host.name)
+        processes = self.world.processes()
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=SimulatedRuntime(self.pace, self._hall),
-            processes=self.world.processes(),
+            simulated=self._told(SimulatedRuntime(self.pace, self._hall), host.name),
+            processes=None if processes is None else self._told(processes, host.name),
             network=self.world.network(number + 1),
         )
         return Machine(
@@ -299,6 +302,9 @@ class EmbeddedCluster:
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.world.kubelet_address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
+
+    def _told(self, runtime: Runtime, host: str) -> Runtime:
+        return ToldRuntime(runtime, self.world.users(host), self._config.uuid_env)
 
     def _overhead(self, host: str) -> Overhead | None:
         if self._scenario.stack.profile != "testbed":
@@ -400,11 +406,12 @@ class EmbeddedCluster:
             links.append(link)
             return DeviceManager(
                 self._context(name, fence),
-                self._config,
+                replace(self._config, allocate=self.world.allocate(host)),
                 host,
                 chassis=self._chassis(fence),
                 link=fence.around(link),
                 pod_resources=fence.around(self.world.pod_resources(host)),
+                confirm=self.world.confirm(host),
             )
 
         async def bury() -> None:

@@ -9,22 +9,29 @@ from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.host.events import HostEvent
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clock import Pace
 from mews.harness.clusters.embedded.api import InProcessKube
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.embedded.store import Store
 from mews.harness.clusters.plane import Program
+from mews.harness.host_feed import HostFeed
 from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import MemoryCheckpoint
 from mews.harness.kubelet.runtime import Runtime
+from mews.harness.kubelet.users import Users
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
 from mews.harness.ports.hardware_control import LocalHardwareControl
+from mews.harness.ports.hosts import LocalHosts, LocalUsers
 from mews.kube.chassis.dialects import DIALECTS
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock
 from mews.kube.deviceplugin.port import DevicePluginLink
+from mews.kube.kubecomp.config import AllocateConfig
+from mews.kube.kubecomp.device_manager import Confirm
+from mews.kube.kubecomp.sysfs import SysfsConfirm
 
 
 class LocalWorld:
@@ -40,19 +47,26 @@ class LocalWorld:
         self._store = Store(clock.now, rng)
         self._kubelets: KubeletDirectory | None = None
         self._feeds = {spec.name: ChassisFeed(journal, spec) for spec in hardware.chassis}
+        self._host_feeds = {host.name: HostFeed(journal, host.name) for host in hardware.hosts}
+        self._hosts = LocalHosts(hardware, pace=pace, seed=seed, listener=self._hear_host)
         self._fleet = LocalFleet(hardware, pace=pace, seed=seed, listener=self._hear)
         self._folders = {host.name: LocalKubeletFolder() for host in hardware.hosts}
         self._checkpoints = {host.name: MemoryCheckpoint() for host in hardware.hosts}
-        self.hardware = LocalHardwareControl(self._fleet)
+        self.hardware = LocalHardwareControl(self._fleet, self._hosts)
 
     async def open(self, kubelets: KubeletDirectory) -> None:
         """Write the tables; all else is there."""
         self._kubelets = kubelets
         for feed in self._feeds.values():
             feed.begin()
+        self._hosts.begin()
 
     def _hear(self, event: ChassisEvent) -> None:
         self._feeds[event.chassis].hear(event.number, event.event, event.fields)
+        self._hosts.hear(event)
+
+    def _hear_host(self, event: HostEvent) -> None:
+        self._host_feeds[event.host].hear(event.event, event.fields)
 
     def kube(self, actor: str) -> InProcessKube:
         """The store, as that actor."""
@@ -93,6 +107,18 @@ class LocalWorld:
         """The node's podresources."""
         return self._folders[host].pod_resources()
 
+    def confirm(self, host: str) -> Confirm:
+        """By the host's files, as values."""
+        return SysfsConfirm(self._hosts.tree(host))
+
+    def allocate(self, host: str) -> AllocateConfig:
+        """Simulated containers load no library."""
+        return AllocateConfig()
+
+    def users(self, host: str) -> Users:
+        """The host itself."""
+        return LocalUsers(self._hosts, host)
+
     def processes(self) -> Runtime | None:
         """No processes under virtual time."""
         return None
@@ -119,4 +145,5 @@ class LocalWorld:
 
     async def close(self) -> None:
         """Cancel the hardware's timers."""
+        self._hosts.close()
         self._fleet.close()

@@ -12,9 +12,12 @@ from mews.harness.clusters.port import HardwareControl
 from mews.harness.kubelet.devices import CheckpointStore
 from mews.harness.kubelet.machine import KubeletFolder
 from mews.harness.kubelet.runtime import Runtime
+from mews.harness.kubelet.users import Users
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+from mews.kube.kubecomp.config import AllocateConfig
+from mews.kube.kubecomp.device_manager import Confirm
 
 
 class World(Protocol):
@@ -69,6 +72,18 @@ class World(Protocol):
 
     def pod_resources(self, host: str) -> PodResources:
         """podresources of whichever kubelet runs on that node."""
+        ...
+
+    def confirm(self, host: str) -> Confirm | None:
+        """How that node's DevMgr finds out whether the host sees a device; None: it does not ask."""
+        ...
+
+    def allocate(self, host: str) -> AllocateConfig:
+        """What that node's DevMgr gives to every container with a device: where the library and its programs are."""
+        ...
+
+    def users(self, host: str) -> Users:
+        """Who hears which devices containers on that host use."""
         ...
 
     def processes(self) -> Runtime | None:

@@ -1,0 +1,130 @@
+"""An operator's action as data, for the back door ``control`` and for scenarios.
+
+``do`` is one of ``ACTIONS``; ``device`` (the chassis' ID or the GPUID) or ``bdf`` names whom it concerns.
+
+| do | and | is |
+|---|---|---|
+| remove, bind, unbind | device, driver | a write into that file of sysfs |
+| rescan | below (a bridge) | likewise |
+| power | device, on | the slot's ``power`` |
+| write | path, text | any write into the host's tree; ``{bdf}``, ``{slot}`` and ``{bridge}`` stand for the device's |
+| unlink-node | device | ``rm /dev/nvidiaN`` |
+| drain, persistence | device, on | NVML's calls of those names |
+| remove-gpu | device | nvmlDeviceRemoveGpu |
+| discover | | nvmlDeviceDiscoverGpus |
+| hold, release | device, key | a process opens and closes the GPU |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.emulator.host.deed import Deed
+from mews.emulator.host.function import Function
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.tree import HostTree
+
+ACTIONS = (
+    "remove",
+    "bind",
+    "unbind",
+    "rescan",
+    "power",
+    "write",
+    "unlink-node",
+    "drain",
+    "persistence",
+    "remove-gpu",
+    "discover",
+    "hold",
+    "release",
+)
+KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "key", "pid", "name", "uuids", "computing")
+
+
+def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> Deed:
+    """Begin an action; it may have to wait.
+
+    Raises HostRefusal as the host does, ValueError for what is no action, FileNotFoundError, PermissionError for a
+    path that cannot be written.
+    """
+    for key in action:
+        if key not in KEYS:
+            raise ValueError(f"action {key!r}: unknown key; allowed: {', '.join(KEYS)}")
+    do = action.get("do")
+    if do not in ACTIONS:
+        raise ValueError(f"do {do!r}: must be one of {', '.join(ACTIONS)}")
+    host, operator = tree.host, tree.operator
+    host.settle(now_s)
+    match do:
+        case "remove":
+            return operator.remove(_function(tree, action).bdf, now_s)
+        case "bind":
+            return operator.bind(_function(tree, action).bdf, now_s, action.get("driver"))
+        case "unbind":
+            return operator.unbind(_function(tree, action).bdf, now_s, action.get("driver"))
+        case "rescan":
+            return operator.rescan(now_s, action.get("below"))
+        case "power":
+            return operator.power(_function(tree, action).slot, bool(action.get("on", True)), now_s)
+        case "write":
+            return tree.write(filled(tree, action), str(action.get("text", "1")), now_s)
+        case "discover":
+            return operator.discover(now_s, action.get("below"))
+    _at_once(tree, action, now_s)
+    return Deed(str(do), lambda: True, lambda: None, done=True)
+
+
+def _at_once(tree: HostTree, action: Mapping[str, Any], now_s: float) -> None:
+    host, operator, on = tree.host, tree.operator, bool(action.get("on", True))
+    match action["do"]:
+        case "unlink-node":
+            minor = _function(tree, action).minor
+            operator.unlink_node(-1 if minor is None else minor, now_s)
+        case "drain":
+            operator.drain(_function(tree, action).bdf, on, now_s)
+        case "persistence":
+            operator.persistence(_function(tree, action).bdf, on, now_s)
+        case "remove-gpu":
+            operator.remove_gpu(_function(tree, action).bdf, now_s)
+        case "hold":
+            host.hold(_holder(tree, action), now_s)
+        case "release":
+            host.release(str(action.get("key", "process")), now_s)
+
+
+def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
+    uuids = action.get("uuids")
+    if uuids is None:
+        uuids = [_function(tree, action).device.uuid]
+    return Holder(
+        key=str(action.get("key", "process")),
+        uuids=tuple(str(uuid) for uuid in uuids),
+        pid=int(action.get("pid", 0)),
+        name=str(action.get("name", "")),
+        computing=bool(action.get("computing", False)),
+    )
+
+
+def _function(tree: HostTree, action: Mapping[str, Any]) -> Function:
+    if "bdf" in action:
+        return tree.host.find(str(action["bdf"]))
+    if "device" not in action:
+        raise ValueError(f"{action['do']}: device or bdf is required")
+    return tree.host.holding(str(action["device"]))
+
+
+def filled(tree: HostTree, action: Mapping[str, Any]) -> str:
+    """The path of a ``write`` with the device's names filled in.
+
+    Raises NoSuchDevice, ValueError.
+    """
+    path = str(action.get("path", ""))
+    if "{" not in path:
+        return path
+    function = _function(tree, action)
+    names = {"bdf": function.bdf, "slot": str(function.slot), "bridge": function.bridge}
+    for name, value in names.items():
+        path = path.replace("{" + name + "}", value)
+    return path

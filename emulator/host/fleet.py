@@ -1,0 +1,119 @@
+"""All hosts of a hardware file together, fed by what their chassis tell."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
+from mews.emulator.host.events import Listener, ignore
+from mews.emulator.host.host import Host
+
+Ports = Mapping[str, Mapping[str, str | None]]
+"""Chassis -> device -> host port."""
+
+
+class Hosts:
+    """The hosts by name, each with its own stream of chance derived from the seed."""
+
+    def __init__(self, hardware: Hardware, seed: int | str, *, listener: Listener = ignore) -> None:
+        self.hardware = hardware
+        self._chassis = {spec.name: spec for spec in hardware.chassis}
+        self._devices = {(spec.name, device.id): device for spec in hardware.chassis for device in spec.devices}
+        self.hosts = {
+            spec.name: Host(
+                spec,
+                hardware.chassis,
+                number=number,
+                rng=random.Random(f"{seed}/host/{spec.name}"),
+                listener=listener,
+            )
+            for number, spec in enumerate(hardware.hosts)
+        }
+
+    def host(self, name: str) -> Host:
+        """One host.
+
+        Raises ValueError naming those there are.
+        """
+        try:
+            return self.hosts[name]
+        except KeyError:
+            raise ValueError(f"host {name!r}: must be one of {', '.join(self.hosts)}") from None
+
+    def begin(self, now_s: float, ports: Ports | None = None) -> None:
+        """All machines boot; ``ports`` is the chassis' table now, without it that of the hardware file."""
+        for name, host in self.hosts.items():
+            host.begin(self._on(name, ports), now_s)
+
+    def reconcile(self, ports: Ports | None, now_s: float) -> None:
+        """The table is this now, however it came about."""
+        for name, host in self.hosts.items():
+            host.reconcile(self._on(name, ports), now_s)
+
+    def hear(self, chassis: str, event: str, fields: Mapping[str, Any], now_s: float) -> None:
+        """Take one event of a chassis (``mews.emulator.chassis.events``); most do not concern hosts."""
+        match event:
+            case "table-changed":
+                self._move(chassis, fields["device"], fields["old_port"], fields["new_port"], now_s)
+            case "device-inserted":
+                given = {name: fields[name] for name in ("uuid", "kind", "model", "serial") if name in fields}
+                self._devices[(chassis, fields["device"])] = DeviceSpec(id=fields["device"], **given)
+                self._move(chassis, fields["device"], None, fields["new_port"], now_s)
+            case "device-removed":
+                self._move(chassis, fields["device"], fields["old_port"], None, now_s)
+            case "link-down" | "link-up":
+                host = self._host_on(chassis, fields["port"])
+                if host is not None:
+                    host.set_link(chassis, fields["device"], event == "link-up", now_s)
+            case "reset":
+                self._reset(chassis, now_s)
+
+    def clear(self, now_s: float, name: str | None = None) -> None:
+        """Undo the faults of one host, or of all.
+
+        Raises ValueError for an unknown host.
+        """
+        for host in self.hosts.values() if name is None else (self.host(name),):
+            host.faults.clear(now_s)
+
+    def _move(self, chassis: str, device: str, old: str | None, new: str | None, now_s: float) -> None:
+        before, after = self._host_on(chassis, old), self._host_on(chassis, new)
+        if before is not None:
+            before.unplug(chassis, device, now_s)
+        if after is not None:
+            after.plug(chassis, self._devices[(chassis, device)], now_s)
+
+    def _reset(self, chassis: str, now_s: float) -> None:
+        """That chassis' table is as at the start."""
+        start = self._chassis[chassis]
+        for name, host in self.hosts.items():
+            others: dict[str, list[DeviceSpec]] = {}
+            for function in host.functions():
+                if function.plugged and function.chassis != chassis:
+                    others.setdefault(function.chassis, []).append(function.device)
+            host.reconcile({**others, chassis: _first(start, name)}, now_s)
+            for function in host.functions():
+                if function.plugged and function.chassis == chassis and not function.link:
+                    host.set_link(chassis, function.device.id, True, now_s)
+
+    def _host_on(self, chassis: str, port: str | None) -> Host | None:
+        name = None if port is None else self._chassis[chassis].ports.get(port)
+        return None if name is None else self.hosts[name]
+
+    def _on(self, host: str, ports: Ports | None) -> dict[str, list[DeviceSpec]]:
+        if ports is None:
+            return {spec.name: _first(spec, host) for spec in self.hardware.chassis}
+        return {
+            name: [
+                self._devices[(name, device)]
+                for device, port in rows.items()
+                if port is not None and self._chassis[name].ports.get(port) == host
+            ]
+            for name, rows in ports.items()
+        }
+
+
+def _first(spec: ChassisSpec, host: str) -> list[DeviceSpec]:
+    return [device for device in spec.devices if device.port is not None and spec.ports.get(device.port) == host]

@@ -1,0 +1,76 @@
+"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mews.emulator.host.cards import gpu_profile
+from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.host import Host
+from mews.emulator.host.nvml_view import DRIVER_VERSION
+from mews.emulator.host.tree import File, Folder, Node
+
+VERSION = (
+    f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER_VERSION}  Mon Jan  5 12:00:00 UTC 2026\n"
+    "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
+)
+"""In the form of the real file; the driver is emulated."""
+
+PARAMS = """\
+ResmanDebugLevel: 4294967295
+ModifyDeviceFiles: 1
+DeviceFileUID: 0
+DeviceFileGID: 0
+DeviceFileMode: 438
+PreserveVideoMemoryAllocations: 0
+EnableGpuFirmware: 18
+"""
+
+
+def proc_folder(host: Host) -> Folder:
+    """``proc``, with nothing but the driver's folder; without a bound GPU the driver still is loaded."""
+    driver = Folder(
+        lambda: {
+            "version": File(lambda: VERSION.encode()),
+            "params": File(lambda: PARAMS.encode()),
+            "gpus": Folder(lambda: _gpus(host)),
+        }
+    )
+    return Folder(lambda: {"driver": Folder(lambda: {"nvidia": driver})})
+
+
+def _gpus(host: Host) -> Mapping[str, Node]:
+    return {f.bdf: _gpu(f) for f in host.functions() if f.is_gpu and f.stage >= Stage.DRIVER}
+
+
+def _gpu(function: Function) -> Folder:
+    def children() -> Mapping[str, Node]:
+        return {"information": File(_information(function)), "power": File(lambda: b"Runtime D3 status:  Disabled\n")}
+
+    return Folder(children)
+
+
+def _information(function: Function) -> Callable[[], bytes]:
+    def text() -> bytes:
+        profile = gpu_profile(function.device.model)
+        lines = {
+            "Model": profile.name,
+            "IRQ": irq_of(function),
+            "GPU UUID": function.device.uuid,
+            "Video BIOS": profile.vbios if not function.lost else "??.??.??.??.??",
+            "Bus Type": "PCIe",
+            "DMA Size": "47 bits",
+            "DMA Mask": "0x7fffffffffff",
+            "Bus Location": function.bdf,
+            "Device Minor": function.minor,
+            "GPU Firmware": "N/A",
+            "GPU Excluded": "No",
+        }
+        return "".join(f"{name + ':':<16} {value}\n" for name, value in lines.items()).encode()
+
+    return text
+
+
+def irq_of(function: Function) -> int:
+    """The interrupt that the kernel gave the function."""
+    return 64 + int(function.bdf.split(":")[1], 16)

@@ -1,0 +1,193 @@
+"""A host's files as a tree of values: sysfs, /proc/driver/nvidia, /dev and the kernel log (contract host.md section 2).
+
+Nothing is stored: every node is computed from the host's state when it is looked at, and writing one acts on it. Paths
+are relative to the host's root folder: ``sys/bus/pci/devices/0000:44:00.0/vendor``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mews.emulator.host.deed import Deed
+from mews.emulator.host.errors import NoSuchDevice
+from mews.emulator.host.host import Host
+from mews.emulator.host.operator import Operator
+
+Write = Callable[[str, float], Deed]
+"""What writing a text at a time does."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A regular file. ``size``: what ``stat`` says, None: its content's; ``unlink``: what removing it does."""
+
+    read: Callable[[], bytes]
+    mode: int = 0o444
+    write: Write | None = None
+    size: int | None = None
+    unlink: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder; ``children`` looks anew."""
+
+    children: Callable[[], Mapping[str, Node]]
+
+
+Node = File | Link | Folder
+_DEPTH = 40
+
+
+class HostTree:
+    """The files of one host."""
+
+    def __init__(self, host: Host) -> None:
+        # Only here: the parts of the tree name the kinds of node that are defined above.
+        from mews.emulator.host.proc import proc_folder
+        from mews.emulator.host.sysfs import Sysfs
+
+        self.host = host
+        self.operator = Operator(host)
+        sysfs = Sysfs(host, self.operator)
+        self.root = Folder(
+            lambda: {
+                "sys": sysfs.folder(),
+                "proc": proc_folder(host),
+                "dev": Folder(self._nodes),
+                "var": _fixed({"log": _fixed({"kern.log": File(lambda: host.log.text().encode())})}),
+            }
+        )
+
+    def _nodes(self) -> Mapping[str, Node]:
+        """/dev: empty files that can be opened; the numbers of the real ones (195:N) stand in /proc."""
+        host, empty = self.host, b""
+        gpus = [f for f in host.functions() if f.has_node]
+        nodes: dict[str, Node] = {}
+        for function in gpus:
+            minor = function.minor or 0
+
+            def unlink(now_s: float, minor: int = minor) -> None:
+                self.operator.unlink_node(minor, now_s)
+
+            nodes[f"nvidia{minor}"] = File(lambda: empty, 0o666, unlink=unlink)
+        if any(f.is_gpu and f.stage >= f.stage.DRIVER for f in host.functions()) or gpus:
+            nodes["nvidiactl"] = File(lambda: empty, 0o666)
+            nodes["nvidia-uvm"] = File(lambda: empty, 0o666)
+        return nodes
+
+    def find(self, path: str, *, follow: bool = True) -> Node:
+        """The node at a path; with ``follow`` through links, also the last one.
+
+        Raises FileNotFoundError, NotADirectoryError, as opening it would.
+        """
+        return self._walk_to(_parts(path), follow, 0)[0]
+
+    def _walk_to(self, parts: list[str], follow: bool, depth: int) -> tuple[Node, list[str]]:
+        if depth > _DEPTH:
+            raise FileNotFoundError("/".join(parts))
+        node: Node = self.root
+        for number, part in enumerate(parts):
+            if not isinstance(node, Folder):
+                raise NotADirectoryError("/".join(parts))
+            found = node.children().get(part)
+            if found is None:
+                raise FileNotFoundError("/".join(parts))
+            if isinstance(found, Link) and (follow or number < len(parts) - 1):
+                there = _parts(posixpath.join(*parts[:number], found.target) if number else found.target)
+                return self._walk_to([*there, *parts[number + 1 :]], follow, depth + 1)
+            node = found
+        return node, parts
+
+    def read(self, path: str) -> bytes:
+        """A file's content.
+
+        Raises FileNotFoundError, NotADirectoryError, IsADirectoryError.
+        """
+        node = self.find(path)
+        if not isinstance(node, File):
+            raise IsADirectoryError(path)
+        return node.read()
+
+    def names(self, path: str) -> list[str]:
+        """A folder's names, sorted.
+
+        Raises FileNotFoundError, NotADirectoryError.
+        """
+        node = self.find(path)
+        if not isinstance(node, Folder):
+            raise NotADirectoryError(path)
+        return sorted(node.children())
+
+    def target(self, path: str) -> str:
+        """A link's target.
+
+        Raises FileNotFoundError, ValueError where it is no link.
+        """
+        node = self.find(path, follow=False)
+        if not isinstance(node, Link):
+            raise ValueError(f"{path}: is no link")
+        return node.target
+
+    def write(self, path: str, text: str, now_s: float) -> Deed:
+        """Write into a file.
+
+        Raises FileNotFoundError, PermissionError where nothing can be written, HostRefusal.
+        """
+        node = self.find(path)
+        if not isinstance(node, File) or node.write is None:
+            raise PermissionError(path)
+        return node.write(text, now_s)
+
+    def unlink(self, path: str, now_s: float) -> None:
+        """Remove a device node.
+
+        Raises FileNotFoundError, PermissionError, NoSuchDevice.
+        """
+        node = self.find(path, follow=False)
+        if not isinstance(node, File) or node.unlink is None:
+            raise PermissionError(path)
+        node.unlink(now_s)
+
+    def walk(self) -> Iterator[tuple[str, Node]]:
+        """Every node with its path, folders before what is in them; links are not followed."""
+        waiting: list[tuple[str, Node]] = [("", self.root)]
+        while waiting:
+            path, node = waiting.pop()
+            if path:
+                yield path, node
+            if isinstance(node, Folder):
+                children = node.children()
+                waiting += [
+                    (f"{path}/{name}" if path else name, children[name]) for name in sorted(children, reverse=True)
+                ]
+
+    def as_dict(self) -> dict[str, bytes | str]:
+        """Path -> content of files (bytes) and target of links (text): the whole tree at one moment."""
+        found: dict[str, bytes | str] = {}
+        for path, node in self.walk():
+            if isinstance(node, File):
+                found[path] = node.read()
+            elif isinstance(node, Link):
+                found[path] = node.target
+        return found
+
+
+def _fixed(children: Mapping[str, Node]) -> Folder:
+    return Folder(lambda: children)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in posixpath.normpath("/" + path).split("/") if part]
+
+
+__all__ = ["File", "Folder", "HostTree", "Link", "NoSuchDevice", "Node", "Write"]

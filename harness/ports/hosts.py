@@ -1,0 +1,148 @@
+"""The hosts in process: the emulator's core on the running loop, no files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.host.deed import Deed
+from mews.emulator.host.events import Listener
+from mews.emulator.host.fleet import Hosts
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.host import Host
+from mews.emulator.host.tree import HostTree
+from mews.harness.clock import Pace
+
+
+class LocalHosts:
+    """All hosts of a hardware file on the running loop; emulated time is ``pace.now()``."""
+
+    def __init__(self, hardware: Hardware, *, pace: Pace, seed: int | str, listener: Listener) -> None:
+        self.hosts = Hosts(hardware, seed, listener=listener)
+        self.pace = pace
+        self.trees = {name: HostTree(host) for name, host in self.hosts.hosts.items()}
+        self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
+        self._waiting: list[tuple[Deed, asyncio.Future[None]]] = []
+
+    def begin(self) -> None:
+        """All machines boot with the devices of the hardware file."""
+        self.hosts.begin(self.pace.now())
+
+    def hear(self, event: ChassisEvent) -> None:
+        """Take an event of a chassis."""
+        self.hosts.hear(event.chassis, event.event, event.fields, self.pace.now())
+        self.stirred()
+
+    def tree(self, host: str) -> CachedTree:
+        """The host's files, for whoever only reads."""
+        return CachedTree(self.trees[host])
+
+    def hold(self, host: str, holder: Holder) -> None:
+        """A pod's process opens devices."""
+        self.hosts.host(host).hold(holder, self.pace.now())
+        self.stirred()
+
+    def release(self, host: str, key: str) -> None:
+        """It has ended."""
+        self.hosts.host(host).release(key, self.pace.now())
+        self.stirred()
+
+    async def done(self, deed: Deed) -> None:
+        """Wait until a deed is done, as a write into sysfs waits.
+
+        Raises HostRefusal as it was refused.
+        """
+        self.stirred()
+        if not deed.done:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((deed, waiter))
+            await waiter
+        if deed.refusal is not None:
+            raise deed.refusal
+
+    def stirred(self) -> None:
+        """Something changed: set timers for what is due next, wake who waited for what is done."""
+        for name, host in self.hosts.hosts.items():
+            self._pump(name, host)
+        still: list[tuple[Deed, asyncio.Future[None]]] = []
+        for deed, waiter in self._waiting:
+            if not deed.done:
+                still.append((deed, waiter))
+            elif not waiter.done():
+                waiter.set_result(None)
+        self._waiting = still
+
+    def _pump(self, name: str, host: Host) -> None:
+        due_s, timed = host.next_due(), self._timers.get(name)
+        if timed is not None and timed[0] == due_s:
+            return
+        if timed is not None:
+            timed[1].cancel()
+            del self._timers[name]
+        if due_s is not None:
+            delay_s = self.pace.loop_s(max(due_s - self.pace.now(), 0.0))
+            handle = asyncio.get_running_loop().call_later(delay_s, self._due, name, due_s)
+            self._timers[name] = (due_s, handle)
+
+    def _due(self, name: str, due_s: float) -> None:
+        del self._timers[name]
+        self.hosts.host(name).settle(max(due_s, self.pace.now()))
+        self.stirred()
+
+    def close(self) -> None:
+        """Cancel all timers and waits."""
+        for _, handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        for _, waiter in self._waiting:
+            waiter.cancel()
+        self._waiting.clear()
+
+
+class LocalUsers:
+    """``Users`` of one host in process."""
+
+    def __init__(self, hosts: LocalHosts, host: str) -> None:
+        self._hosts = hosts
+        self._host = host
+
+    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
+        """A container's process opens devices."""
+        self._hosts.hold(self._host, Holder(key, tuple(uuids), pid=pid, name=name, computing=True))
+
+    def end(self, key: str) -> None:
+        """It has ended."""
+        self._hosts.release(self._host, key)
+
+
+class CachedTree:
+    """A host's files as ``mews.kube.kubecomp.sysfs`` reads them; what was read stays until the host's state changes."""
+
+    def __init__(self, tree: HostTree) -> None:
+        self._tree = tree
+        self._version = -1
+        self._read: dict[str, bytes] = {}
+        self._names: dict[str, Sequence[str]] = {}
+
+    async def read(self, path: str) -> bytes:
+        """A file's content. Raises OSError."""
+        self._fresh()
+        if path not in self._read:
+            self._read[path] = self._tree.read(path)
+        return self._read[path]
+
+    async def names(self, path: str) -> Sequence[str]:
+        """A folder's names, sorted. Raises OSError."""
+        self._fresh()
+        if path not in self._names:
+            self._names[path] = self._tree.names(path)
+        return self._names[path]
+
+    def _fresh(self) -> None:
+        version = self._tree.host.version
+        if version != self._version:
+            self._version = version
+            self._read.clear()
+            self._names.clear()

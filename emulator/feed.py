@@ -1,15 +1,21 @@
-"""The events of all chassis in one sequence, for any number of readers on other threads."""
+"""The events of all chassis, or of all hosts, in one sequence, for any number of readers on other threads."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any
-
-from mews.emulator.chassis.events import ChassisEvent
+from typing import Any, Protocol
 
 KEPT = 20_000
 """How many of the latest events can be read again."""
+
+
+class Told(Protocol):
+    """An event of a chassis or of a host."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event for the wire."""
+        ...
 
 
 class EventFeed:
@@ -21,7 +27,7 @@ class EventFeed:
         self._seq = 0
         self._closed = False
 
-    def tell(self, event: ChassisEvent) -> None:
+    def tell(self, event: Told) -> None:
         """Append one event and wake the readers."""
         with self._changed:
             self._seq += 1

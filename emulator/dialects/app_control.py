@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from typing import Protocol
 
 from flask import Flask, request
 from flask import Response as FlaskResponse
 
 from mews.emulator.dialects.app import WireResponse, read_request, wire_app, write_response
-from mews.emulator.dialects.control import Control, since
+from mews.emulator.dialects.control import since
 from mews.emulator.dialects.wire import JSON, Request, Response, as_json
 from mews.emulator.feed import EventFeed
 
@@ -21,7 +22,19 @@ HEARTBEAT_S = 10.0
 """Real seconds of silence after which a comment shows whether the reader is still there."""
 
 
-def control_app(control: Control, feed: EventFeed) -> Flask:
+class BackDoor(Protocol):
+    """A ``control`` of chassis or of hosts."""
+
+    def refused(self, request: Request, address: str) -> Response | None:
+        """The refusal of a caller, None lets it in."""
+        ...
+
+    def answer(self, request: Request) -> Response:
+        """The answer to a request that was let in."""
+        ...
+
+
+def control_app(control: BackDoor, feed: EventFeed) -> Flask:
     """The app: requests to ``control``, feeds from ``feed``."""
     streams = threading.BoundedSemaphore(MAX_STREAMS)
     app = wire_app(lambda asked: control.answer(asked))

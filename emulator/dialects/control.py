@@ -19,18 +19,14 @@ Only loopback may ask, with ``Authorization: Bearer <token>``: else 403 or 401.
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from mews.emulator.chassis.errors import NotStored, Refusal
 from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
-from mews.emulator.dialects.wire import JSON, BadJson, Request, Response, as_json, read_object
+from mews.emulator.dialects.door import Door, Routes
+from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.rack import Rack
-
-Handler = Callable[[Request], tuple[int, Any]]
 
 
 class Control:
@@ -38,8 +34,7 @@ class Control:
 
     def __init__(self, rack: Rack, token: str) -> None:
         self._rack = rack
-        self._token = token
-        self._routes: Mapping[str, Mapping[str, Handler]] = {
+        routes: Routes = {
             "/v1/table": {"GET": lambda request: (200, rack.table())},
             "/v1/edit": {"POST": self._edit},
             "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
@@ -49,34 +44,15 @@ class Control:
             "/v1/inventory": {"GET": lambda request: (200, _inventory(rack))},
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
         }
+        self._door = Door(token, routes)
 
     def refused(self, request: Request, address: str) -> Response | None:
         """The refusal of a caller that is not on this machine or has no token; None lets it in."""
-        if not _loopback(address):
-            return _error(403, f"{address}: control is for this machine only")
-        given = request.headers.get("authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
-            return _error(401, "Authorization: Bearer <token> is required", {"WWW-Authenticate": "Bearer"})
-        return None
+        return self._door.refused(request, address)
 
     def answer(self, request: Request) -> Response:
         """The answer to a request that was let in."""
-        verbs = self._routes.get(request.path)
-        if verbs is None:
-            return _error(404, f"{request.path}: there are {', '.join(self._routes)}")
-        if request.method not in verbs:
-            return _error(405, f"{request.method}: must be {', '.join(verbs)}", {"Allow": ", ".join(verbs)})
-        if request.too_large:
-            return _error(413, "the body is too large")
-        try:
-            status, value = verbs[request.method](request)
-        except NotStored as refusal:
-            return _error(507, str(refusal))
-        except Refusal as refusal:
-            return _error(409, str(refusal))
-        except (BadJson, ValueError) as error:
-            return _error(400, str(error))
-        return Response(status, JSON, as_json(value))
+        return self._door.answer(request)
 
     def _edit(self, request: Request) -> tuple[int, Any]:
         body = read_object(request.body)
@@ -184,14 +160,3 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} {value!r}: must be a string")
     return value
-
-
-def _loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.split("%")[0]).is_loopback
-    except ValueError:
-        return False
-
-
-def _error(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(status, {**JSON, **(headers or {})}, as_json({"error": text}))

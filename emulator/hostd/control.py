@@ -1,0 +1,77 @@
+"""Dialect ``control`` of the hosts: the back door of an engineer in front of the servers, as that of the chassis.
+
+| verb and path | body or query | answer |
+|---|---|---|
+| GET /v1/hosts | | host -> what it sees (``Host.view``) |
+| POST /v1/operate | ``{host, action, wait_s}`` | ``{"result": "done"}``, a refusal's code, or ``waiting`` |
+| GET /v1/faults | | host -> list of faults in place |
+| POST /v1/faults | ``{host, spec}`` | 201 ``{"fault": id}`` |
+| DELETE /v1/faults | ``?host=host-1``, optional | ``{}`` |
+| GET, PUT /v1/speed | ``{"speed": 2}`` | ``{"speed": 2.0}`` |
+| GET /v1/events | ``?since=N`` | ``{"events": […], "seq": N}``; a feed for ``Accept: text/event-stream`` |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mews.emulator.dialects.control import since
+from mews.emulator.dialects.door import Door
+from mews.emulator.dialects.wire import Request, Response, read_object
+from mews.emulator.hostd.rack import HostRack
+
+
+class HostControl:
+    """Answers control requests about the hosts of one rack."""
+
+    def __init__(self, rack: HostRack, token: str) -> None:
+        self._rack = rack
+        self._door = Door(
+            token,
+            {
+                "/v1/hosts": {"GET": lambda request: (200, rack.view())},
+                "/v1/operate": {"POST": self._operate},
+                "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
+                "/v1/speed": {"GET": lambda request: (200, {"speed": rack.clock.speed}), "PUT": self._set_speed},
+                "/v1/events": {"GET": self._events},
+            },
+        )
+
+    def refused(self, request: Request, address: str) -> Response | None:
+        """The refusal of a caller that is not on this machine or has no token; None lets it in."""
+        return self._door.refused(request, address)
+
+    def answer(self, request: Request) -> Response:
+        """The answer to a request that was let in."""
+        return self._door.answer(request)
+
+    def _operate(self, request: Request) -> tuple[int, Any]:
+        body = read_object(request.body)
+        action, wait_s = body.get("action"), body.get("wait_s", 0)
+        if not isinstance(action, dict) or isinstance(wait_s, bool) or not isinstance(wait_s, int | float):
+            raise ValueError("action must be a mapping with do, wait_s a number of seconds")
+        return 200, {"result": self._rack.operate(str(body.get("host")), action, float(wait_s))}
+
+    def _faults(self, request: Request) -> tuple[int, Any]:
+        with self._rack.acting():
+            return 200, {name: self._rack.host(name).faults.listed() for name in self._rack.names()}
+
+    def _add_fault(self, request: Request) -> tuple[int, Any]:
+        body = read_object(request.body)
+        with self._rack.acting() as now_s:
+            return 201, {"fault": self._rack.host(str(body.get("host"))).faults.add(body.get("spec") or {}, now_s)}
+
+    def _clear_faults(self, request: Request) -> tuple[int, Any]:
+        self._rack.clear(request.query.get("host"))
+        return 200, {}
+
+    def _set_speed(self, request: Request) -> tuple[int, Any]:
+        speed = read_object(request.body).get("speed")
+        if isinstance(speed, bool) or not isinstance(speed, int | float):
+            raise ValueError(f"speed {speed!r}: must be a number above 0")
+        self._rack.clock.speed = speed
+        return 200, {"speed": self._rack.clock.speed}
+
+    def _events(self, request: Request) -> tuple[int, Any]:
+        events = self._rack.feed.since(since(request))
+        return 200, {"events": events, "seq": events[-1]["seq"] if events else self._rack.feed.seq}

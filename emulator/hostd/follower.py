@@ -1,0 +1,108 @@
+"""Hears the chassis over their back door ``control``, over every restart of their process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from mews.emulator.hostd.rack import HostRack
+
+_TIMEOUT_S = 30.0
+_RETRY_S = 0.1
+
+Ports = Mapping[str, Mapping[str, str | None]]
+
+
+class Lost(Exception):
+    """The chassis do not answer; the message says why."""
+
+
+class Follower:
+    """``ready`` is the chassis' ready file, whose token and port are new after a restart."""
+
+    def __init__(self, ready: Path, rack: HostRack) -> None:
+        self._ready = ready
+        self._rack = rack
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
+        self._stream: HTTPConnection | None = None
+        self._seq = 0
+
+    def begin(self) -> Ports:
+        """The table now; events are heard from here on.
+
+        Raises Lost.
+        """
+        self._seq = int(self._ask("/v1/events?since=1000000000000")["seq"])
+        table = self._ask("/v1/table")
+        return {chassis: {device: row["port"] for device, row in rows.items()} for chassis, rows in table.items()}
+
+    def start(self) -> None:
+        """Hear events, on a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Hear no more."""
+        self._stop.set()
+        stream = self._stream
+        if stream is not None and stream.sock is not None:
+            with contextlib.suppress(OSError):
+                stream.sock.shutdown(2)
+        if self._thread.ident is not None:
+            self._thread.join(2.0)
+
+    def _follow(self) -> None:
+        again = False
+        while not self._stop.is_set():
+            try:
+                if again:
+                    self._rack.reconcile(self.begin())
+                again = True
+                self._hear()
+            except Lost:
+                self._stop.wait(_RETRY_S)
+
+    def _hear(self) -> None:
+        response = self._open("/v1/events", {"Accept": "text/event-stream", "Last-Event-ID": str(self._seq)})
+        try:
+            for line in iter(response.readline, b""):
+                if line.startswith(b"data: "):
+                    self._take(json.loads(line[6:]))
+        except (OSError, HTTPException, ValueError) as error:
+            raise Lost(str(error)) from error
+        finally:
+            response.close()
+        raise Lost("the feed ended")
+
+    def _take(self, event: dict[str, Any]) -> None:
+        self._seq = event.pop("seq")
+        self._rack.hear(event.pop("chassis"), event.pop("event"), event)
+
+    def _ask(self, path: str) -> Any:
+        response = self._open(path, {})
+        try:
+            return json.loads(response.read())
+        except (OSError, HTTPException, ValueError) as error:
+            raise Lost(str(error)) from error
+        finally:
+            response.close()
+
+    def _open(self, path: str, headers: Mapping[str, str]) -> HTTPResponse:
+        try:
+            control = json.loads(self._ready.read_text(encoding="utf-8"))["control"]
+            place = urlsplit(control["url"])
+            connection = HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT_S)
+            self._stream = connection
+            connection.request("GET", path, headers={"Authorization": f"Bearer {control['token']}", **headers})
+            response = connection.getresponse()
+        except (OSError, HTTPException, ValueError, KeyError) as error:
+            raise Lost(f"{self._ready}: {error}") from error
+        if response.status != 200:
+            raise Lost(f"{path}: HTTP {response.status}")
+        return response

@@ -1,0 +1,152 @@
+"""A host's NVML on disk: the state file beside the library, and the socket on which clients ask for changes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import socketserver
+import struct
+import threading
+from pathlib import Path
+
+from mews.emulator.host.errors import HostRefusal, InUse, NoSuchDevice
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.nvml_view import nvml_host
+from mews.emulator.host.tree import HostTree
+from mews.emulator.hostd.rack import HostRack
+from mews.emulator.nvml.requests import (
+    LINE_LIMIT,
+    Discover,
+    Drain,
+    Hold,
+    Persistence,
+    ProtocolError,
+    Release,
+    Remove,
+    Reply,
+    Request,
+    Return,
+    decode_request,
+    encode_reply,
+    socket_path,
+)
+from mews.emulator.nvml.state import state_beside, write_state
+
+_CODES: dict[type[HostRefusal], Return] = {InUse: Return.IN_USE, NoSuchDevice: Return.NOT_FOUND}
+
+
+class NvmlFolder:
+    """One host's folder: library, program, state, socket."""
+
+    def __init__(self, folder: Path, rack: HostRack, host: str, *, dev_root: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._state = state_beside(folder)
+        self._dev_root = dev_root
+        self._path = socket_path(self._state)
+        self._path.unlink(missing_ok=True)
+        self._server = _Server(str(self._path), _Handler)
+        self._server.rack, self._server.host = rack, host
+        self._thread = threading.Thread(target=self._server.serve_forever, name=f"nvml {host}", daemon=True)
+
+    def write(self, tree: HostTree) -> None:
+        """Replace the state file."""
+        write_state(self._state, nvml_host(tree.host, dev_root=self._dev_root))
+
+    def start(self) -> None:
+        """Answer requests, on threads of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the socket."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._path.unlink(missing_ok=True)
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 256
+    rack: HostRack
+    host: str
+    numbers = itertools.count(1)
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    """One connection: one client process. What it holds ends with the connection."""
+
+    server: _Server
+
+    def handle(self) -> None:
+        key = f"nvml/{next(self.server.numbers)}"
+        pid = _peer(self.connection)
+        session = _Session(self.server.rack, self.server.host, key, pid)
+        try:
+            while line := self.rfile.readline(LINE_LIMIT):
+                self.wfile.write(encode_reply(session.answer(line)))
+        except OSError:
+            return
+        finally:
+            session.release()
+
+
+class _Session:
+    def __init__(self, rack: HostRack, host: str, key: str, pid: int) -> None:
+        self._rack, self._host, self._key, self._pid = rack, host, key, pid
+
+    def answer(self, line: bytes) -> Reply:
+        try:
+            return self._answer(decode_request(line))
+        except ProtocolError as error:
+            return Reply(Return.INVALID_ARGUMENT, str(error))
+        except HostRefusal as refusal:
+            return Reply(_CODES.get(type(refusal), Return.UNKNOWN), str(refusal))
+
+    def _answer(self, request: Request) -> Reply:
+        rack, host = self._rack, self._host
+        with rack.acting() as now_s:
+            operator = rack.tree(host).operator
+            match request:
+                case Hold():
+                    self._hold(request, now_s)
+                case Release():
+                    rack.host(host).release(self._key, now_s)
+                case Drain():
+                    operator.drain(request.bus_id, request.draining, now_s)
+                case Remove():
+                    asker = [h.key for h in rack.host(host).holders if h.key == self._key or h.pid == self._pid]
+                    operator.remove_gpu(
+                        request.bus_id, now_s, detach=request.detach, shut_link=request.shut_link, asker=asker
+                    )
+                case Persistence():
+                    operator.persistence(request.bus_id, request.enabled, now_s)
+                case Discover():
+                    deed = operator.discover(now_s, request.bus_id)
+        if isinstance(request, Discover):
+            rack.wait(deed)
+        return Reply(Return.SUCCESS)
+
+    def _hold(self, request: Hold, now_s: float) -> None:
+        host = self._rack.host(self._host)
+        uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
+        pid = self._pid or request.pid
+        host.hold(Holder(self._key, uuids, pid=pid, name=_name(pid)), now_s)
+
+    def release(self) -> None:
+        with self._rack.acting() as now_s:
+            self._rack.host(self._host).release(self._key, now_s)
+
+
+def _peer(connection: socket.socket) -> int:
+    """The client's process, as this machine numbers it."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid: int = struct.unpack("3i", credentials)[0]
+    return pid
+
+
+def _name(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return f"process {pid}"

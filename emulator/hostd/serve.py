@@ -1,0 +1,172 @@
+"""Serves the hosts of a hardware file: ``python -m mews.emulator.hostd.serve --hardware FILE --chassis FILE --root DIR``.
+
+``DIR/fs/<host>`` holds its files (``sys``, ``proc``, ``dev``, ``var``), ``DIR/<host>`` its NVML: library, nvidia-smi,
+state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.chassis.errors import HardwareError
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.clock import EmulatedClock
+from mews.emulator.dialects.app_control import control_app
+from mews.emulator.host.tree import HostTree
+from mews.emulator.hostd import fuse_mount
+from mews.emulator.hostd.control import HostControl
+from mews.emulator.hostd.follower import Follower, Lost
+from mews.emulator.hostd.fuse_mount import FuseMount
+from mews.emulator.hostd.mirror import Mirror
+from mews.emulator.hostd.nvml_files import NvmlFolder
+from mews.emulator.hostd.rack import HostRack
+from mews.emulator.http_server import HttpServer
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.nvml import library
+from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.serve import BAD_INPUT, ENVIRONMENT, LOOPBACK, write_ready
+
+FILES = "fs"
+"""Folder of the hosts' files below the root."""
+
+
+class HostServer:
+    """The hosts of a hardware file with all their files; ``fuse``: auto, yes or no.
+
+    Raises OSError where something cannot be had, Lost where the chassis do not answer.
+    """
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        *,
+        chassis: Path,
+        root: Path,
+        fuse: str = "auto",
+        speed: float = 1.0,
+        seed: int | str = 0,
+        token: str | None = None,
+    ) -> None:
+        self.token = secrets.token_urlsafe(24) if token is None else token
+        self.rack = HostRack(hardware, clock=EmulatedClock(speed), seed=seed)
+        self._root = root.resolve()
+        self.without_fuse = fuse_mount.lacking() if fuse != "no" else "switched off"
+        if fuse == "yes" and self.without_fuse is not None:
+            raise OSError(f"FUSE: {self.without_fuse}")
+        self.without_library: str | None = None
+        self._follower = Follower(chassis, self.rack)
+        self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
+        files = self._root / FILES
+        self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
+        fuse_mount.unmount(files)
+        self._mirror = Mirror(self.rack, files) if self._mount is None else None
+        self._server = HttpServer(control_app(HostControl(self.rack, self.token), self.rack.feed), LOOPBACK, 0)
+
+    def _nvml_folder(self, host: str) -> NvmlFolder:
+        dev_root = str(self._root / FILES / host / "dev")
+        folder = NvmlFolder(self._root / host, self.rack, host, dev_root=dev_root)
+        try:
+            library.install(folder.folder)
+        except (CompilerMissing, CompileFailed, OSError) as error:
+            self.without_library = " ".join(str(error).split())
+        return folder
+
+    def start(self) -> None:
+        """Boot the hosts with the chassis' table, serve their files, follow the chassis."""
+        self.rack.start(self._follower.begin())
+        if self._mirror is not None:
+            self.rack.publish(self._mirror.write)
+            self._mirror.start()
+        self.rack.publish(self._write_state)
+        if self._mount is not None:
+            self._mount.start()
+        for folder in self._nvml.values():
+            folder.start()
+        self._follower.start()
+        self._server.start()
+
+    def _write_state(self, name: str, tree: HostTree) -> None:
+        self._nvml[name].write(tree)
+
+    def stop(self) -> None:
+        """End everything."""
+        self._follower.stop()
+        self.rack.stop()
+        if self._mount is not None:
+            self._mount.stop()
+        if self._mirror is not None:
+            self._mirror.stop()
+        for folder in self._nvml.values():
+            folder.stop()
+        self._server.stop()
+
+    def ready(self) -> dict[str, Any]:
+        """``{"control": {"url", "token"}, "fuse", "without_fuse", "without_library", "hosts": {name: {"root", "nvml"}},
+        "pid"}``."""
+        return {
+            "control": {"url": f"http://{LOOPBACK}:{self._server.port}", "token": self.token},
+            "fuse": self._mount is not None,
+            "without_fuse": self.without_fuse,
+            "without_library": self.without_library,
+            "hosts": {
+                name: {"root": str(self._root / FILES / name), "nvml": str(folder.folder)}
+                for name, folder in self._nvml.items()
+            },
+            "pid": os.getpid(),
+        }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
+    parser = argparse.ArgumentParser(prog="mews.emulator.hostd.serve", description="Serve emulated hosts.")
+    parser.add_argument("--hardware", required=True, metavar="FILE")
+    parser.add_argument("--chassis", required=True, type=Path, metavar="FILE", help="the chassis' ready file")
+    parser.add_argument("--root", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--ready", type=Path, metavar="FILE")
+    parser.add_argument("--fuse", choices=("auto", "yes", "no"), default="auto")
+    parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--seed", default="0")
+    chosen = parser.parse_args(arguments)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        server = HostServer(
+            load_hardware(chosen.hardware),
+            chassis=chosen.chassis,
+            root=chosen.root,
+            fuse=chosen.fuse,
+            speed=chosen.speed,
+            seed=chosen.seed,
+        )
+        server.start()
+    except (HardwareError, ValueError) as error:
+        return _failed(error, BAD_INPUT)
+    except (OSError, Lost) as error:
+        return _failed(error, ENVIRONMENT)
+    try:
+        if chosen.ready is not None:
+            write_ready(chosen.ready, server.ready())
+        ended.wait()
+    finally:
+        server.stop()
+        if chosen.ready is not None:
+            chosen.ready.unlink(missing_ok=True)
+    return 0
+
+
+def _failed(error: Exception, code: int) -> int:
+    sys.stderr.write(f"{' '.join(str(error).split())}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

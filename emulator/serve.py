@@ -142,7 +142,7 @@ def serve(
     # lock is lost, or waits for that lock itself.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if lifeline:
-        threading.Thread(target=_watch_lifeline, daemon=True).start()
+        threading.Thread(target=watch_lifeline, daemon=True).start()
     server = ChassisServer(
         hardware,
         host=listen[0],
@@ -169,7 +169,8 @@ def serve(
             Path(ready_file).unlink(missing_ok=True)
 
 
-def _watch_lifeline() -> None:
+def watch_lifeline() -> None:
+    """End this process as by TERM when its standard input ends."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from mews.emulator.hostd.fuse_mount import unmount
+
 OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
 
@@ -62,8 +64,18 @@ def sweep() -> list[Path]:
         for pid in list(_belonging(folder)):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+        unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
     return gone
+
+
+def unmount_below(folder: Path) -> None:
+    """Take away FUSE mounts whose process is dead."""
+    with contextlib.suppress(OSError):
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+        for point in (Path(line.split()[1]) for line in mounts if " fuse" in line):
+            if point.is_relative_to(folder):
+                unmount(point)
 
 
 def _folders() -> Iterator[Path]:

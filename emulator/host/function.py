@@ -135,6 +135,7 @@ class Function:
             "node": f"/dev/nvidia{self.minor}" if self.has_node else None,
             "nvml": self.stage == Stage.NVML and not self.draining,
             "slot": self.slot,
+            "bridge": self.bridge,
             "power": self.powered,
             "lost": self.lost,
             "failing": self.failing,

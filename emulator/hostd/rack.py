@@ -120,7 +120,7 @@ class HostRack:
             self._hosts.clear(now_s, name)
 
     def operate(self, name: str, action: Mapping[str, Any], wait_s: float) -> str:
-        """An operator's action, waited for at most that many emulated seconds: ``done``, a refusal's code or ``waiting``.
+        """An operator's action, waited for that many emulated seconds: ``done``, a refusal's code or ``waiting``.
 
         Raises ValueError for what is no action.
         """

@@ -1,4 +1,4 @@
-"""Serves the hosts of a hardware file: ``python -m mews.emulator.hostd.serve --hardware FILE --chassis FILE --root DIR``.
+"""Serves the hosts of a hardware file: ``python -m mews.emulator.hostd.serve --hardware F --chassis F --root DIR``.
 
 ``DIR/fs/<host>`` holds its files (``sys``, ``proc``, ``dev``, ``var``), ``DIR/<host>`` its NVML: library, nvidia-smi,
 state.
@@ -32,7 +32,7 @@ from mews.emulator.http_server import HttpServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
-from mews.emulator.serve import BAD_INPUT, ENVIRONMENT, LOOPBACK, write_ready
+from mews.emulator.serve import BAD_INPUT, ENDINGS, ENVIRONMENT, LOOPBACK, watch_lifeline, write_ready
 
 FILES = "fs"
 """Folder of the hosts' files below the root."""
@@ -132,12 +132,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", required=True, type=Path, metavar="DIR")
     parser.add_argument("--ready", type=Path, metavar="FILE")
     parser.add_argument("--fuse", choices=("auto", "yes", "no"), default="auto")
+    parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
     chosen = parser.parse_args(arguments)
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    if chosen.lifeline:
+        threading.Thread(target=watch_lifeline, daemon=True).start()
     try:
         server = HostServer(
             load_hardware(chosen.hardware),
@@ -155,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if chosen.ready is not None:
             write_ready(chosen.ready, server.ready())
-        ended.wait()
+        signal.sigwait(ENDINGS)
     finally:
         server.stop()
         if chosen.ready is not None:

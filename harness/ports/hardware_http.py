@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import aiohttp
+from mews.harness.ports.control_http import ControlClient
 
 
 class HttpHardwareControl:
     """HardwareControl over HTTP: ``url`` and ``token`` stand in the ready file under ``control``."""
 
     def __init__(self, url: str, token: str, timeout_s: float = 30.0) -> None:
-        self._url = url.rstrip("/")
-        self._token = token
-        self._timeout_s = timeout_s
-        self._session: aiohttp.ClientSession | None = None
+        self._client = ControlClient(url, token, timeout_s)
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> row; see ``mews.emulator.chassis.fleet.Fleet.table``."""
-        table: dict[str, dict[str, dict[str, Any]]] = await self._ask("GET", "/v1/table")
+        table: dict[str, dict[str, dict[str, Any]]] = await self._client.ask("GET", "/v1/table")
         return table
 
     async def edit(self, chassis: str, device: str, port: str | None) -> None:
@@ -28,71 +24,34 @@ class HttpHardwareControl:
 
         Raises ValueError where the chassis refuses.
         """
-        await self._ask("POST", "/v1/edit", {"chassis": chassis, "device": device, "port": port})
+        await self._client.ask("POST", "/v1/edit", {"chassis": chassis, "device": device, "port": port})
 
     async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
         """Add a fault.
 
         Raises ValueError naming what is allowed.
         """
-        await self._ask("POST", "/v1/faults", {"chassis": chassis, "spec": dict(spec)})
+        await self._client.ask("POST", "/v1/faults", {"chassis": chassis, "spec": dict(spec)})
 
     async def clear(self, chassis: str | None = None) -> None:
         """Undo all faults that were added."""
-        await self._ask("DELETE", "/v1/faults", query={} if chassis is None else {"chassis": chassis})
+        await self._client.ask("DELETE", "/v1/faults", query={} if chassis is None else {"chassis": chassis})
 
     async def reset(self) -> None:
         """The table, the faults and the operations as they were at the start."""
-        await self._ask("POST", "/v1/reset")
+        await self._client.ask("POST", "/v1/reset")
 
     async def speed(self, speed: float) -> None:
         """Let emulated time pass that many times as fast."""
-        await self._ask("PUT", "/v1/speed", {"speed": speed})
+        await self._client.ask("PUT", "/v1/speed", {"speed": speed})
 
-    async def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
+    def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis, event, …}``.
 
         Ends with an aiohttp.ClientError when the connection does; go on from the last ``seq``.
         """
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s)
-        async with self._open().get(f"{self._url}/v1/events", headers=headers, timeout=timeout) as response:
-            await _checked(response)
-            async for line in response.content:
-                if line.startswith(b"data: "):
-                    yield json.loads(line[6:])
+        return self._client.events(since)
 
     async def close(self) -> None:
         """Give all connections back."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers={"Authorization": f"Bearer {self._token}"},
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
-            )
-        return self._session
-
-    async def _ask(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
-    ) -> Any:
-        async with self._open().request(method, self._url + path, json=body, params=query or {}) as response:
-            await _checked(response)
-            return await response.json()
-
-
-async def _checked(response: aiohttp.ClientResponse) -> None:
-    """Raise ValueError with the server's text for bad input, RuntimeError for anything else that is not well."""
-    if response.status < 400:
-        return
-    text = await response.text()
-    try:
-        text = json.loads(text)["error"]
-    except (ValueError, KeyError, TypeError):
-        text = f"HTTP {response.status}: {text}"
-    if response.status in (400, 409):
-        raise ValueError(text)
-    raise RuntimeError(f"control: {text}")
+        await self._client.close()

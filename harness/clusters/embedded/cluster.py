@@ -55,6 +55,9 @@ from mews.kube.scheduling.config import Profile, SchedulerConfig
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
+HOSTS = "hosts"
+"""The component that serves the hosts in wall-clock time."""
+
 
 class ComponentsCrashed(Exception):
     """The cluster did not come up since components, ours or the user's, ended."""
@@ -173,11 +176,13 @@ class EmbeddedCluster:
     # What the runner asks
 
     def lacks(self, requirement: str) -> str | None:
-        """Logs, exec and kill are there; root and FUSE are not asked of anybody."""
+        """Logs, exec and kill are there; root is not asked of anybody; FUSE and NVML are asked of the world."""
         if requirement in ("logs", "exec", "kill", self.time):
             return None
         if requirement in ("virtual", "wall"):
             return f"this run is in {self.time} time"
+        if requirement in ("fuse", "nvml"):
+            return self.world.lacks(requirement)
         return f"--cluster {self.name} has no {requirement}"
 
     def node_of(self, host: str) -> str:
@@ -191,7 +196,8 @@ class EmbeddedCluster:
 
     def components(self) -> Sequence[str]:
         """What can be killed and started."""
-        return (*self._units, *(f"chassis/{spec.name}" for spec in self._inventory.chassis))
+        hosts = (HOSTS,) if self.time == "wall" else ()
+        return (*self._units, *(f"chassis/{spec.name}" for spec in self._inventory.chassis), *hosts)
 
     def crashes(self) -> Sequence[str]:
         """Components that died without being killed, and of what."""
@@ -210,6 +216,10 @@ class EmbeddedCluster:
         if component in self._units:
             await self._units[component].kill()
             return
+        if component == HOSTS:
+            await self.world.kill_hosts()
+            self.journal.write("component", component, "killed")
+            return
         chassis = self._chassis_name(component)
         self._dead_chassis.add(chassis)
         await self.world.kill_chassis(chassis)
@@ -222,6 +232,10 @@ class EmbeddedCluster:
         """
         if component in self._units:
             self._units[component].start()
+            return
+        if component == HOSTS:
+            await self.world.start_hosts()
+            self.journal.write("component", component, "started")
             return
         chassis = self._chassis_name(component)
         if chassis in self._dead_chassis:

@@ -119,6 +119,17 @@ class LocalWorld:
         """The host itself."""
         return LocalUsers(self._hosts, host)
 
+    def lacks(self, requirement: str) -> str | None:
+        """There are no files and no programs."""
+        return f"there is no {requirement} in virtual time"
+
+    async def kill_hosts(self) -> None:
+        """Raises ValueError: the hosts are values here."""
+        raise ValueError("hosts: have no process of their own in virtual time")
+
+    async def start_hosts(self) -> None:
+        """Nothing was killed."""
+
     def processes(self) -> Runtime | None:
         """No processes under virtual time."""
         return None

@@ -14,6 +14,7 @@ import aiohttp
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
+from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
@@ -21,6 +22,7 @@ from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import FileCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
 from mews.harness.kubelet.process import ProcessRuntime
+from mews.harness.kubelet.users import Users
 from mews.harness.leftovers import Owned, runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import DIALECTS
@@ -31,6 +33,9 @@ from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
+from mews.kube.kubecomp.config import AllocateConfig
+from mews.kube.kubecomp.device_manager import Confirm
+from mews.kube.kubecomp.sysfs import FolderTree, SysfsConfirm
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 
@@ -62,33 +67,6 @@ class PluginLink:
             await self._served.pop().close()
 
 
-class ServedHardware:
-    """HardwareControl of whichever process serves the chassis at the time of a call."""
-
-    def __init__(self, control: Callable[[], HttpHardwareControl]) -> None:
-        self._control = control
-
-    async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The device lookup tables."""
-        return await self._control().table()
-
-    async def edit(self, chassis: str, device: str, port: str | None) -> None:
-        """Change a table at once. Raises ValueError."""
-        await self._control().edit(chassis, device, port)
-
-    async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
-        """Add a fault. Raises ValueError."""
-        await self._control().fault(chassis, spec)
-
-    async def clear(self, chassis: str | None = None) -> None:
-        """Undo all faults."""
-        await self._control().clear(chassis)
-
-    async def reset(self) -> None:
-        """As at the start."""
-        await self._control().reset()
-
-
 class WireWorld:
     """World over sockets. Everything lies in a short folder of its own, since a socket's path has at most 107 bytes;
     ``folder`` gets the kubeconfig and keeps the chassis' tables; ``plane`` is made in the world's own folder."""
@@ -116,6 +94,8 @@ class WireWorld:
         self._feeds: dict[str, ChassisFeed] = {}
         env = self._owned.env()
         self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
+        ready = self._process.ready_file
+        self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._folders = {host.name: self._kubelet_folder(host.name) for host in hardware.hosts}
         self._runtime = ProcessRuntime(self.root / "pods")
         self._transports: list[HttpTransport] = []
@@ -124,7 +104,9 @@ class WireWorld:
         self._feeding: asyncio.Task[None] | None = None
         self._alive = asyncio.Event()
         self._said: dict[str, Any] = {}
-        self.hardware: HardwareControl = ServedHardware(self.control)
+        self.hardware: HardwareControl = ServedHardware(
+            self.control, self._hosts, [host.name for host in hardware.hosts]
+        )
 
     async def open(self, kubelets: KubeletDirectory) -> None:
         """Start the API server and the chassis; hear the chassis from their first event on."""
@@ -139,6 +121,7 @@ class WireWorld:
             self._feeds[spec.name] = ChassisFeed(self._journal, spec, tables[spec.name])
         for feed in self._feeds.values():
             feed.begin()
+        await self._hosts.open()
         self._feeding = asyncio.create_task(self._feed(), name="chassis-feed")
 
     async def _begin(self) -> None:
@@ -217,6 +200,30 @@ class WireWorld:
             self._pod_resources[host] = GrpcPodResources(self.node_folder(host) / POD_RESOURCES / "kubelet.sock")
         return self._pod_resources[host]
 
+    def confirm(self, host: str) -> Confirm:
+        """By the host's files."""
+        return SysfsConfirm(FolderTree(self._hosts.files(host)))
+
+    def allocate(self, host: str) -> AllocateConfig:
+        """The library beside its state, and nvidia-smi on the PATH."""
+        return self._hosts.allocate(host)
+
+    def users(self, host: str) -> Users:
+        """The host's process is told."""
+        return self._hosts.users(host)
+
+    def lacks(self, requirement: str) -> str | None:
+        """Why ``fuse`` or ``nvml`` cannot be had, None where they can."""
+        return self._hosts.lacks(requirement)
+
+    async def kill_hosts(self) -> None:
+        """Kill -9 of the hosts' process: no file answers any more."""
+        await self._hosts.kill()
+
+    async def start_hosts(self) -> None:
+        """Start it again; the hosts boot with the chassis' table."""
+        await self._hosts.start()
+
     def processes(self) -> ProcessRuntime:
         """Containers are processes of this machine."""
         return self._runtime
@@ -258,6 +265,7 @@ class WireWorld:
             await resources.close()
         for transport in self._transports:
             await transport.close()
+        await self._hosts.close()
         await self._drop_control()
         await self._process.stop()
         await self.plane.close()
@@ -270,8 +278,9 @@ class WireWorld:
             host.name: {
                 "device_plugins": str(self.node_folder(host.name) / PLUGINS),
                 "pod_resources": str(self.node_folder(host.name) / POD_RESOURCES),
-                "sysfs": None,
-                "env": {},
+                "sysfs": str(self._hosts.files(host.name) / "sys"),
+                "root": str(self._hosts.files(host.name)),
+                "env": self._hosts.env(host.name),
             }
             for host in self._inventory.hosts
         }
@@ -280,5 +289,6 @@ class WireWorld:
             "kubeconfig": str(self.kubeconfig),
             "chassis": self._said["chassis"],
             "control": self._said["control"],
+            "hosts": self._hosts.control_said(),
             "nodes": nodes,
         }

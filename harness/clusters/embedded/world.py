@@ -86,6 +86,22 @@ class World(Protocol):
         """Who hears which devices containers on that host use."""
         ...
 
+    def lacks(self, requirement: str) -> str | None:
+        """Why ``fuse`` (writes into sysfs that block and fail) or ``nvml`` (programs that load the library) cannot be
+        had, None where they can."""
+        ...
+
+    async def kill_hosts(self) -> None:
+        """Kill -9 of what serves the hosts.
+
+        Raises ValueError where there is no such process.
+        """
+        ...
+
+    async def start_hosts(self) -> None:
+        """Start it again."""
+        ...
+
     def processes(self) -> Runtime | None:
         """What runs containers as processes, None where all are simulated."""
         ...

@@ -1,0 +1,41 @@
+"""The hosts as a process of their own, beside that of the chassis which it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.hostd.fuse_mount import unmount
+from mews.harness.clusters.embedded.served_process import ServedProcess
+
+FOLDER = "h"
+"""Below the world's folder; short, since the path of a socket within has at most 107 bytes."""
+
+
+class HostProcess:
+    """Serves the hosts of a hardware file; ``chassis`` is the chassis' ready file."""
+
+    def __init__(
+        self, folder: Path, hardware: Path, chassis: Path, *, speed: float, seed: int | str, env: Mapping[str, str]
+    ) -> None:
+        self.root = folder / FOLDER
+        self._options = ["--hardware", str(hardware), "--chassis", str(chassis), "--root", str(self.root)]
+        self._options += ["--speed", str(speed), "--seed", str(seed)]
+        self._process = ServedProcess("mews.emulator.hostd.serve", folder, "hosts", env=env)
+
+    async def start(self) -> dict[str, Any]:
+        """What the ready file says (``mews.emulator.hostd.serve``).
+
+        Raises Lacks when it ends instead, or is not there in time.
+        """
+        return await self._process.start(self._options)
+
+    async def kill(self) -> None:
+        """Kill -9; its mount stays, dead, until it is started again."""
+        await self._process.kill()
+
+    async def stop(self) -> None:
+        """TERM, and wait."""
+        await self._process.stop()
+        unmount(self.root / "fs")

@@ -1,0 +1,219 @@
+"""The hosts of a wall-clock world: their process, its events and its files, and the hardware's one back door."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from mews.harness.clusters.embedded.host_process import HostProcess
+from mews.harness.host_feed import HostFeed
+from mews.harness.journal import Journal
+from mews.harness.kubelet.process import SEARCH_PATH
+from mews.harness.kubelet.users import Users
+from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.harness.ports.hosts_http import HttpHosts, WireUsers
+from mews.kube.clock import rest
+from mews.kube.deviceplugin.port import Mount
+from mews.kube.kubecomp.config import AllocateConfig
+
+
+class HostsSide:
+    """One process for all hosts."""
+
+    def __init__(
+        self,
+        folder: Path,
+        hardware: Path,
+        chassis: Path,
+        journal: Journal,
+        *,
+        speed: float,
+        seed: int | str,
+        env: Mapping[str, str],
+    ) -> None:
+        self._process = HostProcess(folder, hardware, chassis, speed=speed, seed=seed, env=env)
+        self._journal = journal
+        self._speed = speed
+        self._said: dict[str, Any] = {}
+        self._control: HttpHosts | None = None
+        self._users = WireUsers(lambda: self._control)
+        self._alive = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Start the process, hear its events, tell it who uses what."""
+        await self.start()
+        feeding = asyncio.create_task(self._feed(), name="host-feed")
+        telling = asyncio.create_task(self._users.run(), name="host-users")
+        self._tasks = [feeding, telling]
+
+    async def start(self) -> None:
+        """Start the process; nothing while it runs."""
+        if self._control is not None:
+            return
+        self._said = await self._process.start()
+        control = self._said["control"]
+        self._control = HttpHosts(control["url"], control["token"])
+        self._users.retell()
+        self._alive.set()
+
+    async def kill(self) -> None:
+        """Kill -9."""
+        self._alive.clear()
+        await self._process.kill()
+        await self._drop_control()
+
+    async def close(self) -> None:
+        """End it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._drop_control()
+        await self._process.stop()
+
+    async def _drop_control(self) -> None:
+        control, self._control = self._control, None
+        if control is not None:
+            await control.close()
+
+    async def _feed(self) -> None:
+        feeds = {name: HostFeed(self._journal, name) for name in self._said["hosts"]}
+        while True:
+            await self._alive.wait()
+            control, last = self.control(), 0
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError):
+                async for event in control.events(last):
+                    last = event["seq"]
+                    fields = {k: v for k, v in event.items() if k not in ("seq", "number", "t", "host", "event")}
+                    feeds[event["host"]].hear(event["event"], fields)
+            await rest(0.05)
+
+    def control(self) -> HttpHosts:
+        """The back door of the running process.
+
+        Raises RuntimeError while none runs.
+        """
+        if self._control is None:
+            raise RuntimeError("the hosts' process does not run")
+        return self._control
+
+    def control_said(self) -> dict[str, str]:
+        """``{"url", "token"}`` of the hosts' back door."""
+        said: dict[str, str] = self._said["control"]
+        return said
+
+    def files(self, host: str) -> Path:
+        """The folder with the host's ``sys``, ``proc`` and ``dev``."""
+        return Path(self._said["hosts"][host]["root"])
+
+    def env(self, host: str) -> dict[str, str]:
+        """What a shell needs to see the host's GPUs; nvidia-smi is not put on anybody's PATH."""
+        found = {"MEWS_HOST_ROOT": str(self.files(host))}
+        if self._said["without_library"] is None:
+            found["LD_LIBRARY_PATH"] = str(self._said["hosts"][host]["nvml"])
+        return found
+
+    def allocate(self, host: str) -> AllocateConfig:
+        """For every container with a device."""
+        if self._said["without_library"] is not None:
+            return AllocateConfig()
+        folder = str(self._said["hosts"][host]["nvml"])
+        envs = {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{SEARCH_PATH}"}
+        return AllocateConfig(envs=envs, mounts=(Mount(folder, folder, read_only=True),))
+
+    def users(self, host: str) -> Users:
+        """Who tells this process which devices containers use."""
+        return self._users.of(host)
+
+    def lacks(self, requirement: str) -> str | None:
+        """Why ``fuse`` or ``nvml`` cannot be had, None where they can."""
+        reason: str | None = self._said["without_fuse" if requirement == "fuse" else "without_library"]
+        return reason
+
+    async def write(self, host: str, path: str, text: str, wait_s: float) -> str:
+        """Write into one of the host's files as any program would: ``done``, an errno's name, or ``waiting``.
+
+        Only where FUSE serves the files does a write fail or wait.
+        """
+        writing = asyncio.ensure_future(asyncio.to_thread(_write, self.files(host) / path, text))
+        done, _ = await asyncio.wait([writing], timeout=wait_s / self._speed)
+        return writing.result() if done else "waiting"
+
+
+_CODES = {"EBUSY": "IN_USE", "ENODEV": "NO_DEVICE", "EINVAL": "INVALID", "EIO": "DRIVER_FAILED"}
+
+
+def _write(path: Path, text: str) -> str:
+    try:
+        with open(path, "wb", buffering=0) as file:
+            file.write(text.encode())
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, str(error))
+        return _CODES.get(name, name)
+    return "done"
+
+
+class ServedHardware:
+    """HardwareControl of whichever processes serve chassis and hosts at the time of a call."""
+
+    def __init__(self, control: Callable[[], HttpHardwareControl], hosts: HostsSide, names: Sequence[str]) -> None:
+        self._control = control
+        self._hosts = hosts
+        self._names = tuple(names)
+
+    async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The device lookup tables."""
+        return await self._control().table()
+
+    async def edit(self, chassis: str, device: str, port: str | None) -> None:
+        """Change a table at once. Raises ValueError."""
+        await self._control().edit(chassis, device, port)
+
+    async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault. Raises ValueError."""
+        await self._control().fault(chassis, spec)
+
+    async def clear(self, name: str | None = None) -> None:
+        """Undo all faults, or those of one chassis or host."""
+        if name is None or name in self._names:
+            await self._hosts.control().clear(name)
+        if name not in self._names:
+            await self._control().clear(name)
+
+    async def reset(self) -> None:
+        """As at the start."""
+        await self._hosts.control().clear()
+        await self._control().reset()
+
+    async def hosts(self) -> dict[str, dict[str, Any]]:
+        """What each host sees."""
+        return await self._hosts.control().view()
+
+    async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault to a host. Raises ValueError."""
+        await self._hosts.control().fault(host, spec)
+
+    async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
+        """What an operator does there; a ``write`` goes into the very file."""
+        if action.get("do") != "write":
+            return await self._hosts.control().operate(host, action, wait_s)
+        path = str(action.get("path", ""))
+        if "{" in path:
+            row = await self._row(host, str(action.get("device")))
+            for name, value in (("bdf", row["bdf"]), ("slot", str(row["slot"])), ("bridge", row["bridge"])):
+                path = path.replace("{" + name + "}", value)
+        return await self._hosts.write(host, path, str(action.get("text", "1")), wait_s)
+
+    async def _row(self, host: str, device: str) -> dict[str, Any]:
+        view = await self.hosts()
+        for gpuid, row in view.get(host, {}).get("devices", {}).items():
+            if device in (gpuid, row["device"]):
+                found: dict[str, Any] = row
+                return found
+        raise ValueError(f"device {device!r}: {host} does not have it")

@@ -1,0 +1,71 @@
+"""A client of the back doors (dialect ``control``) of chassis and hosts that other processes serve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+
+
+class ControlClient:
+    """Asks one back door: ``url`` and ``token`` stand in its ready file under ``control``."""
+
+    def __init__(self, url: str, token: str, timeout_s: float = 30.0) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._timeout_s = timeout_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """Every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis or host, event, …}``.
+
+        Ends with an aiohttp.ClientError when the connection does; go on from the last ``seq``.
+        """
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s)
+        async with self._open().get(f"{self._url}/v1/events", headers=headers, timeout=timeout) as response:
+            await _checked(response)
+            async for line in response.content:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                headers={"Authorization": f"Bearer {self._token}"},
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+            )
+        return self._session
+
+    async def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
+    ) -> Any:
+        """The answer to one request.
+
+        Raises ValueError for what the door refuses, RuntimeError for anything else that is not well.
+        """
+        async with self._open().request(method, self._url + path, json=body, params=query or {}) as response:
+            await _checked(response)
+            return await response.json()
+
+
+async def _checked(response: aiohttp.ClientResponse) -> None:
+    """Raise ValueError with the server's text for bad input, RuntimeError for anything else that is not well."""
+    if response.status < 400:
+        return
+    text = await response.text()
+    try:
+        text = json.loads(text)["error"]
+    except (ValueError, KeyError, TypeError):
+        text = f"HTTP {response.status}: {text}"
+    if response.status in (400, 409):
+        raise ValueError(text)
+    raise RuntimeError(f"control: {text}")

@@ -1,0 +1,94 @@
+"""The back door to emulated hosts that are served by another process, over the hosts' dialect ``control``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import aiohttp
+
+from mews.harness.ports.control_http import ControlClient
+
+
+class HttpHosts:
+    """What a cluster asks of the hosts' process: ``url`` and ``token`` stand in its ready file under ``control``."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._client = ControlClient(url, token)
+
+    async def view(self) -> dict[str, dict[str, Any]]:
+        """What each host sees."""
+        view: dict[str, dict[str, Any]] = await self._client.ask("GET", "/v1/hosts")
+        return view
+
+    async def fault(self, host: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault. Raises ValueError."""
+        await self._client.ask("POST", "/v1/faults", {"host": host, "spec": dict(spec)})
+
+    async def clear(self, host: str | None = None) -> None:
+        """Undo the faults of one host, or of all."""
+        await self._client.ask("DELETE", "/v1/faults", query={} if host is None else {"host": host})
+
+    async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
+        """What an operator does there. Raises ValueError."""
+        body = {"host": host, "action": dict(action), "wait_s": wait_s}
+        answer = await self._client.ask("POST", "/v1/operate", body)
+        return str(answer["result"])
+
+    def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """Every event after ``seq`` number ``since``: ``{seq, number, t, host, event, …}``."""
+        return self._client.events(since)
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        await self._client.close()
+
+
+class WireUsers:
+    """``Users`` of one host: tells the hosts' process, in order, from one task for all hosts (``run``)."""
+
+    def __init__(self, hosts: Callable[[], HttpHosts | None]) -> None:
+        self._hosts = hosts
+        self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
+        self._held: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def of(self, host: str) -> _HostUsers:
+        """Those of one host."""
+        return _HostUsers(self, host)
+
+    def tell(self, host: str, action: dict[str, Any]) -> None:
+        """Queue one action, and remember who holds what for a hosts' process that is started anew."""
+        if action["do"] == "hold":
+            self._held[(host, action["key"])] = action
+        else:
+            self._held.pop((host, action["key"]), None)
+        self._queue.put_nowait((host, action))
+
+    def retell(self) -> None:
+        """The hosts' process is a new one: everything again."""
+        for (host, _), action in self._held.items():
+            self._queue.put_nowait((host, action))
+
+    async def run(self) -> None:
+        """Tell what is queued, until cancelled."""
+        while True:
+            host, action = await self._queue.get()
+            hosts = self._hosts()
+            if hosts is not None:
+                with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError, ValueError):
+                    await hosts.operate(host, action, 0.0)
+
+
+class _HostUsers:
+    def __init__(self, users: WireUsers, host: str) -> None:
+        self._users = users
+        self._host = host
+
+    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
+        action = {"do": "hold", "key": key, "uuids": list(uuids), "pid": pid, "name": name, "computing": True}
+        self._users.tell(self._host, action)
+
+    def end(self, key: str) -> None:
+        self._users.tell(self._host, {"do": "release", "key": key})

@@ -52,6 +52,17 @@ class EmulatedClock:
                 self._changed.wait(left_s)
             return False
 
+    def pause(self, real_s: float) -> bool:
+        """Sleep until something stirs, at most that many real seconds. False once the clock was stopped."""
+        with self._changed:
+            if not self._stopped:
+                self._changed.wait(real_s)
+            return not self._stopped
+
+    def real_s(self) -> float:
+        """Real seconds since some point of the past."""
+        return time.monotonic()
+
     def stir(self) -> None:
         """Due times may have changed: whoever waits asks for its own again."""
         with self._changed:
@@ -68,3 +79,8 @@ def _checked(speed: float) -> float:
     if not 0 < speed <= 1e6:
         raise ValueError(f"speed {speed}: must be above 0 and at most 1000000")
     return float(speed)
+
+
+def unix_s() -> float:
+    """Real seconds since 1970."""
+    return time.time()

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from cheroot import wsgi
+from cheroot.ssl.builtin import BuiltinSSLAdapter
 from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
 from mews.emulator.dialects.app import DROP
+from mews.emulator.tls import Identity
 
 LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
@@ -59,16 +61,18 @@ class _Gateway(wsgi.Gateway_10):
 
 
 class HttpServer:
-    """One listening port.
+    """One listening port; with ``tls`` it speaks nothing else.
 
     Raises OSError where it cannot be had.
     """
 
-    def __init__(self, app: Flask, host: str, port: int) -> None:
+    def __init__(self, app: Flask, host: str, port: int, *, tls: Identity | None = None) -> None:
         _check_free(host, port)
         self._server = wsgi.Server(
             (host, port), app, server_name="mews", shutdown_timeout=2, request_queue_size=BACKLOG
         )
+        if tls is not None:
+            self._server.ssl_adapter = BuiltinSSLAdapter(str(tls.certificate), str(tls.key))
         self._server.gateway = _Gateway
         self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
         self._server.error_log = _log  # type: ignore[method-assign]

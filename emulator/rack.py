@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from mews.emulator.chassis.box import Box
@@ -12,10 +13,15 @@ from mews.emulator.chassis.fleet import Fleet
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
-from mews.emulator.dialects.wire import Dialect, Dropped, Request, Response
+from mews.emulator.dialects.wire import Dialect, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
 
 T = TypeVar("T")
+
+HEARTBEAT_S = 10.0
+"""Real seconds of silence after which a stream shows whether its reader is still there."""
+QUIET_S = 0.5
+"""Real seconds after which a stream looks for news that nobody announced."""
 
 
 class Rack:
@@ -71,13 +77,38 @@ class Rack:
         with lock:
             now_s = clock.now()
             pending = dialect.begin(request, now_s)
-            if pending.due_s <= now_s:
-                return dialect.finish(pending, now_s)
+            due = pending.due_s <= now_s
+            reply = dialect.finish(pending, now_s) if due else None
         clock.stir()
-        if not clock.wait_until(lambda: pending.due_s):
-            return Dropped()
-        with lock:
-            return dialect.finish(pending, clock.now())
+        if reply is None:
+            if not clock.wait_until(lambda: pending.due_s):
+                return Dropped()
+            with lock:
+                reply = dialect.finish(pending, clock.now())
+        return self._guarded(lock, reply)
+
+    def _guarded(self, lock: threading.Lock, reply: Response | Dropped) -> Response | Dropped:
+        """A reply whose stream takes the chassis' lock, and waits for something to happen."""
+        if isinstance(reply, Dropped) or reply.stream is None:
+            return reply
+        stream = reply.stream
+
+        def locked() -> list[bytes] | None:
+            with lock:
+                return stream.take()
+
+        def take() -> list[bytes] | None:
+            until_s = self.clock.real_s() + HEARTBEAT_S
+            while (taken := locked()) == [] and self.clock.real_s() < until_s:
+                if not self.clock.pause(QUIET_S):
+                    return None
+            return taken
+
+        def close() -> None:
+            with lock:
+                stream.close()
+
+        return replace(reply, stream=Stream(take, close))
 
     def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> row; see ``Fleet.table``."""

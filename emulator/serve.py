@@ -13,21 +13,24 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis_store import StateFile
-from mews.emulator.clock import EmulatedClock
+from mews.emulator.clock import EmulatedClock, unix_s
 from mews.emulator.dialects.app import Answer, route, wire_app
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.control import Control
-from mews.emulator.dialects.registry import DIALECTS, PREFIXES
+from mews.emulator.dialects.redfish.settings import ADMIN, Settings
+from mews.emulator.dialects.registry import DIALECTS, PREFIXES, face
 from mews.emulator.dialects.wire import Dropped, Request, Response
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
+from mews.emulator.tls import Identity, add_tls_arguments, identity
 
 LOOPBACK = "127.0.0.1"
 CONTROL = "/control"
@@ -55,11 +58,14 @@ class ChassisServer:
         speed: float = 1.0,
         seed: int | str = 0,
         token: str | None = None,
+        password: str | None = None,
+        tls: Identity | None = None,
     ) -> None:
         for dialect in dialects:
             if dialect not in DIALECTS:
                 raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
-        self._host, self._dialects = host, tuple(dialects)
+        self._host, self._dialects, self._tls = host, tuple(dialects), tls
+        self.password = secrets.token_urlsafe(12) if password is None else password
         self.token = secrets.token_urlsafe(24) if token is None else token
         clock = EmulatedClock(speed)
         self._servers: dict[str, HttpServer] = {}
@@ -74,15 +80,21 @@ class ChassisServer:
 
     def _listen(self, port: int) -> None:
         for name in self.rack.names():
-            self._servers[name] = HttpServer(wire_app(self._answer(name)), self._host, port)
+            self._servers[name] = HttpServer(wire_app(self._answer(name)), self._host, port, tls=self._tls)
             port = 0
         control = Control(self.rack, self.token)
         self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed), LOOPBACK, 0)
 
     def _answer(self, chassis: str) -> Answer:
         faces: dict[str, Answer] = {}
+        settings = Settings(
+            self.password,
+            lambda: secrets.token_hex(16),
+            epoch_s=unix_s(),
+            certificate=self._tls.certificate_text() if self._tls else None,
+        )
         for name in self._dialects:
-            dialect = self.rack.speak(chassis, DIALECTS[name])
+            dialect = self.rack.speak(chassis, partial(face, name, settings=settings))
 
             def answer(request: Request, dialect: Any = dialect) -> Response | Dropped:
                 return self.rack.answer(chassis, dialect, request)
@@ -107,15 +119,21 @@ class ChassisServer:
             self._state.close()
 
     def ready(self) -> dict[str, Any]:
-        """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "pid"}``."""
+        """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "accounts", "pid"}``.
+
+        ``accounts`` is ``{"redfish": {"user", "password"}}`` where Redfish is spoken.
+        """
+        scheme = "http" if self._tls is None else "https"
+        account = {"redfish": {"user": ADMIN, "password": self.password}}
         shown = f"[{self._host}]" if ":" in self._host else self._host
         return {
             "chassis": {
-                name: dict.fromkeys(self._dialects, f"http://{shown}:{server.port}")
+                name: dict.fromkeys(self._dialects, f"{scheme}://{shown}:{server.port}")
                 for name, server in self._servers.items()
                 if name != CONTROL
             },
             "control": {"url": f"http://{LOOPBACK}:{self._servers[CONTROL].port}", "token": self.token},
+            "accounts": account if "redfish" in self._dialects else {},
             "pid": os.getpid(),
         }
 
@@ -131,18 +149,21 @@ def serve(
     seed: int | str = 0,
     token: str | None = None,
     lifeline: bool = False,
+    tls: Identity | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
 
     ``ready_file`` appears, whole, when all of it serves and is removed at the end. ``state`` is a file in which the
     tables outlive the process. With ``lifeline`` the end of standard input ends it too, so that it never outlives
-    whoever holds the other end. Raises as ``ChassisServer`` does.
+    whoever holds the other end. The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is
+    made and printed once; with ``tls`` the chassis' ports speak nothing but TLS. Raises as ``ChassisServer`` does.
     """
     # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
     # lock is lost, or waits for that lock itself.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if lifeline:
         threading.Thread(target=watch_lifeline, daemon=True).start()
+    password = os.environ.get("MEWS_REDFISH_PASSWORD") or None
     server = ChassisServer(
         hardware,
         host=listen[0],
@@ -152,6 +173,8 @@ def serve(
         speed=speed,
         seed=seed,
         token=token,
+        password=password,
+        tls=tls,
     )
     server.start()
     try:
@@ -161,6 +184,8 @@ def serve(
         for name, urls in ready["chassis"].items():
             sys.stdout.write(f"chassis {name}: {', '.join(f'{dialect} {url}' for dialect, url in urls.items())}\n")
         sys.stdout.write(f"control: {ready['control']['url']}\n")
+        if password is None and ready["accounts"]:
+            sys.stdout.write(f"redfish: account {ADMIN}, password {server.password}\n")
         sys.stdout.flush()
         signal.sigwait(ENDINGS)
     finally:
@@ -204,6 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", metavar="FILE", help="where the tables outlive the process")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
+    add_tls_arguments(parser)
     parser.add_argument("--token", help="for control; default: a new one, in the ready file")
     parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     chosen = parser.parse_args(arguments)
@@ -218,6 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seed=chosen.seed,
             token=chosen.token,
             lifeline=chosen.lifeline,
+            tls=identity(chosen.tls, chosen.certificate, chosen.key),
         )
     except (HardwareError, ValueError) as error:
         return _failed(error, BAD_INPUT)

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.emulator.chassis.agenda import Action, Agenda
-from mews.emulator.chassis.errors import AlreadyAttached, LinkDown, MissingPort, Refusal, UncabledPort, UnknownPort
+from mews.emulator.chassis.errors import (
+    AlreadyAttached,
+    Cancelled,
+    LinkDown,
+    MissingPort,
+    Refusal,
+    UncabledPort,
+    UnknownPort,
+)
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.faults.board import FaultBoard
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
@@ -42,6 +50,7 @@ class Box:
         self.spec = spec
         self.profile = spec.profile
         self._listener = listener
+        self._heard: list[Listener] = []
         self._seed = rng.getrandbits(64)
         self._events = 0
         self._table = Table(spec.devices, spec.slots, MemoryStore() if store is None else store)
@@ -81,6 +90,11 @@ class Box:
         """
         return self._table.spec(device)
 
+    def down(self, now_s: float) -> bool:
+        """Whether the management CPU is away and answers nobody."""
+        self.settle(now_s)
+        return self._now_s < self._down_until_s
+
     def devices(self) -> tuple[str, ...]:
         """The IDs of all devices."""
         return tuple(row.device for row in self._table.rows())
@@ -115,6 +129,17 @@ class Box:
         """The answer to an operation whose ``answer_s`` has come."""
         self.settle(max(now_s, operation.answer_s))
         return operation.answer()
+
+    def cancel(self, operation: Operation, now_s: float) -> bool:
+        """Give up an operation that has not taken effect; its answer is a refusal. False if it is too late."""
+        self.settle(now_s)
+        if operation.settled:
+            return False
+        operation.refusal, operation.settled = Cancelled(f"operation {operation.number}: cancelled"), True
+        operation.due_s = operation.answer_s = self._now_s
+        self._in_flight.pop(operation.number, None)
+        self._tell_finished(operation)
+        return True
 
     def settle(self, now_s: float) -> None:
         """Let everything happen that was due by now, each at its own time."""
@@ -334,11 +359,20 @@ class Box:
         self._events += 1
         told = ChassisEvent(self._events, self._now_s, self.spec.name, event, fields)
         if not self.faults.holds(told):
-            self._listener(told)
+            self._say(told)
+
+    def listen(self, listener: Listener) -> None:
+        """One more who hears every event; it must not change the chassis."""
+        self._heard.append(listener)
+
+    def _say(self, event: ChassisEvent) -> None:
+        self._listener(event)
+        for listener in self._heard:
+            listener(event)
 
     def hold(self, event: ChassisEvent, delay_s: float) -> None:
         """Tell the listener that much later."""
-        self.at(event.t + delay_s, lambda t: self._listener(event), HELD)
+        self.at(event.t + delay_s, lambda t: self._say(event), HELD)
 
     def _release(self) -> None:
         """Tell now what is held back: no event is lost."""

@@ -11,6 +11,7 @@ EmulatorError
     ├── UncabledPort     the host port exists, but no host is cabled to it
     ├── SlotsFull        every slot holds a device
     ├── DuplicateDevice  a device of that ID is in the chassis already
+    ├── Cancelled        whoever asked for it has given it up
     ├── LinkDown         the device's link did not come up
     └── NotStored        the table could not be stored (disk full); nothing changed
 """
@@ -84,6 +85,12 @@ class LinkDown(Refusal):
     """The device's link did not come up."""
 
     code = "link-down"
+
+
+class Cancelled(Refusal):
+    """Whoever asked for it has given it up."""
+
+    code = "cancelled"
 
 
 class NotStored(Refusal):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
 from flask import Flask, request
 from flask import Response as FlaskResponse
 from werkzeug.routing import Rule
 
-from mews.emulator.dialects.wire import MAX_BODY, Dropped, Request, Response
+from mews.emulator.dialects.wire import MAX_BODY, Dropped, Request, Response, Stream
 
 DROP = "mews.drop"
 """WSGI environ key by which the server is told to end the connection without an answer."""
@@ -55,6 +55,8 @@ def read_request() -> Request:
         headers={name.lower(): value for name, value in request.headers.items()},
         body=body,
         too_large=too_large,
+        secure=request.is_secure,
+        address=request.remote_addr or "",
     )
 
 
@@ -70,10 +72,20 @@ def _body(stream: IO[bytes]) -> tuple[bytes, bool]:
 
 def write_response(reply: Response) -> FlaskResponse:
     """The Flask response of a reply."""
-    response = WireResponse(reply.body, reply.status)
+    body = reply.body if reply.stream is None else _bits(reply.stream)
+    response = WireResponse(body, reply.status)
     for name, value in reply.headers.items():
         response.headers[name] = value
+    if reply.stream is not None:
+        response.call_on_close(reply.stream.close)
     return response
+
+
+def _bits(stream: Stream) -> Iterator[bytes]:
+    """A comment first, so that the reader knows it is heard; whoever made the stream waits within ``take``."""
+    yield b": mews\n\n"
+    while (taken := stream.take()) is not None:
+        yield from taken or (b": still here\n\n",)
 
 
 def route(dialects: Mapping[str, Answer], prefixes: Mapping[str, str]) -> Answer:

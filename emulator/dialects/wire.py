@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote
 
 from mews.emulator.chassis.operation import Answer, Operation
 
@@ -22,7 +23,10 @@ TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request; ``headers`` have lower-case names. ``too_large``: its body is over ``MAX_BODY`` and was left out."""
+    """A request; ``headers`` have lower-case names. ``too_large``: its body is over ``MAX_BODY`` and was left out.
+
+    ``secure``: nobody can listen to it, by TLS or because there is no wire; ``address``: who asks, "" if there is none.
+    """
 
     method: str
     path: str
@@ -30,15 +34,26 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     too_large: bool = False
+    secure: bool = True
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What follows a reply bit by bit. ``take`` gives what is there by now, None at the end; ``close`` says goodbye."""
+
+    take: Callable[[], list[bytes] | None]
+    close: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A reply."""
+    """A reply; with a ``stream`` the body goes on until either side ends it."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    stream: Stream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,12 @@ class Dialect(Protocol):
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
         """The answer, once ``pending.due_s`` has come."""
         ...
+
+
+def split_target(target: str) -> tuple[str, dict[str, str]]:
+    """Path and query of a request target."""
+    path, _, query = target.partition("?")
+    return unquote(path), dict(parse_qsl(query, keep_blank_values=True))
 
 
 class BadJson(ValueError):

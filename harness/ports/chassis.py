@@ -9,11 +9,15 @@ from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.fleet import Fleet
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import MemoryStore
-from mews.emulator.dialects.registry import DIALECTS
-from mews.emulator.dialects.wire import Dialect, Dropped, Pending, Request
+from mews.emulator.dialects.redfish.settings import without_a_wire
+from mews.emulator.dialects.registry import DIALECTS, face
+from mews.emulator.dialects.wire import Dialect, Dropped, Pending, Request, split_target
 from mews.harness.clock import Pace
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
 from mews.kube.clock import later
+
+LOCAL_PASSWORD = "no-wire-no-secret"
+"""The first account's password where chassis are in process: there is no wire that anybody could log in by."""
 
 
 class LocalFleet:
@@ -31,6 +35,7 @@ class LocalFleet:
         stores = {spec.name: MemoryStore() for spec in hardware.chassis}
         self.fleet = Fleet(hardware, seed, listener=self._tell, stores=stores)
         self._dead: set[str] = set()
+        self._faces: dict[tuple[str, str], tuple[object, Dialect]] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {spec.name: [] for spec in hardware.chassis}
 
@@ -47,6 +52,15 @@ class LocalFleet:
         """How a client reaches that chassis; ``timeout_s`` are loop seconds."""
         self.fleet.box(chassis)
         return InProcessTransport(self, chassis, dialect, timeout_s=timeout_s)
+
+    def face(self, chassis: str, dialect: str) -> Dialect:
+        """The chassis in a dialect: the same one for all clients, another after it was killed and started."""
+        box = self.fleet.box(chassis)
+        known = self._faces.get((chassis, dialect))
+        if known is None or known[0] is not box:
+            known = box, face(dialect, box, without_a_wire(chassis, LOCAL_PASSWORD))
+            self._faces[chassis, dialect] = known
+        return known[1]
 
     def kill(self, chassis: str) -> None:
         """Kill -9 of that chassis' management server: open connections end, new ones are refused."""
@@ -89,6 +103,10 @@ class LocalFleet:
             self._timers[chassis] = (due_s, handle)
 
     def _due(self, chassis: str, due_s: float) -> None:
+        """A timer that was cancelled when it had run out already still calls."""
+        timed = self._timers.get(chassis)
+        if timed is None or timed[0] != due_s:
+            return
         del self._timers[chassis]
         self.fleet.box(chassis).settle(max(due_s, self.pace.now()))
         self.stirred(chassis)
@@ -122,9 +140,8 @@ class InProcessTransport:
             raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
         self._fleet = fleet
         self._chassis = chassis
-        self._make = DIALECTS[dialect]
+        self._name = dialect
         self._timeout_s = timeout_s
-        self._dialect: tuple[object, Dialect] | None = None
 
     async def send(self, request: WireRequest) -> WireResponse:
         """The answer.
@@ -133,9 +150,10 @@ class InProcessTransport:
         """
         if not self._fleet.alive(self._chassis):
             raise TransportError(f"chassis {self._chassis}: connection refused")
-        dialect, pace = self._face(), self._fleet.pace
+        dialect, pace = self._fleet.face(self._chassis, self._name), self._fleet.pace
         headers = {name.lower(): value for name, value in request.headers.items()}
-        pending = dialect.begin(Request(request.method, request.path, {}, headers, request.body), pace.now())
+        path, query = split_target(request.path)
+        pending = dialect.begin(Request(request.method, path, query, headers, request.body), pace.now())
         self._fleet.pump(self._chassis)
         await self._until_due(pending)
         answer = dialect.finish(pending, pace.now())
@@ -143,12 +161,6 @@ class InProcessTransport:
         if isinstance(answer, Dropped):
             raise TransportError(f"chassis {self._chassis}: connection dropped without an answer")
         return WireResponse(answer.status, answer.body, answer.headers)
-
-    def _face(self) -> Dialect:
-        box = self._fleet.fleet.box(self._chassis)
-        if self._dialect is None or self._dialect[0] is not box:
-            self._dialect = (box, self._make(box))
-        return self._dialect[1]
 
     async def _until_due(self, pending: Pending) -> None:
         pace = self._fleet.pace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import aiohttp
 
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
@@ -11,12 +13,13 @@ class HttpTransport:
     """A management server at ``base_url``; no answer within ``timeout_s`` is none at all.
 
     Each request has a connection of its own: a request on a kept-alive one that the server just closed would be
-    repeated by the HTTP library, and a detach or attach must never be sent twice.
+    repeated by the HTTP library, and a detach or attach must never be sent twice. ``ca_file``: whom to trust under TLS.
     """
 
-    def __init__(self, base_url: str, timeout_s: float = 120.0) -> None:
+    def __init__(self, base_url: str, timeout_s: float = 120.0, *, ca_file: str | None = None) -> None:
         self._base_url = base_url.rstrip("/")
         self._timeout_s = timeout_s
+        self._ca_file = ca_file
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: WireRequest) -> WireResponse:
@@ -25,7 +28,7 @@ class HttpTransport:
         Raises TransportError.
         """
         if self._session is None:
-            self._session = _session(self._timeout_s)
+            self._session = _session(self._timeout_s, self._ca_file)
         try:
             async with self._session.request(
                 request.method, self._base_url + request.path, data=request.body or None, headers=request.headers
@@ -43,9 +46,10 @@ class HttpTransport:
             self._session = None
 
 
-def _session(timeout_s: float) -> aiohttp.ClientSession:
+def _session(timeout_s: float, ca_file: str | None) -> aiohttp.ClientSession:
+    trust = True if ca_file is None else ssl.create_default_context(cafile=ca_file)
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(force_close=True, limit=0),
+        connector=aiohttp.TCPConnector(force_close=True, limit=0, ssl=trust),
         timeout=aiohttp.ClientTimeout(total=timeout_s),
     )
     session._retry_connection = False  # the library repeats GET and DELETE after a dropped connection by itself

@@ -13,15 +13,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi
+from mews.kube.chassis.redfish import Account
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock
 from mews.kube.component import Component, Context
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
-from mews.kube.kubecomp.config import KubeCompConfig
+from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig
 from mews.kube.kubecomp.config_file import load_config
 from mews.kube.kubecomp.device_manager import DeviceManager
 from mews.kube.kubecomp.errors import ConfigError
@@ -110,7 +111,7 @@ async def _component(
         yield Scheduler(context, SchedulerConfig(profiles=(kubecomp_profile(config, metrics=metrics),)))
         return
     async with AsyncExitStack() as stack:
-        chassis = {entry.name: _chassis(entry.endpoint, entry.dialect, config, stack) for entry in config.chassis}
+        chassis = {entry.name: _chassis(entry, config, stack) for entry in config.chassis}
         if options.component == "reconfig-manager":
             yield ReconfigManager(context, config, chassis, metrics)
             return
@@ -127,10 +128,14 @@ async def _component(
         )
 
 
-def _chassis(endpoint: str, dialect: str, config: KubeCompConfig, stack: AsyncExitStack) -> ChassisApi:
-    transport = HttpTransport(endpoint, config.timing.chassis_timeout_s)
+def _chassis(entry: ChassisConfig, config: KubeCompConfig, stack: AsyncExitStack) -> ChassisApi:
+    timeout_s = config.timing.chassis_timeout_s
+    transport = HttpTransport(entry.endpoint, timeout_s, ca_file=entry.ca_file or None)
     stack.push_async_callback(transport.close)
-    return DIALECTS[dialect](transport)
+    account = None
+    if entry.password_file:
+        account = Account(entry.user, Path(entry.password_file).read_text(encoding="utf-8").strip())
+    return speak(entry.dialect, transport, account, patience_s=timeout_s)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,20 @@ from mews.kube.deviceplugin.port import Mount
 
 @dataclass(frozen=True, slots=True)
 class ChassisConfig:
-    """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` a key of ``DIALECTS``."""
+    """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` a key of ``DIALECTS``.
+
+    For Redfish: ``user`` logs in with the password in ``password_file``, or without one that of
+    ``MEWS_REDFISH_PASSWORD``. For https ``ca_file`` holds the certificates to trust, or without one the system's.
+    """
 
     name: str
     index: int
     pool: str = "pool-0"
     endpoint: str = ""
     dialect: str = "h3api"
+    user: str = "admin"
+    password_file: str = ""
+    ca_file: str = ""
 
     def gpuid(self, device: str) -> str:
         """The Kubernetes device ID of a device of this chassis: ``1-001300`` (contract chassis.md section 2)."""

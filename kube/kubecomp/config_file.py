@@ -128,6 +128,9 @@ def _chassis(reader: _Reader) -> ChassisConfig:
         pool=reader.take("pool", str, "pool-0"),
         endpoint=reader.take("endpoint", str, ""),
         dialect=reader.take("dialect", str, "h3api"),
+        user=reader.take("user", str, "admin"),
+        password_file=reader.take("password_file", str, ""),
+        ca_file=reader.take("ca_file", str, ""),
     )
     if found.dialect not in DIALECTS:
         raise reader.wrong("dialect", found.dialect, f"one of {', '.join(DIALECTS)}")

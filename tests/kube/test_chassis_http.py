@@ -12,9 +12,10 @@ import pytest
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.ports.hardware_http import HttpHardwareControl
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import DIALECTS, speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome, TransportError, WireRequest
+from mews.kube.chassis.redfish import Account
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
 pytestmark = pytest.mark.wall
@@ -37,7 +38,8 @@ async def client(
     control = HttpHardwareControl(**ready["control"])
     await control.reset()
     try:
-        yield DIALECTS[dialect](transport), control
+        account = Account(**ready["accounts"]["redfish"])
+        yield speak(dialect, transport, account, patience_s=timeout_s), control
     finally:
         await transport.close()
         await control.close()
@@ -81,6 +83,7 @@ def test_a_dropped_request_is_never_sent_twice(server: ChassisServer, dialect: s
 def test_no_answer_in_time_is_an_unknown_outcome(server: ChassisServer, dialect: str):
     async def main() -> None:
         async with client(server, dialect, timeout_s=0.2) as (api, control):
+            await api.resources()
             await control.fault("A", {"kind": "timeout", "hold_s": 1000, "count": 2})
             assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
             with pytest.raises(ChassisError, match=r"no answer within 0\.2 s"):
@@ -94,6 +97,7 @@ def test_an_error_page_is_an_unknown_outcome(server: ChassisServer):
     async def main() -> None:
         for dialect in DIALECTS:
             async with client(server, dialect) as (api, control):
+                await api.resources()
                 await control.fault("A", {"kind": "http-error", "status": 503, "when": "after", "count": 2})
                 reply = await api.detach("000100")
                 assert reply.outcome is Outcome.UNKNOWN

@@ -11,10 +11,11 @@ import pytest
 
 from mews.emulator.inventory_file import load_hardware
 from mews.harness.clock import Pace, run_virtual
-from mews.harness.ports.chassis import LocalFleet
+from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import DIALECTS, speak
 from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome
+from mews.kube.chassis.redfish import Account
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
 Story = Callable[[ChassisApi, LocalHardwareControl], Coroutine[Any, Any, None]]
@@ -23,7 +24,9 @@ Story = Callable[[ChassisApi, LocalHardwareControl], Coroutine[Any, Any, None]]
 def tell(story: Story, dialect: str = "h3api", hardware: str = "demo", **options: Any) -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / f"{hardware}.yaml"), pace=Pace(), seed=1)
-        api = DIALECTS[dialect](fleet.transport("A", dialect, **options))
+        account = Account("admin", LOCAL_PASSWORD)
+        patience_s = options.get("timeout_s", 120.0)
+        api = speak(dialect, fleet.transport("A", dialect, **options), account, patience_s=patience_s)
         await story(api, LocalHardwareControl(fleet))
 
     run_virtual(main)

@@ -21,12 +21,13 @@ from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import MemoryCheckpoint
 from mews.harness.kubelet.runtime import Runtime
 from mews.harness.kubelet.users import Users
-from mews.harness.ports.chassis import LocalFleet
+from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalHosts, LocalUsers
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.port import ChassisApi
+from mews.kube.chassis.redfish import Account
 from mews.kube.clock import Clock
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.kubecomp.config import AllocateConfig
@@ -84,7 +85,8 @@ class LocalWorld:
 
     def chassis(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis' dialect without a socket."""
-        return DIALECTS[dialect](self._fleet.transport(name, dialect, timeout_s=timeout_s))
+        transport = self._fleet.transport(name, dialect, timeout_s=timeout_s)
+        return speak(dialect, transport, Account("admin", LOCAL_PASSWORD), patience_s=timeout_s)
 
     def folder(self, host: str) -> LocalKubeletFolder:
         """The node's folder."""

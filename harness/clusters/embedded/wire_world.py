@@ -25,9 +25,10 @@ from mews.harness.kubelet.process import ProcessRuntime
 from mews.harness.kubelet.users import Users
 from mews.harness.leftovers import Owned, runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi
+from mews.kube.chassis.redfish import Account
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
@@ -166,7 +167,8 @@ class WireWorld:
         """The chassis over HTTP."""
         transport = HttpTransport(self._said["chassis"][name][dialect], timeout_s)
         self._transports.append(transport)
-        return DIALECTS[dialect](transport)
+        account = self._said.get("accounts", {}).get(dialect)
+        return speak(dialect, transport, Account(**account) if account else None, patience_s=timeout_s)
 
     def node_folder(self, host: str) -> Path:
         """The folder of one node."""

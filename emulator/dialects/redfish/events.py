@@ -1,0 +1,127 @@
+"""Events: what happens in the chassis, told to whoever subscribed, as a stream or by POST."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.emulator.dialects.redfish.schemas import odata_type
+from mews.emulator.dialects.redfish.uris import SUBSCRIPTIONS
+
+KEPT = 1000
+"""Events that wait for one reader, and that can be read again by their ID."""
+
+REGISTRY_PREFIXES = ("Base", "Fabric", "Mews", "ResourceEvent", "TaskEvent")
+RESOURCE_TYPES = ("Endpoint", "Manager", "PCIeDevice", "Port", "Task", "Zone")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something to tell: a message of a registry about a resource."""
+
+    message_id: str
+    text: str
+    args: tuple[str, ...]
+    severity: str
+    origin: str
+    kind: str
+
+    def record(self, number: int, at: str) -> dict[str, Any]:
+        """One member of ``Events``."""
+        return {
+            "EventId": str(number),
+            "EventTimestamp": at,
+            "MemberId": "0",
+            "Message": self.text,
+            "MessageArgs": list(self.args),
+            "MessageId": self.message_id,
+            "MessageSeverity": self.severity,
+            "OriginOfCondition": {"@odata.id": self.origin},
+        }
+
+
+@dataclass(slots=True)
+class Subscription:
+    """A destination. ``waiting`` holds what it has not got yet: (number, payload)."""
+
+    id: str
+    protocol: str
+    destination: str = ""
+    context: str = ""
+    wanted: dict[str, list[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    policy: str = "RetryForever"
+    stream: bool = False
+    open: bool = True
+    waiting: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    def wants(self, happening: Happening) -> bool:
+        """Whether its filters let an event through."""
+        prefix = happening.message_id.partition(".")[0]
+        short = f"{prefix}.{happening.message_id.rpartition('.')[2]}"
+        named = {
+            "RegistryPrefixes": (prefix,),
+            "MessageIds": (happening.message_id, short),
+            "ResourceTypes": (happening.kind,),
+            "OriginResources": (happening.origin,),
+            "Severities": (happening.severity,),
+        }
+        return all(not wanted or set(wanted) & set(named[name]) for name, wanted in self.wanted.items())
+
+    @property
+    def uri(self) -> str:
+        """Where it can be read."""
+        return f"{SUBSCRIPTIONS}/{self.id}"
+
+
+class Hub:
+    """All subscriptions and the latest events."""
+
+    def __init__(self) -> None:
+        self.subscriptions: dict[str, Subscription] = {}
+        self._made = 0
+        self._told = 0
+        self._kept: deque[tuple[int, Happening, dict[str, Any]]] = deque(maxlen=KEPT)
+
+    def subscribe(self, protocol: str, **fields: Any) -> Subscription:
+        """One more destination."""
+        self._made += 1
+        made = Subscription(str(self._made), protocol, **fields)
+        self.subscriptions[made.id] = made
+        return made
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; its stream ends with it."""
+        subscription.open = False
+        self.subscriptions.pop(subscription.id, None)
+
+    def replay(self, subscription: Subscription, after: int) -> None:
+        """Let a reader that comes back hear what it missed."""
+        for number, happening, record in self._kept:
+            if number > after and subscription.wants(happening):
+                subscription.waiting.append((number, _payload(subscription, number, [record])))
+
+    def tell(self, happening: Happening, at: str) -> dict[str, Any]:
+        """Tell everybody who wants to know; the record told."""
+        self._told += 1
+        record = happening.record(self._told, at)
+        self._kept.append((self._told, happening, record))
+        for subscription in self.subscriptions.values():
+            if subscription.wants(happening):
+                subscription.waiting.append((self._told, _payload(subscription, self._told, [record])))
+        return record
+
+
+def _payload(subscription: Subscription, number: int, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    payload = {"@odata.type": odata_type("Event"), "Id": str(number), "Name": "Chassis events", "Events": list(records)}
+    if subscription.context:
+        payload["Context"] = subscription.context
+    return payload
+
+
+def chunk(number: int, payload: Mapping[str, Any]) -> bytes:
+    """One server-sent event."""
+    return f"id: {number}\ndata: {json.dumps(payload, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,70 @@
+"""Who asks, and may they: everything but the service root is refused before anything else about it is judged."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from mews.emulator.dialects.redfish import uris
+from mews.emulator.dialects.redfish.accounts import LOGIN, Accounts
+from mews.emulator.dialects.redfish.messages import Failed, Message, fail
+from mews.emulator.dialects.redfish.route import Who
+from mews.emulator.dialects.wire import Request
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="Redfish"'}
+PUBLIC = frozenset({"/redfish", uris.ROOT, f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata"})
+LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})
+
+
+def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Who:
+    """Who asks.
+
+    Raises Failed: 401 where that must be known and is not.
+    """
+    if request.method in ("GET", "HEAD") and path in PUBLIC:
+        return Who()
+    if request.method == "POST" and path in LOGINS:
+        return Who()
+    who = _known(request, accounts, now_s)
+    if who is None:
+        raise Failed(401, (Message("NoValidSession"),), CHALLENGE)
+    return who
+
+
+def _known(request: Request, accounts: Accounts, now_s: float) -> Who | None:
+    token = request.headers.get("x-auth-token")
+    if token is not None:
+        session = accounts.session(token, now_s)
+        account = accounts.by_id.get(session.account) if session else None
+        return Who(account, session) if account is not None and account.enabled else None
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic" or not request.secure:
+        return None
+    try:
+        name, colon, password = base64.b64decode(given.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    account = accounts.login(name, password, now_s) if colon else None
+    return None if account is None else Who(account)
+
+
+def admit(who: Who, method: str, path: str, privilege: str) -> None:
+    """Let a known caller do it.
+
+    Raises Failed: 403.
+    """
+    if who.account is None:
+        return
+    own = f"{uris.ACCOUNTS}/{who.account.id}"
+    if who.account.must_change and not _while_it_must_change(who, method, path, own):
+        raise fail(403, "PasswordChangeRequired", own)
+    if not who.may(LOGIN if method in ("GET", "HEAD", "OPTIONS") else privilege):
+        raise fail(403, "InsufficientPrivilege")
+
+
+def _while_it_must_change(who: Who, method: str, path: str, own: str) -> bool:
+    if path == own:
+        return method in ("GET", "HEAD", "PATCH")
+    if who.session is not None and path == f"{uris.SESSIONS}/{who.session.id}":
+        return method in ("GET", "HEAD", "DELETE")
+    return path in PUBLIC

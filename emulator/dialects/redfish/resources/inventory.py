@@ -1,0 +1,50 @@
+"""What a device of a model is, for Redfish: facts of ``mews.emulator.nvml.profiles``, for unknown models none."""
+
+from __future__ import annotations
+
+import re
+
+from mews.emulator.dialects.redfish.world import View
+from mews.emulator.nvml.profiles import PROFILES, GpuProfile
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+GBPS = {1: 2.0, 2: 4.0, 3: 7.877, 4: 15.754, 5: 31.508}
+"""PCIe generation -> Gbit/s of one lane after line coding."""
+
+
+def profile_of(view: View, device: str) -> GpuProfile | None:
+    """The model's profile."""
+    return PROFILES.get(view.box.device(device).model)
+
+
+def pcie_of(view: View, device: str) -> tuple[int, float]:
+    """PCIe generation, and Gbit/s of 16 lanes."""
+    profile = profile_of(view, device)
+    generation = profile.pcie_gen if profile else 3
+    return generation, round(16 * GBPS[generation], 3)
+
+
+def class_of(view: View, device: str) -> str:
+    """The class code: a display controller, or for what is no GPU a processing accelerator."""
+    profile = profile_of(view, device)
+    if view.box.device(device).kind != "GPU":
+        return "0x120000"
+    return f"0x{profile.pci_class if profile else 0x030200:06x}"
+
+
+def plain_uuid(uuid: str) -> str | None:
+    """The UUID within ``GPU-…``, if it is one."""
+    text = uuid.removeprefix("GPU-").lower()
+    return text if UUID.fullmatch(text) else None
+
+
+def ids_of(view: View, device: str) -> dict[str, str]:
+    """Vendor, device and subsystem IDs as Redfish writes them: ``0x10de``."""
+    profile = profile_of(view, device)
+    chip, board = (profile.device_id, profile.subsystem_id) if profile else (0x10DE, 0x10DE)
+    return {
+        "VendorId": f"0x{chip & 0xFFFF:04x}",
+        "DeviceId": f"0x{chip >> 16:04x}",
+        "SubsystemVendorId": f"0x{board & 0xFFFF:04x}",
+        "SubsystemId": f"0x{board >> 16:04x}",
+    }

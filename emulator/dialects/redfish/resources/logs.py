@@ -1,0 +1,80 @@
+"""The log: an entry for each edit of the table, whichever dialect made it."""
+
+from __future__ import annotations
+
+from mews.emulator.dialects.redfish import uris
+from mews.emulator.dialects.redfish.accounts import MANAGER
+from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.tasks import Done
+from mews.emulator.dialects.redfish.uris import ref
+from mews.emulator.dialects.redfish.world import LOG_KEPT, View
+
+URI = f"{uris.MANAGER}/LogServices"
+ENTRIES = f"{uris.LOG}/Entries"
+CLEAR = "LogService.ClearLog"
+
+
+def services(view: View) -> Body:
+    """All logs: one."""
+    return collection("LogService", URI, "Log services", [uris.LOG])
+
+
+def service(view: View) -> Body:
+    """The log of the table."""
+    return resource(
+        "LogService",
+        uris.LOG,
+        "Table log",
+        LogEntryType="Event",
+        MaxNumberOfRecords=LOG_KEPT,
+        OverWritePolicy="WrapsWhenFull",
+        ServiceEnabled=True,
+        DateTime=view.stamp(),
+        DateTimeLocalOffset="+00:00",
+        Status=dict(OK),
+        Entries=ref(ENTRIES),
+        Actions={f"#{CLEAR}": {"target": f"{uris.LOG}/Actions/{CLEAR}"}},
+    )
+
+
+def entries(view: View) -> Body:
+    """Newest last."""
+    found = [f"{ENTRIES}/{record['EventId']}" for record in view.world.log]
+    return collection("LogEntry", ENTRIES, "Log entries", found)
+
+
+def entry(view: View, name: str) -> Body | None:
+    """One entry."""
+    log = view.world.log
+    place = int(name) - int(log[0]["EventId"]) if log and name.isascii() and name.isdecimal() else -1
+    if not 0 <= place < len(log) or log[place]["EventId"] != name:
+        return None
+    record = log[place]
+    return resource(
+        "LogEntry",
+        f"{ENTRIES}/{name}",
+        f"Log entry {name}",
+        EntryType="Event",
+        Severity=record["MessageSeverity"],
+        Created=record["EventTimestamp"],
+        EventTimestamp=record["EventTimestamp"],
+        EventId=name,
+        Message=record["Message"],
+        MessageId=record["MessageId"],
+        MessageArgs=record["MessageArgs"],
+        Links={"OriginOfCondition": record["OriginOfCondition"]},
+    )
+
+
+def clear(call: Call) -> Done:
+    """Forget all entries."""
+    call.world.log.clear()
+    return Done()
+
+
+ROUTES = (
+    Route(URI, services),
+    Route(uris.LOG, service, privilege=MANAGER, actions={CLEAR: clear}),
+    Route(ENTRIES, entries),
+    Route(f"{ENTRIES}/{{entry}}", entry),
+)

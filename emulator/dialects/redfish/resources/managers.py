@@ -1,0 +1,106 @@
+"""The management processor, its network protocols and its certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mews.emulator.dialects.redfish import patching, uris
+from mews.emulator.dialects.redfish.accounts import MANAGER
+from mews.emulator.dialects.redfish.resources.resets import allowable, reset_type
+from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.tasks import Done
+from mews.emulator.dialects.redfish.uris import ref
+from mews.emulator.dialects.redfish.world import View
+
+RESETS = ("ForceRestart", "GracefulRestart")
+URI = f"{uris.ROOT}/Managers"
+PROTOCOL = f"{uris.MANAGER}/NetworkProtocol"
+CERTIFICATES = f"{PROTOCOL}/HTTPS/Certificates"
+FIRMWARE = f"{uris.UPDATE}/FirmwareInventory/BMC"
+
+
+def managers(view: View) -> Body:
+    """All managers: one."""
+    return collection("Manager", URI, "Managers", [uris.MANAGER])
+
+
+def manager(view: View) -> Body:
+    """The management processor."""
+    return resource(
+        "Manager",
+        uris.MANAGER,
+        "Management processor",
+        ManagerType="EnclosureManager",
+        Manufacturer="H3 Platform",
+        Model="Falcon (emulated)",
+        FirmwareVersion="1.0.0",
+        DateTime=view.stamp(),
+        DateTimeLocalOffset="+00:00",
+        ServiceEntryPointUUID=view.world.uuid,
+        UUID=view.world.uuid,
+        PowerState="On",
+        Status=dict(OK),
+        LogServices=ref(f"{uris.MANAGER}/LogServices"),
+        NetworkProtocol=ref(PROTOCOL),
+        Links={
+            **links([uris.chassis(view.name)], "ManagerForChassis"),
+            **links([uris.SWITCH], "ManagerForSwitches"),
+            **links([uris.system(host) for host in view.hosts()], "ManagerForServers"),
+            "ManagerInChassis": ref(uris.chassis(view.name)),
+            "ActiveSoftwareImage": ref(FIRMWARE),
+        },
+        Actions={"#Manager.Reset": allowable(f"{uris.MANAGER}/Actions/Manager.Reset", RESETS)},
+    )
+
+
+def reset(call: Call) -> Done:
+    """Restart: connections drop for a while, what runs is lost, the table is kept."""
+    reset_type(call, "Manager.Reset", RESETS)
+    call.view.box.reboot(call.world.settings.reboot_s)
+    return Done()
+
+
+def protocol(view: View) -> Body:
+    """Which protocols it speaks."""
+    tls = view.world.settings.certificate is not None
+    secure: dict[str, Any] = {"ProtocolEnabled": tls}
+    if tls:
+        secure |= {"Port": 443, "Certificates": ref(CERTIFICATES)}
+    return resource(
+        "ManagerNetworkProtocol",
+        PROTOCOL,
+        "Network protocols",
+        HostName=f"chassis-{view.box.spec.index}",
+        FQDN=f"chassis-{view.box.spec.index}.local",
+        HTTP={"ProtocolEnabled": not tls} if tls else {"ProtocolEnabled": True, "Port": 80},
+        HTTPS=secure,
+        NTP={"ProtocolEnabled": False, "NTPServers": []},
+        SSDP={"ProtocolEnabled": False},
+        Status=dict(OK),
+    )
+
+
+def certificates(view: View) -> Body | None:
+    """The server's certificate, where TLS is spoken."""
+    found = [f"{CERTIFICATES}/1"] if view.world.settings.certificate else []
+    return collection("Certificate", CERTIFICATES, "Certificates", found) if found else None
+
+
+def certificate(view: View) -> Body | None:
+    """The certificate."""
+    text = view.world.settings.certificate
+    if text is None:
+        return None
+    return resource(
+        "Certificate", f"{CERTIFICATES}/1", "Server certificate", CertificateString=text, CertificateType="PEM"
+    )
+
+
+PROTOCOL_RULES = {"NTP": {"ProtocolEnabled": patching.boolean, "NTPServers": patching.texts}}
+ROUTES = (
+    Route(URI, managers),
+    Route(uris.MANAGER, manager, privilege=MANAGER, actions={"Manager.Reset": reset}),
+    Route(PROTOCOL, protocol, rules=PROTOCOL_RULES, privilege=MANAGER),
+    Route(CERTIFICATES, certificates),
+    Route(f"{CERTIFICATES}/1", certificate),
+)

@@ -1,0 +1,109 @@
+"""The session service: logging in and out."""
+
+from __future__ import annotations
+
+from mews.emulator.dialects.redfish import patching, uris
+from mews.emulator.dialects.redfish.accounts import MANAGER, SELF, Session
+from mews.emulator.dialects.redfish.messages import Message, fail
+from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.tasks import Done
+from mews.emulator.dialects.redfish.uris import ref
+from mews.emulator.dialects.redfish.world import View
+
+SERVICE = f"{uris.ROOT}/SessionService"
+
+
+def service(view: View) -> Body:
+    """The session service."""
+    return resource(
+        "SessionService",
+        SERVICE,
+        "Session service",
+        ServiceEnabled=True,
+        SessionTimeout=view.world.accounts.session_timeout_s,
+        Status=dict(OK),
+        Sessions=ref(uris.SESSIONS),
+    )
+
+
+def patch_service(call: Call) -> Done:
+    """How long a session lives that nobody uses."""
+    call.world.accounts.session_timeout_s = call.body["SessionTimeout"]
+    return Done()
+
+
+def sessions(view: View) -> Body:
+    """All sessions."""
+    accounts = view.world.accounts
+    accounts.expire(view.now_s)
+    return collection(
+        "Session", uris.SESSIONS, "Sessions", [f"{uris.SESSIONS}/{each.id}" for each in accounts.sessions.values()]
+    )
+
+
+def session(view: View, name: str) -> Body | None:
+    """One session."""
+    view.world.accounts.expire(view.now_s)
+    found = view.world.accounts.session_by_id(name)
+    return None if found is None else _body(view, found)
+
+
+def _body(view: View, found: Session) -> Body:
+    account = view.world.accounts.by_id[found.account]
+    shown = {"ClientOriginIPAddress": found.address} if found.address else {}
+    return resource(
+        "Session",
+        f"{uris.SESSIONS}/{found.id}",
+        f"Session {found.id}",
+        UserName=account.name,
+        Password=None,
+        CreatedTime=view.world.stamp(found.begun_s),
+        Roles=[account.role],
+        SessionType="Redfish",
+        **shown,
+    )
+
+
+def login(call: Call) -> Done:
+    """Log in: 201, the token and where the session is.
+
+    Raises Failed: 400 without a name and a password, 401 where they are wrong.
+    """
+    for name in ("UserName", "Password"):
+        if name not in call.body:
+            raise fail(400, "CreateFailedMissingReqProperties", name, about=(f"#/{name}",))
+        if not isinstance(call.body[name], str):
+            raise fail(400, "PropertyValueTypeError", "…", name, about=(f"#/{name}",))
+    accounts = call.world.accounts
+    account = accounts.login(call.body["UserName"], call.body["Password"], call.now_s)
+    if account is None:
+        raise fail(401, "UnauthorizedLoginAttempt")
+    made = accounts.open(account, call.now_s, call.request.address)
+    body = _body(call.view, made)
+    if account.must_change:
+        body["@Message.ExtendedInfo"] = [
+            Message("PasswordChangeRequired", (f"{uris.ACCOUNTS}/{account.id}",)).render(),
+        ]
+    return Done(201, body, {"Location": body["@odata.id"], "X-Auth-Token": made.token})
+
+
+def logout(call: Call) -> Done:
+    """End a session: one's own, or with ConfigureManager anybody's.
+
+    Raises Failed: 403.
+    """
+    found = call.world.accounts.session_by_id(call.args[0])
+    assert found is not None
+    own = call.who.account is not None and call.who.account.id == found.account
+    if not own and not call.who.may(MANAGER):
+        raise fail(403, "InsufficientPrivilege")
+    del call.world.accounts.sessions[found.token]
+    return Done()
+
+
+RULES = {"SessionTimeout": patching.number(30, 86400)}
+ROUTES = (
+    Route(SERVICE, service, rules=RULES, patch=patch_service, privilege=MANAGER),
+    Route(uris.SESSIONS, sessions, post=login),
+    Route(f"{uris.SESSIONS}/{{session}}", session, delete=logout, privilege=SELF),
+)

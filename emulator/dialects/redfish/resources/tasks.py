@@ -1,0 +1,121 @@
+"""The task service, its tasks and their monitors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mews.emulator.dialects.redfish import uris
+from mews.emulator.dialects.redfish.messages import fail
+from mews.emulator.dialects.redfish.replies import Dressed
+from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.tasks import Done, Task
+from mews.emulator.dialects.redfish.uris import ref
+from mews.emulator.dialects.redfish.work import accepted, reply_of
+from mews.emulator.dialects.redfish.world import View
+from mews.emulator.dialects.wire import Request
+
+SERVICE = f"{uris.ROOT}/TaskService"
+
+
+def service(view: View) -> Body:
+    """The task service."""
+    return resource(
+        "TaskService",
+        SERVICE,
+        "Task service",
+        CompletedTaskOverWritePolicy="Oldest",
+        LifeCycleEventOnTaskStateChange=True,
+        DateTime=view.stamp(),
+        ServiceEnabled=True,
+        Status=dict(OK),
+        Tasks=ref(uris.TASKS),
+    )
+
+
+def tasks(view: View) -> Body:
+    """All tasks that are kept."""
+    return collection("Task", uris.TASKS, "Tasks", [f"{uris.TASKS}/{name}" for name in view.world.tasks.tasks])
+
+
+def task(view: View, name: str) -> Body | None:
+    """One task."""
+    found = view.world.tasks.tasks.get(name)
+    return None if found is None else _body(view, found)
+
+
+def _body(view: View, task: Task) -> Body:
+    ended: dict[str, Any] = {}
+    if task.ended_s is not None:
+        ended = {"EndTime": view.world.stamp(task.ended_s)}
+    else:
+        ended = {"EstimatedDuration": f"PT{max(int(task.left_s(view.now_s)) + 1, 1)}S"}
+    return resource(
+        "Task",
+        f"{uris.TASKS}/{task.id}",
+        task.started.name,
+        TaskState=task.state,
+        TaskStatus={"Exception": "Critical", "Cancelled": "Warning"}.get(task.state, "OK"),
+        PercentComplete=task.percent(view.now_s),
+        StartTime=view.world.stamp(task.begun_s),
+        TaskMonitor=f"{uris.MONITORS}/{task.id}",
+        HidePayload=False,
+        Payload=dict(task.payload),
+        Messages=_messages(task),
+        **ended,
+    )
+
+
+def _messages(task: Task) -> list[dict[str, Any]]:
+    if task.failure is not None:
+        return [message.render() for message in task.failure.messages]
+    word = {"Running": "Started", "Cancelled": "Cancelled"}.get(task.state, "CompletedOK")
+    return [
+        {
+            "@odata.type": "#Message.v1_3_1.Message",
+            "MessageId": f"TaskEvent.1.0.Task{word}",
+            "Message": f"{task.started.name}: {task.state}.",
+            "MessageArgs": [task.id],
+            "MessageSeverity": "OK",
+        }
+    ]
+
+
+def delete(call: Call) -> Done:
+    """Cancel what runs, forget what has ended.
+
+    Raises Failed: 409 where it is too late to cancel.
+    """
+    found = call.world.tasks.tasks[call.args[0]]
+    if found.ended_s is not None:
+        del call.world.tasks.tasks[found.id]
+    elif not call.world.tasks.cancel(found, call.view.box, call.now_s):
+        raise fail(409, "OperationFailed", "the operation has taken effect already")
+    return Done()
+
+
+def monitor(view: View, name: str) -> Body | None:
+    """So much of a monitor as routing wants; what it answers is ``watch``'s."""
+    return {"@odata.id": f"{uris.MONITORS}/{name}"} if name in view.world.tasks.tasks else None
+
+
+def watch(view: View, request: Request, args: tuple[str, ...]) -> Dressed:
+    """202 while it runs, then the operation's own reply.
+
+    Raises Failed: 404.
+    """
+    found = view.world.tasks.tasks.get(args[0])
+    if found is None:
+        raise fail(404, "ResourceMissingAtURI", request.path)
+    if found.ended_s is None:
+        return accepted(found, view.world)
+    if found.failure is not None:
+        return reply_of(found.failure)
+    return reply_of(found.reply or Done())
+
+
+ROUTES = (
+    Route(SERVICE, service),
+    Route(uris.TASKS, tasks),
+    Route(f"{uris.TASKS}/{{task}}", task, delete=delete),
+    Route(f"{uris.MONITORS}/{{task}}", monitor, delete=delete, answer=watch),
+)

@@ -1,0 +1,114 @@
+"""The telemetry service: one report of all sensors."""
+
+from __future__ import annotations
+
+from mews.emulator.dialects.redfish import uris
+from mews.emulator.dialects.redfish.resources.sensors import readings, uri_of
+from mews.emulator.dialects.redfish.route import OK, Body, Route, collection, resource
+from mews.emulator.dialects.redfish.uris import ref
+from mews.emulator.dialects.redfish.world import View
+
+DEFINITIONS = f"{uris.TELEMETRY}/MetricDefinitions"
+REPORTS = f"{uris.TELEMETRY}/MetricReports"
+REPORT_DEFINITIONS = f"{uris.TELEMETRY}/MetricReportDefinitions"
+REPORT = "Sensors"
+UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min"}
+
+
+def service(view: View) -> Body:
+    """The telemetry service."""
+    return resource(
+        "TelemetryService",
+        uris.TELEMETRY,
+        "Telemetry service",
+        ServiceEnabled=True,
+        Status=dict(OK),
+        MaxReports=1,
+        MetricDefinitions=ref(DEFINITIONS),
+        MetricReports=ref(REPORTS),
+        MetricReportDefinitions=ref(REPORT_DEFINITIONS),
+    )
+
+
+def definitions(view: View) -> Body:
+    """What is measured."""
+    members = [f"{DEFINITIONS}/{name}" for name in UNITS]
+    return collection("MetricDefinition", DEFINITIONS, "Metric definitions", members)
+
+
+def definition(view: View, name: str) -> Body | None:
+    """One metric."""
+    if name not in UNITS:
+        return None
+    return resource(
+        "MetricDefinition",
+        f"{DEFINITIONS}/{name}",
+        name,
+        MetricType="Numeric",
+        MetricDataType="Decimal",
+        Implementation="PhysicalSensor",
+        Units=UNITS[name],
+    )
+
+
+def report_definitions(view: View) -> Body:
+    """Which reports there are: one."""
+    members = [f"{REPORT_DEFINITIONS}/{REPORT}"]
+    return collection("MetricReportDefinition", REPORT_DEFINITIONS, "Report definitions", members)
+
+
+def report_definition(view: View) -> Body:
+    """What the report holds."""
+    metrics = [
+        {"MetricId": reading.name, "MetricProperties": [f"{uri_of(view, reading.name)}#/Reading"]}
+        for reading in readings(view)
+    ]
+    return resource(
+        "MetricReportDefinition",
+        f"{REPORT_DEFINITIONS}/{REPORT}",
+        "All sensors",
+        MetricReportDefinitionType="OnRequest",
+        MetricReportDefinitionEnabled=True,
+        ReportActions=["LogToMetricReportsCollection"],
+        ReportUpdates="Overwrite",
+        Status=dict(OK),
+        Metrics=metrics,
+        MetricReport=ref(f"{REPORTS}/{REPORT}"),
+    )
+
+
+def reports(view: View) -> Body:
+    """All reports: one."""
+    return collection("MetricReport", REPORTS, "Metric reports", [f"{REPORTS}/{REPORT}"])
+
+
+def report(view: View) -> Body:
+    """All sensors' readings, just now."""
+    values = [
+        {
+            "MetricId": reading.name,
+            "MetricProperty": f"{uri_of(view, reading.name)}#/Reading",
+            "MetricValue": str(round(reading.value, 2)),
+            "Timestamp": view.stamp(),
+        }
+        for reading in readings(view)
+    ]
+    return resource(
+        "MetricReport",
+        f"{REPORTS}/{REPORT}",
+        "All sensors",
+        MetricReportDefinition=ref(f"{REPORT_DEFINITIONS}/{REPORT}"),
+        Timestamp=view.stamp(),
+        MetricValues=values,
+    )
+
+
+ROUTES = (
+    Route(uris.TELEMETRY, service),
+    Route(DEFINITIONS, definitions),
+    Route(f"{DEFINITIONS}/{{metric}}", definition),
+    Route(REPORT_DEFINITIONS, report_definitions),
+    Route(f"{REPORT_DEFINITIONS}/{REPORT}", report_definition),
+    Route(REPORTS, reports),
+    Route(f"{REPORTS}/{REPORT}", report),
+)

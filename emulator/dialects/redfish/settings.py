@@ -1,0 +1,47 @@
+"""How a Redfish service is set up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ADMIN = "admin"
+"""Name of the first account."""
+
+EPOCH_S = 1_767_225_600.0
+"""2026-01-01 00:00 UTC: when emulated time starts where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``password`` is the first account's, ``secret`` makes session tokens: 32 hexadecimal digits.
+
+    ``zone_patch`` is the path in the body of H3's vendor PATCH of a zone to the list that replaces its endpoints, and
+    ``zone_patch_key`` what names an endpoint there; both are assumed (chassis.md 4), as no body is public.
+    ``certificate`` is the server's, in PEM, where TLS is spoken.
+    """
+
+    password: str
+    secret: Callable[[], str]
+    epoch_s: float = EPOCH_S
+    zone_patch: tuple[str, ...] = ("Links", "Endpoints")
+    zone_patch_key: str = "@odata.id"
+    retry_after_s: int = 1
+    session_timeout_s: int = 1800
+    lockout_after: int = 5
+    lockout_s: int = 30
+    reboot_s: float = 20.0
+    flap_s: float = 2.0
+    page: int = 100
+    certificate: str | None = None
+
+
+def without_a_wire(name: str, password: str | None = None) -> Settings:
+    """For use in process, where nobody can listen: tokens (and a password, if none is given) follow from the name."""
+    rng = random.Random(f"redfish/{name}")
+
+    def secret() -> str:
+        return f"{rng.getrandbits(128):032x}"
+
+    return Settings(secret() if password is None else password, secret)

@@ -1,0 +1,76 @@
+"""Where everything is. One service per chassis, so the IDs within it are few."""
+
+from __future__ import annotations
+
+ROOT = "/redfish/v1"
+FABRIC = f"{ROOT}/Fabrics/PCIe"
+SWITCH = f"{FABRIC}/Switches/Switch1"
+MANAGER = f"{ROOT}/Managers/BMC"
+LOG = f"{MANAGER}/LogServices/Table"
+TASKS = f"{ROOT}/TaskService/Tasks"
+MONITORS = f"{ROOT}/TaskService/TaskMonitors"
+SESSIONS = f"{ROOT}/SessionService/Sessions"
+ACCOUNTS = f"{ROOT}/AccountService/Accounts"
+ROLES = f"{ROOT}/AccountService/Roles"
+SUBSCRIPTIONS = f"{ROOT}/EventService/Subscriptions"
+SSE = f"{ROOT}/EventService/SSE"
+BLOCKS = f"{ROOT}/CompositionService/ResourceBlocks"
+SYSTEMS = f"{ROOT}/Systems"
+CHASSIS = f"{ROOT}/Chassis"
+TELEMETRY = f"{ROOT}/TelemetryService"
+UPDATE = f"{ROOT}/UpdateService"
+
+
+def ref(uri: str) -> dict[str, str]:
+    """A reference to a resource."""
+    return {"@odata.id": uri}
+
+
+def zone(port: str) -> str:
+    """The zone of a host port."""
+    return f"{FABRIC}/Zones/{port}"
+
+
+def endpoint(name: str) -> str:
+    """An endpoint: a device's ID, or ``host_endpoint``."""
+    return f"{FABRIC}/Endpoints/{name}"
+
+
+def host_endpoint(port: str) -> str:
+    """The name of a host port's endpoint, as H3's dialect has it: ``hostport2_H1``."""
+    return f"hostport{port}_H1"
+
+
+def upstream(port: str) -> str:
+    """The name of a host port's switch port."""
+    return f"Host{port}"
+
+
+def downstream(slot: int) -> str:
+    """The name of a slot's switch port."""
+    return f"Slot{slot}"
+
+
+def switch_port(name: str) -> str:
+    """A port of the switch."""
+    return f"{SWITCH}/Ports/{name}"
+
+
+def chassis(name: str) -> str:
+    """The enclosure."""
+    return f"{CHASSIS}/{name}"
+
+
+def block(name: str) -> str:
+    """A resource block."""
+    return f"{BLOCKS}/{name}"
+
+
+def system(name: str) -> str:
+    """A computer system."""
+    return f"{SYSTEMS}/{name}"
+
+
+def tail(uri: str) -> str:
+    """The last segment."""
+    return uri.rstrip("/").rpartition("/")[2]

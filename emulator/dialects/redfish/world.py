@@ -1,0 +1,157 @@
+"""What a Redfish service knows beyond the chassis' table, and one look at both."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
+
+from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.chassis.operation import Kind
+from mews.emulator.chassis.table import Row
+from mews.emulator.dialects.redfish import tidings, uris
+from mews.emulator.dialects.redfish.accounts import Accounts
+from mews.emulator.dialects.redfish.events import Happening, Hub
+from mews.emulator.dialects.redfish.settings import Settings
+from mews.emulator.dialects.redfish.tasks import Board, Task
+
+LOG_KEPT = 1000
+"""Log entries; the oldest goes first."""
+
+
+class World:
+    """One service's memory. The table itself is the chassis'."""
+
+    def __init__(self, box: Box, settings: Settings) -> None:
+        self.box = box
+        self.settings = settings
+        self.accounts = Accounts(settings)
+        self.hub = Hub()
+        self.tasks = Board(self._task_told)
+        self.log: deque[dict[str, Any]] = deque(maxlen=LOG_KEPT)
+        self.uuid = str(uuid5(NAMESPACE_DNS, f"{box.spec.name}.{box.spec.index}.chassis"))
+        self._logged = 0
+        self._begin_anew()
+        box.listen(self._hear)
+
+    def _begin_anew(self) -> None:
+        self.overlays: dict[str, dict[str, Any]] = {}
+        self.revisions: dict[str, int] = {}
+        self.composed: dict[str, str] = {}
+        self.ready: set[str] = set()
+        self.slots: dict[str, int] = {}
+        self.sync()
+
+    def sync(self) -> None:
+        """Give each device its slot: the lowest free one when it comes, none when it goes."""
+        there = self.box.devices()
+        if len(there) == len(self.slots) and all(device in self.slots for device in there):
+            return
+        self.slots = {device: slot for device, slot in self.slots.items() if device in there}
+        taken = set(self.slots.values())
+        free = (slot for slot in range(1, self.box.spec.slots + 1) if slot not in taken)
+        for device in there:
+            if device not in self.slots:
+                self.slots[device] = next(free)
+
+    def touch(self, uri: str) -> None:
+        """A resource was written: its tag changes though it may look the same."""
+        self.revisions[uri] = self.revisions.get(uri, 0) + 1
+
+    def stamp(self, t: float) -> str:
+        """Emulated time as a date."""
+        return datetime.fromtimestamp(self.settings.epoch_s + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def tell(self, happening: Happening, t: float, *, log: bool) -> None:
+        """Tell the subscribers, and write it into the log."""
+        record = self.hub.tell(happening, self.stamp(t))
+        if log:
+            self._logged += 1
+            self.log.append({**record, "EventId": str(self._logged)})
+
+    def _hear(self, event: ChassisEvent) -> None:
+        if event.event == "reset":
+            self.tasks.sweep(event.t)
+            self._begin_anew()
+        slot = self.slots.get(str(event.fields.get("device")))
+        if event.event in ("device-inserted", "device-removed"):
+            self.sync()
+        if event.event == "table-changed" and event.fields["new_port"] is not None:
+            self.ready.discard(event.fields["device"])
+        for uri in tidings.touched(event, dict(self.box.spec.ports)):
+            self.touch(uri)
+        for happening in tidings.happenings(event, slot):
+            self.tell(happening, event.t, log=True)
+        if event.event == "operation-finished":
+            self.tasks.sweep(event.t)
+
+    def _task_told(self, name: str, task: Task) -> None:
+        self.tell(tidings.of_task(name, task), self.box.now_s, log=False)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look: the rows that this request is to see, at a time."""
+
+    world: World
+    rows: tuple[Row, ...]
+    now_s: float
+
+    @property
+    def box(self) -> Box:
+        """The chassis."""
+        return self.world.box
+
+    @property
+    def name(self) -> str:
+        """The chassis' name."""
+        return self.world.box.spec.name
+
+    @property
+    def ports(self) -> Mapping[str, str | None]:
+        """Host port -> host."""
+        return self.world.box.spec.ports
+
+    def row(self, device: str) -> Row | None:
+        """One device's row."""
+        return next((row for row in self.rows if row.device == device), None)
+
+    def on(self, port: str) -> list[Row]:
+        """The devices on a host port."""
+        return [row for row in self.rows if row.port == port]
+
+    def hosts(self) -> dict[str, str]:
+        """Host -> its port here; a host with two cables counts by its first."""
+        found: dict[str, str] = {}
+        for port, host in self.ports.items():
+            if host is not None:
+                found.setdefault(host, port)
+        return found
+
+    def of_host(self, host: str) -> list[Row]:
+        """The devices on any of a host's ports."""
+        return [row for row in self.rows if row.port is not None and self.ports.get(row.port) == host]
+
+    def pending(self) -> Mapping[str, Kind]:
+        """Device -> the write that runs on it."""
+        return self.world.box.pending()
+
+    def slot(self, device: str) -> int:
+        """The slot that a device is in."""
+        return self.world.slots[device]
+
+    def device_in(self, slot: int) -> str | None:
+        """The device in a slot."""
+        return next((device for device, at in self.world.slots.items() if at == slot), None)
+
+    def stamp(self) -> str:
+        """Now, as a date."""
+        return self.world.stamp(self.now_s)
+
+    def device_uri(self, device: str) -> str:
+        """The PCIe device."""
+        return f"{uris.chassis(self.name)}/PCIeDevices/{device}"

@@ -1,0 +1,85 @@
+"""Who a server is under TLS: a certificate and its key, given or made for the occasion."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import socket
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mews.emulator.clock import unix_s
+
+VALID_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Files of a certificate and its key, in PEM."""
+
+    certificate: Path
+    key: Path
+
+    def certificate_text(self) -> str:
+        """The certificate alone."""
+        text = self.certificate.read_text(encoding="ascii")
+        end = "-----END CERTIFICATE-----"
+        return text[text.index("-----BEGIN CERTIFICATE-----") : text.index(end) + len(end)] + "\n"
+
+
+def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--tls``, ``--certificate FILE``, ``--key FILE``."""
+    parser.add_argument("--tls", action="store_true", help="speak TLS only; a certificate is made unless one is given")
+    parser.add_argument("--certificate", metavar="FILE", help="in PEM")
+    parser.add_argument("--key", metavar="FILE", help="in PEM")
+
+
+def identity(tls: bool, certificate: str | None, key: str | None) -> Identity | None:
+    """The identity that the command line asks for; None for plain HTTP.
+
+    Raises ValueError where half of it is missing or a file is none.
+    """
+    if (certificate is None) != (key is None):
+        raise ValueError("--certificate and --key: must be given together")
+    if certificate is not None and key is not None:
+        for path in (certificate, key):
+            if not Path(path).is_file():
+                raise ValueError(f"{path}: no such file; must be a PEM file")
+        return Identity(Path(certificate), Path(key))
+    return made(Path(tempfile.mkdtemp(prefix="mews-tls-"))) if tls else None
+
+
+def made(folder: Path) -> Identity:
+    """A self-signed certificate for this machine, valid for some weeks; the key only its owner may read."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mews chassis")])
+    now = datetime.fromtimestamp(unix_s(), UTC)
+    names = [x509.DNSName("localhost"), x509.DNSName(socket.gethostname())]
+    addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", "::1")]
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=VALID_DAYS))
+        .add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate = folder / "chassis.crt"
+    certificate.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    file = folder / "chassis.key"
+    file.touch(mode=0o600)
+    file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return Identity(certificate, file)

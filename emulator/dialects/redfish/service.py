@@ -99,10 +99,9 @@ class Redfish:
         return self._write(request, route, args, path, who, now_s)
 
     def _route(self, path: str, method: str) -> tuple[Route, tuple[str, ...], str]:
-        found = self._tree.find(path)
-        if found is None and method == "POST" and path.endswith("/Members"):
+        if method == "POST":
             path = path.removesuffix("/Members")
-            found = self._tree.find(path)
+        found = self._tree.find(path)
         if found is None:
             raise fail(404, "InvalidURI", path)
         return *found, path

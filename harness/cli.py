@@ -150,6 +150,25 @@ def down(
     return end(name, everything=all_)
 
 
+@app.command(name="diff-clusters")
+def diff_clusters(
+    paths: Paths,
+    clusters: Annotated[
+        str, typer.Option("--clusters", help="those to compare, with commas; the first is what others are held against")
+    ] = "embedded,control-plane",
+    speed: SpeedOption = 10.0,
+    dialect: DialectOption = None,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="runs and differences")] = None,
+) -> int:
+    """Run scenarios on several clusters and tell what differs."""
+    _check_dialect(dialect)
+    check_speed(speed)
+
+    from mews.harness.commands.diff_clusters import diff_clusters as compare
+
+    return compare(paths, clusters.split(","), Way(speed=speed, dialect=dialect), json_file=json)
+
+
 @app.command()
 def serve(
     hardware: HardwareOption = None,

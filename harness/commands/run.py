@@ -45,7 +45,7 @@ def run(
     """
     check_available(way.cluster)
     keep_quiet()
-    scenarios = _load([_known(path) for path in paths], _overrides(overrides, way))
+    scenarios = load(paths, _overrides(overrides, way))
     _check_outputs(outputs)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     quiet = outputs.json == "-"
@@ -87,9 +87,13 @@ def _known(path: Path) -> Path:
     return path if path.exists() else shipped("scenario", str(path)) or path
 
 
-def _load(paths: Sequence[Path], overrides: Sequence[str]) -> list[Scenario]:
+def load(paths: Sequence[Path], overrides: Sequence[str] = ()) -> list[Scenario]:
+    """The scenarios of files, folders and names of shipped ones.
+
+    Raises BadInput, one line per bad file.
+    """
     try:
-        return load_scenarios(paths, overrides)
+        return load_scenarios([_known(path) for path in paths], overrides)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
 

@@ -80,6 +80,8 @@ class ControlPlane:
             *(f"--kubeconfig={self._admin}", "--leader-elect=false", "--use-service-account-credentials=false"),
             *(f"--service-account-private-key-file={self._servers.identity.key}", "--kube-api-qps=500"),
             "--kube-api-burst=1000",
+            # An Endpoints object must not name loopback addresses, which is what the pods have.
+            "--controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
             *(f"--node-monitor-{name}={int(1000 * span_s / self._speed)}ms" for name, span_s in monitor.items()),
         ]
 

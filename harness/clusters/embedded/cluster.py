@@ -201,7 +201,8 @@ class EmbeddedCluster:
 
     def crashes(self) -> Sequence[str]:
         """Components that died without being killed, and of what."""
-        return [f"{unit.name}: {unit.crash!r}" for unit in self._units.values() if unit.crash is not None]
+        units = (self._controllers, *self._units.values())
+        return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
 
     def cut(self, component: str) -> None:
         """Fence a component off at once; a chassis' process cannot be."""

@@ -1,0 +1,105 @@
+"""``mews diff-clusters``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mews.harness.clusters.shared import Shared
+from mews.harness.commands.logs import keep_quiet
+from mews.harness.commands.run import load
+from mews.harness.differential.account import Account, stories_of
+from mews.harness.differential.compare import Difference, compare
+from mews.harness.engine import Engine
+from mews.harness.errors import BadInput
+from mews.harness.report.progress import progress_bar
+from mews.harness.ways import TIMES, Way, check_available, check_choice
+
+if TYPE_CHECKING:
+    from mews.harness.scenario.model import Scenario
+
+
+def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, json_file: str | None) -> int:
+    """Run each scenario on each cluster and compare each with the first one; 0 when verdicts agree and every
+    difference is explained, else 1.
+
+    Raises BadInput, Lacks.
+    """
+    for cluster in clusters:
+        check_choice("--clusters", cluster, tuple(TIMES))
+        check_available(cluster)
+    if len(set(clusters)) < 2:
+        raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
+    keep_quiet()
+    scenarios = load(paths)
+    quiet = json_file == "-"
+    found: list[Difference] = []
+    accounts: list[Account] = []
+    with Shared() as shared, progress_bar(len(scenarios) * len(clusters)) as bar:
+        for scenario in scenarios:
+            told = []
+            for cluster in clusters:
+                bar.begin(f"{scenario.name} on {cluster}")
+                told.append(_account(scenario, way_on(cluster, way, scenario), shared))
+                bar.end()
+            accounts += told
+            differences = [each for other in told[1:] for each in compare(told[0], other)]
+            found += differences
+            if not quiet:
+                sys.stdout.write("".join(f"{line}\n" for line in _report(told, differences)))
+                sys.stdout.flush()
+    if not quiet:
+        sys.stdout.write("".join(f"{line}\n" for line in _summary(accounts, found)))
+    _write(json_file, accounts, found)
+    return 1 if any(each.why is None for each in found) else 0
+
+
+def way_on(cluster: str, way: Way, scenario: Scenario) -> Way:
+    """The way with that cluster, in its default time; embedded in wall-clock time where the scenario demands it."""
+    time = TIMES[cluster][0]
+    wanted = scenario.requires.time
+    return replace(way, cluster=cluster, time=wanted if wanted in TIMES[cluster] else time)
+
+
+def _account(scenario: Scenario, way: Way, shared: Shared) -> Account:
+    run = Engine(way, shared=shared).run(scenario)
+    result = run.result
+    return Account(
+        scenario.name, way.cluster, result.verdict, result.reason, round(result.wall_s, 2), stories_of(run.lines)
+    )
+
+
+def _report(told: Sequence[Account], differences: Sequence[Difference]) -> Iterator[str]:
+    verdicts = ", ".join(f"{account.cluster} {account.verdict} ({account.wall_s:.1f} s)" for account in told)
+    open_ = sum(each.why is None for each in differences)
+    counts = f"{len(differences)} differences, {open_} unexplained" if differences else "no difference"
+    yield f"{told[0].scenario}: {verdicts}; {counts}"
+    for each in differences:
+        if each.why is None:
+            yield f"  {each.text}"
+
+
+def _summary(accounts: Sequence[Account], found: Sequence[Difference]) -> Iterator[str]:
+    scenarios = len({account.scenario for account in accounts})
+    open_ = [each for each in found if each.why is None]
+    yield f"{scenarios} scenarios, {len(found)} differences, {len(open_)} unexplained"
+    explained = sorted((each.why or "", each.thing, each.item) for each in found if each.why is not None)
+    for why, rows in groupby(explained, key=lambda row: row[0]):
+        yield f"  {len(list(rows)):4} x {why}"
+
+
+def _write(file: str | None, accounts: Sequence[Account], found: Sequence[Difference]) -> None:
+    if file is None:
+        return
+    names = ("scenario", "cluster", "verdict", "reason", "wall_s")
+    runs = [{name: getattr(account, name) for name in names} for account in accounts]
+    text = json.dumps({"runs": runs, "differences": [asdict(each) for each in found]}, indent=2) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+    else:
+        Path(file).write_text(text, encoding="utf-8")

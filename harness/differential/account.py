@@ -1,0 +1,134 @@
+"""A run as stories that can be compared: of each thing, in each of its streams, what came after what. Pure.
+
+Times, uids and addresses are left out, and so is the order between streams: two watches, or a watch and a kubelet's
+notes, are not ordered among each other on any cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.harness.journal import Line
+
+Place = tuple[str, str]
+"""Thing and stream: ``("pod/default/a", "condition Ready")``."""
+
+_UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_DEVICE = re.compile(r"\b\d+-[0-9A-F]{6}\b")
+_MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up", "down", "up")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One scenario on one cluster."""
+
+    scenario: str
+    cluster: str
+    verdict: str
+    reason: str = ""
+    wall_s: float = 0.0
+    stories: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+
+
+def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
+    """What the journal tells, by place; what is said twice in a row is said once."""
+    told: dict[Place, list[str]] = {}
+    for line in lines:
+        tell = _TELLERS.get(line.layer)
+        if tell is None:
+            continue
+        for place, item in tell(line):
+            story = told.setdefault(place, [])
+            if not story or story[-1] != item:
+                story.append(item)
+    return {place: tuple(story) for place, story in sorted(told.items())}
+
+
+_Told = Iterable[tuple[Place, str]]
+
+
+def _api(line: Line) -> _Told:
+    fields = line.fields
+    if line.event == "event":
+        said = _plain(f"{fields['type']} {fields['reason']}: {fields['message']}")
+        yield (fields["object"], f"events of {line.actor.partition('/')[0]}"), said
+        return
+    match line.event:
+        case "condition":
+            stream, item = f"condition {fields['type']}", _worded(fields["status"], fields.get("reason"))
+        case "allocatable":
+            stream, item = f"allocatable {fields['resource']}", str(fields["new"])
+        case "annotations":
+            values = fields["annotations"].items()
+            stream, item = "annotations", " ".join(f"{'-' if value is None else '+'}{name}" for name, value in values)
+        case "taints":
+            stream, item = "taints", " ".join(fields["taints"]) or "none"
+        case "unschedulable":
+            stream, item = "states", "cordoned" if fields["unschedulable"] else "uncordoned"
+        case _:
+            stream, item = "states", _state(line)
+    yield (line.actor, stream), item
+
+
+def _state(line: Line) -> str:
+    fields = line.fields
+    match line.event:
+        case "bound":
+            return f"bound to {fields['node']}"
+        case "phase":
+            return _worded(fields["phase"], fields.get("reason"))
+        case "created" if "scheduler" in fields:
+            return f"created for {fields['scheduler']}"
+        case _:
+            return line.event
+
+
+def _kubelet(line: Line) -> _Told:
+    fields = line.fields
+    match line.event:
+        case "registered":
+            yield (line.actor, f"plugin of {fields['resource']}"), "registered"
+        case "devices":
+            counts = f"{len(fields['healthy'])} healthy, {len(fields['unhealthy'])} unhealthy"
+            yield (line.actor, f"plugin of {fields['resource']}"), counts
+        case "allocated":
+            what = f"{len(fields['devices'])} {fields['resource']} for {fields['container']}"
+            yield (f"pod/{fields['pod']}", "kubelet"), f"allocated {what}"
+        case "container-started":
+            yield (f"pod/{fields['pod']}", "kubelet"), f"started {fields['container']}"
+        case "rejected":
+            yield (f"pod/{fields['pod']}", "kubelet"), _plain(f"rejected, {fields['reason']}: {fields['message']}")
+        case "pod-ended":
+            yield (f"pod/{fields['pod']}", "kubelet"), "ended"
+
+
+def _chassis(line: Line) -> _Told:
+    if line.event not in _MOVES:
+        return
+    fields = line.fields
+    hosts = f" {fields.get('old_host') or 'free'} -> {fields.get('host') or 'free'}" if "device" in fields else ""
+    yield (line.actor, "table"), f"{line.event}{hosts}"
+
+
+def _component(line: Line) -> _Told:
+    cause = f": {line.fields['cause']}" if "cause" in line.fields else ""
+    yield (line.actor, "life"), _plain(line.event + cause)
+
+
+_TELLERS: Mapping[str, Callable[[Line], _Told]] = {
+    "api": _api,
+    "kubelet": _kubelet,
+    "chassis": _chassis,
+    "component": _component,
+}
+
+
+def _worded(value: Any, reason: Any) -> str:
+    return f"{value} ({reason})" if reason else str(value)
+
+
+def _plain(text: str) -> str:
+    return _DEVICE.sub("DEVICE", _UID.sub("UID", text))

@@ -1,0 +1,51 @@
+"""Two accounts of one scenario, held against each other. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mews.harness.differential.account import Account, Place
+from mews.harness.differential.explained import REASONS, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One item that only one of the two tells at that place; ``cluster`` is the one compared with the first, ``only``
+    the one that tells it; ``why`` is None where nothing explains it."""
+
+    scenario: str
+    cluster: str
+    thing: str
+    stream: str
+    only: str
+    item: str
+    why: str | None
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        return f"{self.thing}, {self.stream}: only on {self.only}: {self.item}"
+
+
+def compare(first: Account, other: Account, reasons: Sequence[Reason] = REASONS) -> list[Difference]:
+    """All differences; verdicts that differ are one of them, and one that nothing explains."""
+    found: list[Difference] = []
+    if first.verdict != other.verdict:
+        for account in (first, other):
+            text = f"{account.verdict}{f': {account.reason}' if account.reason else ''}"
+            found.append(Difference(first.scenario, other.cluster, "scenario", "verdict", account.cluster, text, None))
+    for place in sorted({*first.stories, *other.stories}):
+        for only, item in _apart(first, other, place):
+            why = next((reason.why for reason in reasons if reason.fits(other.cluster, *place, item)), None)
+            found.append(Difference(first.scenario, other.cluster, *place, only, item, why))
+    return found
+
+
+def _apart(first: Account, other: Account, place: Place) -> Iterator[tuple[str, str]]:
+    before, after = first.stories.get(place, ()), other.stories.get(place, ())
+    for kind, i, j, k, n in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield from ((first.cluster, item) for item in before[i:j])
+            yield from ((other.cluster, item) for item in after[k:n])

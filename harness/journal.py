@@ -8,7 +8,8 @@ not grow means that nothing happens.
 
 The lines that everybody may rely on. *device* stands for the fields ``device`` (the chassis' own ID), ``uuid``,
 ``gpuid`` (``<chassis index>-<device>``), ``port``, ``host`` (where it is after the event, None while free),
-``old_port``, ``old_host`` (before)::
+``old_port``, ``old_host`` (before); *function* for ``device``, ``uuid``, ``gpuid``, ``kind``, ``bdf``, ``minor`` and
+``healthy`` (whether all its layers are up and it answers)::
 
     layer      actor           event             fields
     chassis    chassis/A       table             pool, ports {port: host}, devices {device: {uuid, gpuid, port, host}};
@@ -24,6 +25,16 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                link-down, link-up  *device*; the port stays, the host cannot see the device
                                device-changed    *device*, old_uuid
                                down, up          the management CPU's answers stop, and come again
+    host       host/host-1     table             devices {gpuid: *function*}; at the start
+                               link-up, function-added, driver-bound, nvml-visible   *function*: it came up
+                               nvml-hidden, driver-unbound, function-removed, link-down   *function*: it went
+                               xid               *function*, xid; also in the kernel log
+                               lost              *function*; fallen off the bus
+                               ecc               *function*, corrected, uncorrected
+                               nvml-recovered    *function*; NVML had answered "unknown error"
+                               stuck             *function*, arrow: a fault keeps that layer from coming up
+                               draining, persistence   *function*, on
+                               waiting           *function*, what: a write that blocks while the GPU is in use
     kubelet    kubelet/host-1  registered        resource
                                devices           resource, healthy [id], unhealthy [id]: a list of the plugin
                                allocated         pod (namespace/name), uid, container, resource, devices [id]
@@ -51,8 +62,8 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                condition         type, status, reason
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
     component  <component>     started, killed, crashed (cause)
-    fault      chassis/A       added             fault (number), kind
-                               fired             fault, kind, excuses {invariant: seconds from now on}, …
+    fault      chassis/A,      added             fault (number), kind
+               host/host-1     fired             fault, kind, excuses {invariant: seconds from now on}, …
                                cleared           fault, kind
     step       <scenario>      begun, passed, failed   step (number), do (kind of step), …
     invariant  <number>        violated          what, first (number of the line that broke it)

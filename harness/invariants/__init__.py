@@ -4,14 +4,13 @@
 1  a device is on at most one host port                   ``single_port``
 2  a device in use never moves or disappears              ``in_use``
 3  no whole device is given to two live pods              ``single_holder``
+4  allocatable <= what NVML shows <= chassis table        ``visible``
 5  no device stays unattached beyond its bound            ``unattached``
 6  env, checkpoint, pod resources and chassis agree       ``agreement``
 7  resourceVersions grow, watches have no gap             ``watches``
 8  what fits is eventually scheduled                      ``scheduled``
 9  training jobs that hold resources make progress        ``progress``
 =  =====================================================  ================
-
-Number 4 (allocatable <= NVML's healthy devices <= chassis table) joins with the host layer.
 """
 
 from mews.harness.invariants.bounds import Bounds

@@ -18,7 +18,10 @@ class Bounds:
     ``settle_s``: how long watches may lag behind a list when the run ends (7), and pod resources behind the pods (6).
     ``lag_s``: how late hardware lines may come after what follows from them (6): 0 in process, the way of an event over
     HTTP in wall-clock time.
-    ``pooled_resource``, ``pooling_scheduler``: what is counted per pool instead of per node, and by whom.
+    ``allocatable_s``: how long a node may offer more than NVML shows (4): DevMgr's look, the plugin's list, the
+    kubelet's status.
+    ``pooled_resource``, ``pooled_kind``, ``pooling_scheduler``: what is counted per pool instead of per node, and by
+    whom.
     """
 
     unattached_s: float | None = 300.0
@@ -26,7 +29,9 @@ class Bounds:
     progress_s: float | None = 300.0
     settle_s: float = 5.0
     lag_s: float = 0.0
+    allocatable_s: float = 30.0
     pooled_resource: str = "falcon.com/gpu"
+    pooled_kind: str = "GPU"
     pooling_scheduler: str = "kubecomp-scheduler"
 
     @classmethod

@@ -14,7 +14,7 @@ EDITED: Mapping[int, float] = {2: FOREVER, 5: FOREVER, 6: FOREVER}
 """What becomes of a device that another editor moved, or of all when the hardware is reset under the running cluster,
 is that editor's doing: invariant -> seconds."""
 
-ABSENCE: Mapping[int, str] = {5: "nobody repairs", 8: "nobody schedules"}
+ABSENCE: Mapping[int, str] = {4: "nobody tells the API", 5: "nobody repairs", 8: "nobody schedules"}
 """What need not happen while a component or a chassis is down."""
 
 

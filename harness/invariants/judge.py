@@ -15,11 +15,19 @@ from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
 from mews.harness.invariants.unattached import Unattached
 from mews.harness.invariants.verdict import Breach, Violation
+from mews.harness.invariants.visible import Visible
 from mews.harness.invariants.watches import Watches
 from mews.harness.journal import Line
 
-LAWS: dict[int, Callable[[], Invariant]] = {1: SinglePort, 2: InUse, 3: SingleHolder, 5: Unattached, 6: Agreement}
-"""The invariants over journal lines. 7, 8 and 9 look at watches; 4 joins with the host layer."""
+LAWS: dict[int, Callable[[], Invariant]] = {
+    1: SinglePort,
+    2: InUse,
+    3: SingleHolder,
+    4: Visible,
+    5: Unattached,
+    6: Agreement,
+}
+"""The invariants over journal lines. 7, 8 and 9 look at watches."""
 
 
 class Judge:

@@ -43,6 +43,14 @@ class Holding:
     line: Line
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A device as its host sees it; ``healthy``: all its layers are up, NVML shows it and it answers."""
+
+    kind: str
+    healthy: bool
+
+
 @dataclass(slots=True)
 class Chassis:
     """Which hosts a chassis is cabled to, and its pool."""
@@ -53,12 +61,15 @@ class Chassis:
 
 @dataclass(slots=True)
 class World:
-    """``devices`` by GPUID; ``holdings`` of live pods only; ``checkpoints`` by host as last written."""
+    """``devices`` by GPUID; ``holdings`` of live pods only; ``checkpoints`` by host as last written; ``seen``: host ->
+    GPUID -> as the host sees it; ``offered``: node -> resource -> whole number allocatable."""
 
     devices: dict[str, Device] = field(default_factory=dict)
     chassis: dict[str, Chassis] = field(default_factory=dict)
     holdings: dict[Slot, Holding] = field(default_factory=dict)
     checkpoints: dict[str, dict[Slot, tuple[str, ...]]] = field(default_factory=dict)
+    seen: dict[str, dict[str, Seen]] = field(default_factory=dict)
+    offered: dict[str, dict[str, int]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
     _ended: set[str] = field(default_factory=set)
 
@@ -68,6 +79,10 @@ class World:
             self._hardware(line)
         elif line.layer == "kubelet":
             self._kubelet(line)
+        elif line.layer == "host":
+            self._host(line)
+        elif line.layer == "api" and line.actor.startswith("node/"):
+            self._node(line)
         elif line.layer == "api" and _ends(line):
             self._end(line.fields["uid"])
 
@@ -126,6 +141,25 @@ class World:
             link=_link(known, line),
             link_before=known.link if known else True,
         )
+
+    def _host(self, line: Line) -> None:
+        host, fields = line.actor.partition("/")[2], line.fields
+        if line.event == "table":
+            rows = fields["devices"]
+            self.seen[host] = {gpuid: Seen(row["kind"], row["healthy"]) for gpuid, row in rows.items()}
+        elif "gpuid" in fields:
+            self.seen.setdefault(host, {})[fields["gpuid"]] = Seen(fields["kind"], fields["healthy"])
+
+    def _node(self, line: Line) -> None:
+        node, fields = line.actor.partition("/")[2], line.fields
+        if line.event == "created":
+            amounts = fields.get("allocatable") or {}
+            self.offered[node] = {name: int(amount) for name, amount in amounts.items() if str(amount).isdecimal()}
+        elif line.event == "allocatable":
+            amount = str(fields["new"])
+            self.offered.setdefault(node, {})[fields["resource"]] = int(amount) if amount.isdecimal() else 0
+        elif line.event == "deleted":
+            self.offered.pop(node, None)
 
     def _kubelet(self, line: Line) -> None:
         fields, host = line.fields, line.actor.partition("/")[2]

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from mews.emulator.chassis.faults.registry import FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
+from mews.emulator.host.faults.board import HOST_FAULTS
 from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Checks
 from mews.harness.scenario.quantity import Seconds
@@ -70,9 +71,11 @@ class ChassisAction(Model):
 
 
 class FaultAction(Model):
-    """Play a fault (``chassis: '*'`` on all), or clear them: ``clear: A``, ``clear: all``."""
+    """Play a fault on a chassis (``'*'``: on all) or a host, or clear them: ``clear: A``, ``clear: host-1``,
+    ``clear: all``."""
 
     chassis: str = "*"
+    host: str | None = None
     add: dict[str, Any] | None = None
     clear: str | None = None
 
@@ -81,8 +84,41 @@ class FaultAction(Model):
         if (self.add is None) == (self.clear is None):
             raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
         if self.add is not None:
-            parse_fault(self.add, FAULTS)
+            parse_fault(self.add, FAULTS if self.host is None else HOST_FAULTS)
         return self
+
+
+HostDo = Literal[
+    "remove",
+    "bind",
+    "unbind",
+    "rescan",
+    "power",
+    "write",
+    "unlink-node",
+    "drain",
+    "persistence",
+    "remove-gpu",
+    "discover",
+    "hold",
+    "release",
+]
+
+
+class HostAction(Model):
+    """What an operator does on a host (``mews.emulator.host.act``), and how it ends: ``result`` is ``done``, a
+    refusal's code (IN_USE, NO_DEVICE, …), or ``waiting`` where it must still block after ``within``."""
+
+    host: str
+    do: HostDo
+    device: str | None = None
+    driver: str | None = None
+    on: bool = True
+    path: str | None = Field(default=None, description="of a write; {bdf}, {slot} and {bridge} are the device's")
+    text: str = "1"
+    key: str = "process"
+    result: str = "done"
+    within: Seconds = 60.0
 
 
 def _named(value: Any) -> Any:
@@ -129,6 +165,7 @@ ACTIONS = (
     "hold",
     "chassis",
     "fault",
+    "host",
     "kill",
     "start",
     "restart",
@@ -159,6 +196,7 @@ class Step(Model):
     hold: HoldAction | None = None
     chassis: ChassisAction | None = None
     fault: FaultAction | None = None
+    host: HostAction | None = None
     kill: Component | None = None
     start: Component | None = None
     restart: Component | None = None

@@ -166,6 +166,7 @@ _CHECKS: dict[str, Callable[[Stage, Any], Awaitable[Finding]]] = {
     "logs": _logs,
     "table": hardware_checks.table,
     "hosts": hardware_checks.hosts,
+    "host": hardware_checks.host,
     "moves": hardware_checks.moves,
     "operations": hardware_checks.operations,
     "gpus": hardware_checks.gpus,

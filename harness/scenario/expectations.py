@@ -129,6 +129,9 @@ class Check(Model):
     node: NodeExpectation | None = None
     table: Pattern = Field(default=None, description="the table: chassis, then device, then its row")
     hosts: dict[str, Pattern] = Field(default_factory=dict, description="devices per host; free: on no port")
+    host: Pattern = Field(
+        default=None, description="what hosts see: host, then devices (by GPUID), holders, waiting, log (kernel lines)"
+    )
     moves: Pattern = Field(default=None, description="completed attaches since the scenario began")
     operations: dict[str, Pattern] = Field(
         default_factory=dict, description="chassis lines by event since the scenario began: attached, detached, …"

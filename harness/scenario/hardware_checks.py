@@ -45,6 +45,12 @@ async def hosts(stage: Stage, expected: Mapping[str, Any]) -> Finding:
     return Finding(wrong is None, f"devices per host {show(expected)}", seen)
 
 
+async def host(stage: Stage, expected: Any) -> Finding:
+    """What the hosts see matches the pattern."""
+    wrong = match(expected, await stage.cluster.hardware.hosts())
+    return Finding(wrong is None, f"hosts that see {show(expected)}", str(wrong or ""))
+
+
 async def moves(stage: Stage, expected: Any) -> Finding:
     """So many attaches were completed."""
     lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))

@@ -86,7 +86,7 @@ class Requires(Model):
     time: Literal["virtual", "wall"] | None = None
     dialect: tuple[Literal["h3api", "resource-pool", "redfish"], ...] = ()
     cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
-    features: tuple[Literal["logs", "exec", "kill", "root", "fuse"], ...] = ()
+    features: tuple[Literal["logs", "exec", "kill", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
 
 
@@ -188,7 +188,7 @@ MetricName = Literal[
 ]
 
 
-BoundName = Literal["scheduled_s", "unattached_s", "settle_s", "progress_s"]
+BoundName = Literal["allocatable_s", "scheduled_s", "unattached_s", "settle_s", "progress_s"]
 
 
 class Scenario(Model):

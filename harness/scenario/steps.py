@@ -152,6 +152,12 @@ async def _fault(stage: Stage, step: Step) -> None:
     if action.clear is not None:
         await stage.cluster.hardware.clear(None if action.clear == "all" else action.clear)
         return
+    if action.host is not None:
+        try:
+            await stage.cluster.hardware.host_fault(action.host, action.add or {})
+        except ValueError as error:
+            raise ScenarioError(f"fault.add on host {action.host}: {error}") from error
+        return
     for chassis in await _chassis_named(stage, action):
         try:
             await stage.cluster.hardware.fault(chassis, action.add or {})
@@ -166,6 +172,25 @@ async def _chassis_named(stage: Stage, action: FaultAction) -> list[str]:
     if action.chassis not in there:
         raise ScenarioError(f"fault.chassis {action.chassis!r}: must be one of {', '.join(there)}, or '*'")
     return [action.chassis]
+
+
+async def _host(stage: Stage, step: Step) -> None:
+    action = step.host
+    assert action is not None
+    fields: dict[str, Any] = {"do": action.do}
+    if action.do in ("power", "drain", "persistence"):
+        fields["on"] = action.on
+    if action.do == "write":
+        fields |= {"path": action.path or "", "text": action.text}
+    if action.do in ("hold", "release"):
+        fields["key"] = action.key
+    fields |= {name: value for name in ("device", "driver") if (value := getattr(action, name)) is not None}
+    try:
+        result = await stage.cluster.hardware.operate(action.host, fields, action.within)
+    except ValueError as error:
+        raise ScenarioError(f"host {action.host}: {action.do}: {error}") from error
+    if result != action.result:
+        raise StepFailed(Failure(f"{action.do} on {action.host} to end with {action.result}", result))
 
 
 def _component(stage: Stage, action: ComponentAction | None) -> ComponentAction:
@@ -256,6 +281,7 @@ _STEPS: dict[str, Callable[[Stage, Step], Awaitable[None]]] = {
     "hold": _hold,
     "chassis": _chassis,
     "fault": _fault,
+    "host": _host,
     "kill": _kill,
     "start": _start,
     "restart": _restart,

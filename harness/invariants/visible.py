@@ -1,0 +1,60 @@
+"""Invariant 4: node allocatable <= healthy devices that NVML shows <= the chassis' table, each within its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.verdict import Breach
+from mews.harness.journal import Line
+
+Key = tuple[str, ...]
+
+
+class Visible:
+    """A host's allocatable may exceed what it sees for ``allocatable_s``; what it sees may outlast the chassis' table
+    for ``lag_s``. Judged for hosts that tell what they see."""
+
+    number = 4
+    name = "allocatable <= healthy devices that NVML shows <= chassis table"
+
+    def __init__(self) -> None:
+        self._since: dict[Key, tuple[float, Line]] = {}
+
+    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+        """Start and stop the clocks."""
+        if line.layer in ("host", "chassis") or (line.layer == "api" and line.actor.startswith("node/")):
+            wrong = dict(self._wrong(scene))
+            self._since = {key: self._since.get(key, (line.t, line)) for key in wrong}
+        return iter(())
+
+    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+        """Judge the clocks."""
+        if not self._since:
+            return
+        wrong = dict(self._wrong(scene))
+        for key, (since, line) in self._since.items():
+            bound_s = scene.bounds.lag_s + (scene.bounds.allocatable_s if key[0] == "allocatable" else 0.0)
+            if t - since <= bound_s or key not in wrong:
+                continue
+            what, devices = wrong[key]
+            if not any(scene.excuses.excused(self.number, t, device) for device in devices):
+                yield Breach((*key, str(line.number)), f"{what} for {t - since:.1f} s", line)
+
+    def _wrong(self, scene: Scene) -> Iterator[tuple[Key, tuple[str, tuple[str, ...]]]]:
+        """What does not hold now, and the devices whose faults may be the cause."""
+        world = scene.world
+        for host, seen in world.seen.items():
+            healthy = [gpuid for gpuid, device in seen.items() if device.healthy]
+            pooled = sum(seen[gpuid].kind == scene.bounds.pooled_kind for gpuid in healthy)
+            offered = world.offered.get(host, {}).get(scene.bounds.pooled_resource, 0)
+            if offered > pooled:
+                what = (
+                    f"node {host} has {offered} {scene.bounds.pooled_resource} allocatable, NVML shows {pooled} healthy"
+                )
+                yield ("allocatable", host), (what, tuple(sorted(set(seen) - set(healthy))))
+            for gpuid in healthy:
+                where = world.devices.get(gpuid)
+                if where is not None and where.host != host:
+                    what = f"NVML of {host} shows {gpuid}, which the chassis has on {where.host or 'no port'}"
+                    yield ("seen", host, gpuid), (what, (gpuid,))

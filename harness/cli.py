@@ -258,6 +258,23 @@ def conform(
     return judge(wish, Outputs(json, junit, html, record, diff))
 
 
+@app.command(
+    "nvidia-smi",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    options_metavar="[OPTIONS] [OPTIONS OF NVIDIA-SMI]",
+)
+def nvidia_smi(
+    context: typer.Context,
+    hardware: Annotated[Path | None, typer.Option("--hardware", help="show a host of this file; nothing runs")] = None,
+    name: Annotated[str, typer.Option("--name", help="of the `mews up` whose host to show")] = "mews",
+    host: Annotated[str | None, typer.Option("--host", help="default: the first")] = None,
+) -> int:
+    """Run the emulated nvidia-smi on a host."""
+    from mews.harness.commands.nvidia_smi import nvidia_smi as run_smi
+
+    return run_smi(hardware, name, host, context.args)
+
+
 @app.command()
 def version() -> int:
     """Print the version."""

@@ -142,10 +142,17 @@ def test_every_public_name_is_documented(package):
     assert found == []
 
 
-def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(tmp_path):
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this tree, built once."""
     pytest.importorskip("hatchling", reason="the build backend is not installed")
-    tool("hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
-    [wheel] = tmp_path.glob("*.whl")
+    folder = tmp_path_factory.mktemp("wheel")
+    tool("hatchling", "build", "-t", "wheel", "-d", str(folder))
+    [made] = folder.glob("*.whl")
+    return made
+
+
+def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mews"}
     for needed in (
@@ -158,12 +165,9 @@ def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(tmp_path):
         assert needed in names
 
 
-def test_the_wheel_carries_the_compiled_library_and_is_tagged_by_its_platform(tmp_path):
-    pytest.importorskip("hatchling", reason="the build backend is not installed")
+def test_the_wheel_carries_the_compiled_library_and_is_tagged_by_its_platform(wheel):
     if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         pytest.skip("no C compiler: the wheel is compiled by ziglang in an isolated build")
-    tool("hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
-    [wheel] = tmp_path.glob("*.whl")
     assert re.search(r"-py3-none-linux_\w+\.whl$", wheel.name)
     entries = {info.filename: info.external_attr >> 16 for info in zipfile.ZipFile(wheel).infolist()}
     assert entries["mews/emulator/nvml/bin/nvidia-smi"] & 0o111

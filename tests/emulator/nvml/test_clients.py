@@ -20,9 +20,9 @@ def program(name):
     return str(found) if found.exists() else shutil.which(name)
 
 
-def needs(module):
+def needs(module, source="'mews[test]'"):
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"the module {module} is not installed; pip install 'mews[test]' brings it")
+        pytest.skip(f"the module {module} is not installed; pip install {source} brings it")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_the_gpu_plugin_of_glances_shows_them(pair):
 
 
 def test_codecarbon_meters_their_energy(pair):
-    needs("codecarbon")
+    needs("codecarbon", "codecarbon")
     told = pair.python(
         "from codecarbon.core.gpu import AllGPUDevices\n"
         "print([round(one['power_usage']) for one in AllGPUDevices().get_gpu_details()])\n"

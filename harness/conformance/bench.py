@@ -65,6 +65,8 @@ class Bench:
         self._keeper: Keeper | None = None
         self._known: dict[str, str] = {}
         self._lost: set[str] = set()
+        self._hopeless: set[str] = set()
+        """Kinds of moves that failed every time: they are tried once from then on."""
         self._dead = ""
 
     def allow(self, devices: tuple[str, ...], ports: tuple[str, ...], keeper: Keeper | None) -> None:
@@ -183,7 +185,7 @@ class Bench:
         """
         kind = "detach" if port is None else "attach"
         failed = len(self.ledger.of("server-errors"))
-        for _ in range(TRIES):
+        for _ in range(1 if kind in self._hopeless else TRIES):
             before = self.read()
             if before.port(device) == port and device in before.rows:
                 return True
@@ -196,6 +198,7 @@ class Bench:
             self._judge_move(device, port, claim, before=before, after=after)
             if after.port(device) == port:
                 return True
+        self._hopeless.add(kind)
         if len(self.ledger.of("server-errors")) - failed >= TRIES:
             self.note(kind, f"the {kind} of idle device {device} is answered with HTTP 5xx every time")
         return False

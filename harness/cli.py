@@ -179,8 +179,17 @@ def serve(
         Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")
     ] = None,
     speed: SpeedOption = 1.0,
+    openapi: Annotated[
+        str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
+    ] = None,
 ) -> int:
     """Serve the chassis alone."""
+    if openapi is not None:
+        from mews.emulator.dialects.openapi import DESCRIBED, description
+
+        check_choice("--openapi", openapi, DESCRIBED)
+        sys.stdout.write(description(openapi))
+        return 0
     _check_dialect(dialect)
     check_speed(speed)
 

@@ -160,6 +160,8 @@ def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(wheel):
         "mews/harness/cli.py",
         "mews/fixtures/hardware/demo.yaml",
         "mews/fixtures/images.yaml",
+        "mews/fixtures/quirks/falcon-4005.yaml",
+        "mews/emulator/dialects/openapi/control.yaml",
         "mews/emulator/nvml/c/nvml.h",
     ):
         assert needed in names

@@ -13,6 +13,7 @@
 | GET /v1/inventory | | the hardware |
 | POST /v1/devices | ``{chassis, device: {id, uuid, …}}`` | 201 ``{}``: one more device, if a slot is empty |
 | DELETE /v1/devices | ``?chassis=A&device=000100`` | ``{}``: pulled out |
+| GET /v1/openapi | ``?dialect=control`` (default), ``h3api``, ``resource-pool`` | its OpenAPI 3.1 description |
 
 Only loopback may ask, with ``Authorization: Bearer <token>``: else 403 or 401.
 """
@@ -25,6 +26,7 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
 from mews.emulator.dialects.door import Door, Routes
+from mews.emulator.dialects.openapi import document
 from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.rack import Rack
 
@@ -43,6 +45,7 @@ class Control:
             "/v1/events": {"GET": self._events},
             "/v1/inventory": {"GET": lambda request: (200, _inventory(rack))},
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
+            "/v1/openapi": {"GET": lambda request: (200, document(request.query.get("dialect", "control")))},
         }
         self._door = Door(token, routes)
 

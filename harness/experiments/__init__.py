@@ -1,0 +1,1 @@
+"""The papers' experiments, repeated on the simulator: each runs alone, ``python -m mews.harness.experiments.NAME``."""

@@ -1,0 +1,40 @@
+"""What servers and workers say to each other: a line of JSON, then so many bytes of float32."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+Vector = NDArray[numpy.float32]
+
+_LINE_LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """``fields`` and a vector, which may be empty."""
+
+    fields: dict[str, Any]
+    vector: Vector
+
+
+async def send(writer: asyncio.StreamWriter, fields: dict[str, Any], vector: Vector | None = None) -> None:
+    """Write one message. Raises OSError where the connection is gone."""
+    data = b"" if vector is None else vector.astype(numpy.float32).tobytes()
+    writer.write(json.dumps({**fields, "bytes": len(data)}).encode() + b"\n" + data)
+    await writer.drain()
+
+
+async def receive(reader: asyncio.StreamReader) -> Message:
+    """Read one message. Raises EOFError (IncompleteReadError) where the connection ends, ValueError for no message."""
+    line = await reader.readuntil(b"\n")
+    if len(line) > _LINE_LIMIT:
+        raise ValueError(f"a message's first line has {len(line)} bytes; at most {_LINE_LIMIT} are allowed")
+    fields = json.loads(line)
+    data = await reader.readexactly(int(fields["bytes"]))
+    return Message(fields, numpy.frombuffer(data, dtype=numpy.float32))

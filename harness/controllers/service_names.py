@@ -50,10 +50,10 @@ class ServiceNames:
 
 def names(services: Iterable[Object], pods: Iterable[Object]) -> list[tuple[str, tuple[str, ...]]]:
     """(address, names) for every service with a selector, of its pods that have an address and have not ended."""
-    found = []
+    found: list[tuple[str, tuple[str, ...]]] = []
     there = [pod for pod in pods if (pod.get("status") or {}).get("podIP") and not is_terminal(pod)]
     for service in services:
-        selector = (service.get("spec") or {}).get("selector")
+        selector: Mapping[str, str] = (service.get("spec") or {}).get("selector") or {}
         name, namespace = name_of(service), namespace_of(service)
         for pod in there if selector else ():
             if namespace_of(pod) == namespace and _selects(selector, labels_of(pod)):

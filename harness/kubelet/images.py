@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+import mews
 from mews.emulator.yaml_text import check_extent
 from mews.harness.kubelet.errors import ImagesError
 
@@ -115,9 +116,15 @@ def _image(name: str, entry: Any, where: str) -> Image:
         raise ImagesError(f"{where}: needs process or simulate")
     if process is not None and not (isinstance(process, list) and process):
         raise ImagesError(f"{where}.process: {process!r}: must be a list of strings, the argv")
-    argv = None if process is None else tuple(str(word).replace("{python}", sys.executable) for word in process)
+    argv = None if process is None else tuple(_filled(str(word)) for word in process)
     played = None if simulate is None else _simulation(simulate, f"{where}.simulate")
     return Image(name, argv, played, str(entry.get("image", "")))
+
+
+def _filled(word: str) -> str:
+    """``{python}``: the interpreter that runs Mews; ``{packages}``: the folder that Mews is imported from."""
+    packages = str(Path(mews.__file__).parent.parent)
+    return word.replace("{python}", sys.executable).replace("{packages}", packages)
 
 
 def _simulation(entry: Any, where: str) -> Simulation:

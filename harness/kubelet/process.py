@@ -13,8 +13,9 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from mews.harness.kubelet.errors import StartError
 from mews.harness.kubelet.runtime import Launch
@@ -104,9 +105,10 @@ class RealProcess:
 
 class ProcessRuntime:
     """Starts containers as processes below a run folder, ``<pod uid>/<container>/<attempt>.log``; ``close`` removes it
-    where it was made here."""
+    where it was made here. ``env`` is what the machine gives to every process."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, env: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._env = dict(env)
         self._own = folder is None
         self._folder = folder or Path(tempfile.mkdtemp(prefix="mews-pods-"))
         self._running: list[RealProcess] = []
@@ -119,7 +121,7 @@ class ProcessRuntime:
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
         log = FileLog(folder / f"{launch.attempt}.log")
-        env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **launch.env}
+        env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **self._env, **launch.env}
         where = _existing(launch.working_dir) or work
         argv = _argv(launch)
         try:

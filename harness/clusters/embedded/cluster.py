@@ -22,6 +22,7 @@ from mews.harness.clusters.stack import default_profile, kod2_config, kubecomp_c
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.controllers.manager import ControllerManager
+from mews.harness.controllers.service_names import ServiceNames
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.containerd import Containerd
@@ -337,6 +338,7 @@ class EmbeddedCluster:
             units += self._own_or("default-scheduler", self._default_scheduler)
         if stack.kod2 is not None:
             units.append(Unit("operator", self.journal, self._operator))
+            units += self._service_names()
         if stack.kubecomp is None:
             return units
         if stack.kubecomp.scheduler is not None:
@@ -386,6 +388,13 @@ class EmbeddedCluster:
             return kubecomp_profile(self._config, metrics=self._measures, score=self._yours.policy())
         fitting = default_plugins(ignored_resource_groups=(self._config.resource_group,))
         return Profile(self._config.scheduler_name, (*fitting, plugin))
+
+    def _service_names(self) -> list[Unit]:
+        file = self.world.names_file()
+        if file is None:
+            return []
+        name = "service-names"
+        return [Unit(name, self.journal, lambda fence: ServiceNames(self._context(name, fence), file))]
 
     def _unit(self, name: str, *, profile: Profile) -> Unit:
         config = SchedulerConfig((profile,))

@@ -136,6 +136,10 @@ class LocalWorld:
         """No processes under virtual time."""
         return None
 
+    def names_file(self) -> Path | None:
+        """Nobody to look anything up."""
+        return None
+
     def network(self, number: int) -> str:
         """As kind numbers its nodes."""
         return f"10.244.{number}"

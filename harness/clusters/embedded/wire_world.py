@@ -18,6 +18,7 @@ from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
+from mews.harness.controllers.service_names import HOSTS_FILE
 from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import FileCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
@@ -98,7 +99,7 @@ class WireWorld:
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._folders = {host.name: self._kubelet_folder(host.name) for host in hardware.hosts}
-        self._runtime = ProcessRuntime(self.root / "pods")
+        self._runtime = ProcessRuntime(self.root / "pods", {HOSTS_FILE: str(self.names_file())})
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._control: HttpHardwareControl | None = None
@@ -229,6 +230,10 @@ class WireWorld:
     def processes(self) -> ProcessRuntime:
         """Containers are processes of this machine."""
         return self._runtime
+
+    def names_file(self) -> Path:
+        """A file in the form of /etc/hosts, which every process finds by MEWS_HOSTS."""
+        return self.root / "hosts"
 
     def network(self, number: int) -> str:
         """Loopback addresses, so that each pod has one of its own."""

@@ -106,6 +106,10 @@ class World(Protocol):
         """What runs containers as processes, None where all are simulated."""
         ...
 
+    def names_file(self) -> Path | None:
+        """Where the processes look up the names of services, None where there are none."""
+        ...
+
     def network(self, number: int) -> str:
         """The first three numbers of the pods' addresses on the node of that number."""
         ...

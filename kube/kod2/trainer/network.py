@@ -11,7 +11,7 @@ INPUTS, HIDDEN, CLASSES = 64, 48, 10
 SIZE = INPUTS * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES
 """How many parameters there are."""
 
-_NOISE = 1.2
+_NOISE = 3.0
 _PICTURES_SEED = 1
 
 Matrix = NDArray[numpy.float32]

@@ -14,9 +14,9 @@ from mews.kube.kod2.trainer.network import SIZE
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``servers`` and ``workers`` are the addresses of TF_CONFIG. TRAIN_STEPS gradients in all of TRAIN_BATCH pictures at
-    learning rate TRAIN_RATE; TRAIN_PAUSE_S more per step, as if the network were larger; a line every TRAIN_LOG_EVERY
-    steps; KOD2_QUORUM workers before the first step."""
+    """``servers`` and ``workers`` are the addresses of TF_CONFIG. TRAIN_STEPS gradients in all of TRAIN_BATCH pictures
+    at learning rate TRAIN_RATE; TRAIN_PAUSE_S more per step, as if the network were larger; a line every
+    TRAIN_LOG_EVERY steps; KOD2_QUORUM workers before the first step."""
 
     role: str
     index: int
@@ -24,7 +24,7 @@ class Settings:
     workers: tuple[str, ...]
     steps: int = 2000
     batch: int = 32
-    rate: float = 0.05
+    rate: float = 0.01
     pause_s: float = 0.01
     log_every: int = 50
     quorum: int = 1

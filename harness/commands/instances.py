@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mews.harness.leftovers import born
 
-__all__ = ["MARK", "Instance", "alive", "born", "forget", "offspring", "record", "recorded", "state_folder"]
+__all__ = ["MARK", "Instance", "alive", "alone", "born", "forget", "offspring", "record", "recorded", "state_folder"]
 
 MARK = "MEWS_INSTANCE"
 """In the environment of everything that an instance starts: its folder."""
@@ -35,6 +37,19 @@ def state_folder() -> Path:
 def alive(instance: Instance) -> bool:
     """Whether its process still runs."""
     return born(instance.pid) == instance.born != ""
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """No other process is in here at the same time, so that of two that want a name one gets it.
+
+    Raises OSError.
+    """
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def record(instance: Instance) -> None:

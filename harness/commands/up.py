@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mews.harness.commands.instances import MARK, Instance, alive, born, forget, record, recorded, state_folder
+from mews.harness.commands.instances import MARK, Instance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
 from mews.harness.up import UpOptions, run_up
 from mews.harness.ways import DIALECTS, check_available
-from mews.kube.deviceplugin.errors import SocketPathTooLong
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,6 @@ def up(wish: Wish, *, as_json: bool) -> int:
         asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
-    except SocketPathTooLong as error:
-        raise Lacks(f"{error} (XDG_RUNTIME_DIR)") from error
     finally:
         forget(instance.name)
     return 0
@@ -76,15 +76,30 @@ def scenario_of(hardware: Path | None, scenario: Path | None) -> Scenario:
 
 
 def _claim(wish: Wish) -> Instance:
-    for known in recorded():
-        if known.name == wish.name and alive(known):
-            raise BadInput(f"--name {wish.name}: is up already (pid {known.pid}); mews down ends it")
+    if not _NAME.fullmatch(wish.name):
+        raise BadInput(f"--name {wish.name!r}: must be letters, digits, '.', '_' and '-', up to 63, no '.' in front")
     folder = (wish.folder or state_folder() / wish.name).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
-    instance = Instance(wish.name, os.getpid(), born(os.getpid()), str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInput(f"--dir {folder}: cannot be written to")
+    try:
+        with alone():
+            return _record(wish.name, folder)
+    except OSError as error:
+        raise Lacks(f"{error.filename}: cannot be written: {error.strerror} (XDG_RUNTIME_DIR or HOME)") from error
+
+
+def _record(name: str, folder: Path) -> Instance:
+    for known in filter(alive, recorded()):
+        ends = "mews down ends it" if known.name == "mews" else f"mews down --name {known.name} ends it"
+        if known.name == name:
+            raise BadInput(f"--name {name}: is up already (pid {known.pid}); {ends}")
+        if known.folder == str(folder):
+            raise BadInput(f"--dir {folder}: is that of {known.name} (pid {known.pid}); {ends}")
+    instance = Instance(name, os.getpid(), born(os.getpid()), str(folder))
     record(instance)
     return instance
 

@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +17,16 @@ import mews.fixtures
 DEMO = os.path.join(os.path.dirname(mews.fixtures.__file__), "hardware", "demo.yaml")
 
 
+@pytest.fixture
+def folder():
+    """Short, as the path of a socket has at most 107 bytes; all that a cluster writes is in it."""
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as name:
+        yield Path(name)
+
+
 def up(folder):
     argv = [sys.executable, "-m", "mews.harness.cli", "up", "--hardware", DEMO, "--dir", str(folder), "--speed", "20"]
-    child = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={**os.environ, "XDG_RUNTIME_DIR": str(folder)})
     ready = folder / "ready.json"
     until(lambda: ready.exists() and json.loads(ready.read_text())["pid"] == child.pid, "ready.json")
     return child, json.loads(ready.read_text())
@@ -41,8 +50,8 @@ def ports(url):
 
 
 @pytest.mark.wall
-def test_the_table_outlives_a_killed_cluster_and_its_processes_do_not(tmp_path):
-    child, ready = up(tmp_path)
+def test_the_table_outlives_a_killed_cluster_and_its_processes_do_not(folder):
+    child, ready = up(folder)
     try:
         url = ready["chassis"]["A"]["resource-pool"]
         ask(f"{url}/allocation", "DELETE", {"devid": "000500"})
@@ -60,8 +69,8 @@ def test_the_table_outlives_a_killed_cluster_and_its_processes_do_not(tmp_path):
         return False
 
     until(gone, "the chassis to end with its cluster")
-    (tmp_path / "ready.json").unlink()
-    child, ready = up(tmp_path)
+    (folder / "ready.json").unlink()
+    child, ready = up(folder)
     try:
         assert ports(ready["chassis"]["A"]["resource-pool"])["000500"] == "1"
     finally:

@@ -19,6 +19,7 @@ from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.controllers.service_names import HOSTS_FILE
+from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.devices import FileCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
@@ -32,6 +33,7 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.chassis.redfish import Account
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
+from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
@@ -71,7 +73,10 @@ class PluginLink:
 
 class WireWorld:
     """World over sockets. Everything lies in a short folder of its own, since a socket's path has at most 107 bytes;
-    ``folder`` gets the kubeconfig and keeps the chassis' tables; ``plane`` is made in the world's own folder."""
+    ``folder`` gets the kubeconfig and keeps the chassis' tables; ``plane`` is made in the world's own folder.
+
+    Raises Lacks where even that folder's name is too long.
+    """
 
     time = "wall"
 
@@ -88,6 +93,7 @@ class WireWorld:
     ) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="mews-", dir=runtime_folder()))
         self._owned = Owned(self.root)
+        self._folders = self._kubelet_folders(hardware)
         self.kubeconfig = (folder or self.root) / "kubeconfig"
         self._inventory = hardware
         self.plane = plane(self.root)
@@ -98,7 +104,6 @@ class WireWorld:
         self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
-        self._folders = {host.name: self._kubelet_folder(host.name) for host in hardware.hosts}
         self._runtime = ProcessRuntime(self.root / "pods", {HOSTS_FILE: str(self.names_file())})
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}
@@ -175,8 +180,13 @@ class WireWorld:
         """The folder of one node."""
         return self.root / host
 
-    def _kubelet_folder(self, host: str) -> GrpcKubeletFolder:
-        return GrpcKubeletFolder(self.node_folder(host) / PLUGINS, self.node_folder(host) / POD_RESOURCES)
+    def _kubelet_folders(self, hardware: Hardware) -> dict[str, GrpcKubeletFolder]:
+        nodes = {host.name: self.node_folder(host.name) for host in hardware.hosts}
+        try:
+            return {name: GrpcKubeletFolder(node / PLUGINS, node / POD_RESOURCES) for name, node in nodes.items()}
+        except SocketPathTooLong as error:
+            self._owned.release()
+            raise Lacks(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
 
     def folder(self, host: str) -> GrpcKubeletFolder:
         """The node's plugin folder."""

@@ -54,7 +54,7 @@ def test_ready_json_says_all_that_is_fixed_and_sigterm_leaves_nothing(instance):
     assert json.loads((folder / "ready.json").read_text()) == ready
     assert {"api", "kubeconfig", "chassis", "control", "nodes", "pid"} <= set(ready)
     assert ready["pid"] == process.pid
-    assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool"}
+    assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool", "redfish"}
     assert all({"device_plugins", "pod_resources", "sysfs", "env"} <= set(node) for node in ready["nodes"].values())
     with urllib.request.urlopen(ready["api"] + "/api/v1/nodes", timeout=5) as answer:
         nodes = json.load(answer)["items"]
@@ -76,9 +76,9 @@ def test_down_ends_it(instance):
 
 def test_down_after_kill_9_removes_the_leftovers(instance):
     process, ready, folder, environment = instance
+    assert list(offspring(str(folder))), "the chassis have a process of their own"
     process.kill()
     process.wait()
-    assert list(offspring(str(folder))), "the chassis' process outlives its parent"
     assert down(environment).returncode == 0
     assert list(offspring(str(folder))) == []
     assert not (folder / "kubeconfig").exists()
@@ -93,6 +93,14 @@ def test_a_name_is_up_once(instance, tmp_path):
     assert "is up already" in done.stderr
 
 
+def test_a_folder_is_of_one_cluster_at_a_time(instance):
+    _, _, folder, environment = instance
+    command = [*MEWS, "up", "--dir", str(folder), "--name", "second"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is that of test" in done.stderr
+
+
 def test_a_runtime_folder_whose_name_is_too_long_for_sockets_is_told(tmp_path):
     long = tmp_path / ("x" * 90)
     long.mkdir()
@@ -102,6 +110,38 @@ def test_a_runtime_folder_whose_name_is_too_long_for_sockets_is_told(tmp_path):
     assert done.returncode == 3
     assert "choose a shorter folder" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in long.iterdir()) == ["mews"]
+    run = [*MEWS, "run", "demo", "--time", "wall"]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 3
+    assert "choose a shorter folder" in done.stderr
+    assert sorted(path.name for path in long.iterdir()) == ["mews"]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "a\nb", "x" * 64])
+def test_a_name_that_is_no_files_is_refused(name, runtime):
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime}
+    command = [*MEWS, "up", "--name", name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert os.listdir(runtime) == []
+
+
+def test_of_two_that_come_up_at_once_one_gets_the_name(runtime):
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime}
+    both = [
+        subprocess.Popen([*MEWS, "up", "--json"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    try:
+        [ready] = [json.loads(line) for process in both if (line := process.stdout.readline())]
+        [loser] = [process for process in both if process.pid != ready["pid"]]
+        assert loser.wait(30) == 2
+        assert b"is up already" in loser.stderr.read()
+    finally:
+        for process in both:
+            process.terminate()
+            process.communicate(timeout=30)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

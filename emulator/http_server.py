@@ -14,7 +14,7 @@ from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
 from mews.emulator.dialects.app import DROP
-from mews.emulator.tls import Identity
+from mews.emulator.tls import Identity, install
 
 LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
@@ -86,6 +86,16 @@ class HttpServer:
     def port(self) -> int:
         """The port, also where it was chosen by the system."""
         return int(self._server.bind_addr[1])
+
+    def install(self, certificate: str) -> str:
+        """Use another certificate from now on (PEM, with its key); gives it back without the key.
+
+        Raises ValueError where it cannot be used or TLS is not spoken.
+        """
+        adapter = self._server.ssl_adapter
+        if adapter is None:
+            raise ValueError("the server does not speak TLS")
+        return install(adapter.context, certificate)
 
     def start(self) -> None:
         """Answer requests, on threads of its own."""

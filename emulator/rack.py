@@ -13,6 +13,8 @@ from mews.emulator.chassis.fleet import Fleet
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
+from mews.emulator.courier import Courier
+from mews.emulator.dialects.redfish.service import Redfish
 from mews.emulator.dialects.wire import Dialect, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
 
@@ -40,25 +42,33 @@ class Rack:
         self.feed = EventFeed()
         self._fleet = Fleet(hardware, seed, listener=self.feed.tell, stores=stores)
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
+        self._couriers: list[Courier] = []
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
 
     def start(self) -> None:
         """Let what is due happen although nobody looks."""
         self._keeper.start()
+        for courier in self._couriers:
+            courier.start()
 
     def stop(self) -> None:
         """End all waits and readers."""
         self.clock.stop()
         self.feed.close()
         self._keeper.join()
+        for courier in self._couriers:
+            courier.join()
 
     def names(self) -> tuple[str, ...]:
         """The chassis, in the order of the file."""
         return tuple(self._fleet.boxes)
 
     def speak(self, chassis: str, make: Callable[[Box], Dialect]) -> Dialect:
-        """A chassis' face in a dialect, to be used with ``answer``."""
-        return make(self._fleet.box(chassis))
+        """A chassis' face in a dialect, to be used with ``answer``; before ``start``."""
+        face = make(self._fleet.box(chassis))
+        if isinstance(face, Redfish):
+            self._couriers.append(Courier(face.world.hub, self._locks[chassis], self.clock))
+        return face
 
     @contextmanager
     def box(self, name: str) -> Iterator[Box]:

@@ -92,6 +92,7 @@ class ChassisServer:
             lambda: secrets.token_hex(16),
             epoch_s=unix_s(),
             certificate=self._tls.certificate_text() if self._tls else None,
+            install=(lambda text: self._servers[chassis].install(text)) if self._tls else None,
         )
         for name in self._dialects:
             dialect = self.rack.speak(chassis, partial(face, name, settings=settings))

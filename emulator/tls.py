@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import ipaddress
+import shutil
 import socket
+import ssl
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,9 +27,34 @@ class Identity:
 
     def certificate_text(self) -> str:
         """The certificate alone."""
-        text = self.certificate.read_text(encoding="ascii")
-        end = "-----END CERTIFICATE-----"
-        return text[text.index("-----BEGIN CERTIFICATE-----") : text.index(end) + len(end)] + "\n"
+        return first_certificate(self.certificate.read_text(encoding="ascii"))
+
+
+def first_certificate(text: str) -> str:
+    """The first certificate of a PEM text.
+
+    Raises ValueError.
+    """
+    end = "-----END CERTIFICATE-----"
+    return text[text.index("-----BEGIN CERTIFICATE-----") : text.index(end) + len(end)] + "\n"
+
+
+def install(context: ssl.SSLContext, text: str) -> str:
+    """Let a server's connections from now on use a certificate, with its key, given in PEM; the certificate alone.
+
+    Raises ValueError; the server then goes on with the one that it had.
+    """
+    shown = first_certificate(text)
+    with tempfile.TemporaryDirectory(prefix="mews-tls-") as folder:
+        file = Path(folder) / "chassis.pem"
+        file.touch(mode=0o600)
+        try:
+            file.write_text(text, encoding="ascii")
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file, password="")
+            context.load_cert_chain(file, password="")
+        except (ssl.SSLError, UnicodeEncodeError) as error:
+            raise ValueError(str(error)) from error
+    return shown
 
 
 def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +76,11 @@ def identity(tls: bool, certificate: str | None, key: str | None) -> Identity | 
             if not Path(path).is_file():
                 raise ValueError(f"{path}: no such file; must be a PEM file")
         return Identity(Path(certificate), Path(key))
-    return made(Path(tempfile.mkdtemp(prefix="mews-tls-"))) if tls else None
+    if not tls:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return made(folder)
 
 
 def made(folder: Path) -> Identity:

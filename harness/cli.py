@@ -102,11 +102,11 @@ def validate(
 
 @app.command()
 def demo(
-    dialect: Annotated[str, typer.Option("--dialect", help="h3api or resource-pool")] = "h3api",
+    dialect: Annotated[str, typer.Option("--dialect", help="h3api, resource-pool or redfish")] = "h3api",
     speed: SpeedOption = 20.0,
 ) -> int:
     """Show a GPU move because a pod asked for it."""
-    check_choice("--dialect", dialect, DIALECTS[:2])
+    check_choice("--dialect", dialect, DIALECTS)
     check_speed(speed)
 
     from mews.harness.commands.demo import demo as show
@@ -182,6 +182,11 @@ def serve(
     openapi: Annotated[
         str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
     ] = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="speak TLS only; a certificate is made unless one is given")
+    ] = False,
+    certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="in PEM")] = None,
+    key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="in PEM")] = None,
 ) -> int:
     """Serve the chassis alone."""
     if openapi is not None:
@@ -193,9 +198,11 @@ def serve(
     _check_dialect(dialect)
     check_speed(speed)
 
+    from mews.harness.commands.serve import Tls
     from mews.harness.commands.serve import serve as serve_chassis
 
-    return serve_chassis(hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed)
+    identity = Tls(tls, certificate, key)
+    return serve_chassis(hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed, tls=identity)
 
 
 @app.command()

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from mews.emulator import serve as server
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.dialects.registry import DIALECTS
 from mews.emulator.inventory_file import load_hardware
+from mews.emulator.tls import Identity, identity
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.loader import shipped
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Whether TLS is wanted, and by which certificate and key."""
+
+    wanted: bool
+    certificate: Path | None
+    key: Path | None
+
+    def identity(self) -> Identity | None:
+        """Who the server is. Raises ValueError."""
+        given = [None if path is None else str(path) for path in (self.certificate, self.key)]
+        return identity(self.wanted, *given)
+
+
 def serve(
-    hardware: Path | None, listen: str, *, dialect: str | None, ready: Path | None, state: Path | None, speed: float
+    hardware: Path | None,
+    listen: str,
+    *,
+    dialect: str | None,
+    ready: Path | None,
+    state: Path | None,
+    speed: float,
+    tls: Tls,
 ) -> int:
     """Serve the chassis of a hardware file (the demo's by default) until told to end.
 
@@ -30,6 +53,7 @@ def serve(
             ready_file=ready,
             state=state,
             speed=speed,
+            tls=tls.identity(),
         )
     except (HardwareError, ValueError) as error:
         raise BadInput(_one_line(error)) from error

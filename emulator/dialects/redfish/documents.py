@@ -21,6 +21,7 @@ SERVICES = {
     "TaskService": f"{uris.ROOT}/TaskService",
     "SessionService": f"{uris.ROOT}/SessionService",
     "AccountService": f"{uris.ROOT}/AccountService",
+    "CertificateService": f"{uris.ROOT}/CertificateService",
     "EventService": f"{uris.ROOT}/EventService",
     "UpdateService": uris.UPDATE,
     "TelemetryService": uris.TELEMETRY,

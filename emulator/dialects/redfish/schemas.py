@@ -9,6 +9,7 @@ VERSIONS: Mapping[str, str] = MappingProxyType(
     {
         "AccountService": "v1_18_1",
         "Certificate": "v1_11_0",
+        "CertificateService": "v1_2_1",
         "Chassis": "v1_28_0",
         "CompositionService": "v1_2_3",
         "ComputerSystem": "v1_27_0",

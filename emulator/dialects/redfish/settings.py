@@ -19,7 +19,8 @@ class Settings:
 
     ``zone_patch`` is the path in the body of H3's vendor PATCH of a zone to the list that replaces its endpoints, and
     ``zone_patch_key`` what names an endpoint there; both are assumed (chassis.md 4), as no body is public.
-    ``certificate`` is the server's, in PEM, where TLS is spoken.
+    ``certificate`` is the server's, in PEM, where TLS is spoken; ``install`` puts another (PEM, with its key) in its
+    place and gives it back without the key, or raises ValueError.
     """
 
     password: str
@@ -35,6 +36,7 @@ class Settings:
     flap_s: float = 2.0
     page: int = 100
     certificate: str | None = None
+    install: Callable[[str], str] | None = None
 
 
 def without_a_wire(name: str, password: str | None = None) -> Settings:

@@ -34,6 +34,7 @@ class World:
         self.tasks = Board(self._task_told)
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG_KEPT)
         self.uuid = str(uuid5(NAMESPACE_DNS, f"{box.spec.name}.{box.spec.index}.chassis"))
+        self.certificate = settings.certificate
         self._logged = 0
         self._begin_anew()
         box.listen(self._hear)

@@ -1,4 +1,4 @@
-"""The management processor, its network protocols and its certificate."""
+"""The management processor and its network protocols."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
+from mews.emulator.dialects.redfish.resources.certificates import CERTIFICATES
 from mews.emulator.dialects.redfish.resources.resets import allowable, reset_type
 from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
 from mews.emulator.dialects.redfish.tasks import Done
@@ -15,7 +16,6 @@ from mews.emulator.dialects.redfish.world import View
 RESETS = ("ForceRestart", "GracefulRestart")
 URI = f"{uris.ROOT}/Managers"
 PROTOCOL = f"{uris.MANAGER}/NetworkProtocol"
-CERTIFICATES = f"{PROTOCOL}/HTTPS/Certificates"
 FIRMWARE = f"{uris.UPDATE}/FirmwareInventory/BMC"
 
 
@@ -62,37 +62,21 @@ def reset(call: Call) -> Done:
 
 def protocol(view: View) -> Body:
     """Which protocols it speaks."""
-    tls = view.world.settings.certificate is not None
+    tls = view.world.certificate is not None
     secure: dict[str, Any] = {"ProtocolEnabled": tls}
     if tls:
-        secure |= {"Port": 443, "Certificates": ref(CERTIFICATES)}
+        secure["Certificates"] = ref(CERTIFICATES)
     return resource(
         "ManagerNetworkProtocol",
         PROTOCOL,
         "Network protocols",
         HostName=f"chassis-{view.box.spec.index}",
         FQDN=f"chassis-{view.box.spec.index}.local",
-        HTTP={"ProtocolEnabled": not tls} if tls else {"ProtocolEnabled": True, "Port": 80},
+        HTTP={"ProtocolEnabled": not tls},
         HTTPS=secure,
         NTP={"ProtocolEnabled": False, "NTPServers": []},
         SSDP={"ProtocolEnabled": False},
         Status=dict(OK),
-    )
-
-
-def certificates(view: View) -> Body | None:
-    """The server's certificate, where TLS is spoken."""
-    found = [f"{CERTIFICATES}/1"] if view.world.settings.certificate else []
-    return collection("Certificate", CERTIFICATES, "Certificates", found) if found else None
-
-
-def certificate(view: View) -> Body | None:
-    """The certificate."""
-    text = view.world.settings.certificate
-    if text is None:
-        return None
-    return resource(
-        "Certificate", f"{CERTIFICATES}/1", "Server certificate", CertificateString=text, CertificateType="PEM"
     )
 
 
@@ -101,6 +85,4 @@ ROUTES = (
     Route(URI, managers),
     Route(uris.MANAGER, manager, privilege=MANAGER, actions={"Manager.Reset": reset}),
     Route(PROTOCOL, protocol, rules=PROTOCOL_RULES, privilege=MANAGER),
-    Route(CERTIFICATES, certificates),
-    Route(f"{CERTIFICATES}/1", certificate),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mews.emulator.dialects.redfish.resources import (
     accounts,
     blocks,
+    certificates,
     chassis,
     endpoints,
     events,
@@ -37,6 +38,7 @@ ROUTES = (
     *sessions.ROUTES,
     *accounts.ROUTES,
     *managers.ROUTES,
+    *certificates.ROUTES,
     *logs.ROUTES,
     *update.ROUTES,
     *telemetry.ROUTES,

@@ -14,7 +14,7 @@ from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.dialects.app import route
 from mews.emulator.dialects.registry import DIALECTS, PREFIXES
-from mews.emulator.dialects.wire import Dropped, Request
+from mews.emulator.dialects.wire import Dropped, Request, split_target
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
 from mews.emulator.serve import ChassisServer
@@ -30,6 +30,7 @@ class Backend(Protocol):
     """Carries a request to chassis A."""
 
     rack: Rack
+    password: str
 
     def send(
         self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
@@ -43,17 +44,18 @@ class InProcess:
 
     def __init__(self, hardware: Hardware) -> None:
         self.rack = Rack(hardware, clock=EmulatedClock(1000))
-        faces = {name: self._face(name) for name in DIALECTS}
-        self._answer = route(faces, PREFIXES)
+        self._dialects = {name: self.rack.speak("A", DIALECTS[name]) for name in DIALECTS}
+        self.password = self._dialects["redfish"].password
+        self._answer = route({name: self._face(name) for name in DIALECTS}, PREFIXES)
 
     def _face(self, name):
-        dialect = self.rack.speak("A", DIALECTS[name])
-        return lambda request: self.rack.answer("A", dialect, request)
+        return lambda request: self.rack.answer("A", self._dialects[name], request)
 
     def send(self, method, path, body=b"", headers=None):
         large = len(body) > 1 << 20
         lower = {name.lower(): value for name, value in (headers or {}).items()}
-        reply = self._answer(Request(method, path, {}, lower, b"" if large else body, large))
+        path, query = split_target(path)
+        reply = self._answer(Request(method, path, query, lower, b"" if large else body, large))
         if isinstance(reply, Dropped):
             raise Gone
         return reply.status, reply.body.decode(), {name.lower(): value for name, value in reply.headers.items()}
@@ -64,6 +66,7 @@ class OverHttp:
 
     def __init__(self, server: ChassisServer) -> None:
         self.rack = server.rack
+        self.password = server.password
         self.address = server.ready()["chassis"]["A"]["h3api"].removeprefix("http://")
 
     def send(self, method, path, body=b"", headers=None):

@@ -60,12 +60,15 @@ class ChassisServer:
         token: str | None = None,
         password: str | None = None,
         tls: Identity | None = None,
+        control: tuple[str, int] = (LOOPBACK, 0),
+        consecutive: bool = False,
     ) -> None:
         for dialect in dialects:
             if dialect not in DIALECTS:
                 raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
         self._host, self._dialects, self._tls = host, tuple(dialects), tls
         self.password = secrets.token_urlsafe(12) if password is None else password
+        self._control, self._consecutive = control, consecutive
         self.token = secrets.token_urlsafe(24) if token is None else token
         clock = EmulatedClock(speed)
         self._servers: dict[str, HttpServer] = {}
@@ -81,9 +84,10 @@ class ChassisServer:
     def _listen(self, port: int) -> None:
         for name in self.rack.names():
             self._servers[name] = HttpServer(wire_app(self._answer(name)), self._host, port, tls=self._tls)
-            port = 0
-        control = Control(self.rack, self.token)
-        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed), LOOPBACK, 0)
+            port = port + 1 if self._consecutive else 0
+        host, port = self._control
+        control = Control(self.rack, self.token, remote=host != LOOPBACK)
+        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed), host, port)
 
     def _answer(self, chassis: str) -> Answer:
         faces: dict[str, Answer] = {}
@@ -133,7 +137,7 @@ class ChassisServer:
                 for name, server in self._servers.items()
                 if name != CONTROL
             },
-            "control": {"url": f"http://{LOOPBACK}:{self._servers[CONTROL].port}", "token": self.token},
+            "control": {"url": f"http://{self._control[0]}:{self._servers[CONTROL].port}", "token": self.token},
             "accounts": account if "redfish" in self._dialects else {},
             "pid": os.getpid(),
         }
@@ -149,15 +153,19 @@ def serve(
     speed: float = 1.0,
     seed: int | str = 0,
     token: str | None = None,
+    control: tuple[str, int] = (LOOPBACK, 0),
+    consecutive: bool = False,
     lifeline: bool = False,
     tls: Identity | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
 
     ``ready_file`` appears, whole, when all of it serves and is removed at the end. ``state`` is a file in which the
-    tables outlive the process. With ``lifeline`` the end of standard input ends it too, so that it never outlives
-    whoever holds the other end. The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is
-    made and printed once; with ``tls`` the chassis' ports speak nothing but TLS. Raises as ``ChassisServer`` does.
+    tables outlive the process. ``control`` is where the back door listens; anywhere but on 127.0.0.1 it lets in callers
+    from other machines. ``consecutive``: each chassis listens one port above the one before. With ``lifeline`` the end
+    of standard input ends it too, so that it never outlives whoever holds the other end.
+    The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once; with
+    ``tls`` the chassis' ports speak nothing but TLS. Raises as ``ChassisServer`` does.
     """
     # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
     # lock is lost, or waits for that lock itself.
@@ -176,6 +184,8 @@ def serve(
         token=token,
         password=password,
         tls=tls,
+        control=control,
+        consecutive=consecutive,
     )
     server.start()
     try:
@@ -232,6 +242,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", default="0")
     add_tls_arguments(parser)
     parser.add_argument("--token", help="for control; default: a new one, in the ready file")
+    parser.add_argument("--token", help="for control; default: $MEWS_CONTROL_TOKEN, else a new one, in the ready file")
+    parser.add_argument("--control", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="where the back door listens")
+    parser.add_argument("--consecutive", action="store_true", help="each chassis one port above the one before")
     parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     chosen = parser.parse_args(arguments)
     try:
@@ -243,7 +256,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             state=chosen.state,
             speed=chosen.speed,
             seed=chosen.seed,
-            token=chosen.token,
+            token=chosen.token or os.environ.get("MEWS_CONTROL_TOKEN") or None,
+            control=parse_listen(chosen.control),
+            consecutive=chosen.consecutive,
             lifeline=chosen.lifeline,
             tls=identity(chosen.tls, chosen.certificate, chosen.key),
         )

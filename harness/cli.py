@@ -292,6 +292,27 @@ def nvidia_smi(
 
 
 @app.command()
+def manifests(
+    hardware: HardwareOption = None,
+    scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="a file per component, in that folder")
+    ] = None,
+    namespace: Annotated[str, typer.Option("--namespace", help="where it is to run")] = "kubecomp",
+    image: Annotated[str, typer.Option("--image", help="the component image")] = "mews.local/components:latest",
+    node: Annotated[list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="may be repeated")] = None,
+    dialect: DialectOption = None,
+) -> int:
+    """Write the Kubernetes manifests of chassis and stack, as --cluster kind applies them."""
+    _check_dialect(dialect)
+
+    from mews.harness.commands.manifests import Wish as ManifestsWish
+    from mews.harness.commands.manifests import write_manifests
+
+    return write_manifests(ManifestsWish(hardware, scenario, out, namespace, image, node or (), dialect))
+
+
+@app.command()
 def version() -> int:
     """Print the version."""
     from mews import __version__

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
 
 _FILE = "owner.json"
+
+KIND_FILE = "kind.json"
+"""In the folder of a kind cluster: ``{"name", "hosts", "image"}``."""
 
 
 def runtime_folder() -> str | None:
@@ -47,6 +51,10 @@ class Owned:
         self.folder = folder
         owner = {"pid": os.getpid(), "born": born(os.getpid())}
         (folder / _FILE).write_text(json.dumps(owner), encoding="utf-8")
+
+    def abandon(self) -> None:
+        """Leave it to whoever comes next, or to ``sweep``."""
+        (self.folder / _FILE).write_text(json.dumps({"pid": 0, "born": ""}), encoding="utf-8")
 
     def env(self) -> dict[str, str]:
         """This process' environment, with the folder's mark."""
@@ -76,6 +84,36 @@ def unmount_below(folder: Path) -> None:
         for point in (Path(line.split()[1]) for line in mounts if " fuse" in line):
             if point.is_relative_to(folder):
                 unmount(point)
+
+
+def kind_state() -> Path:
+    """Where each kind cluster has its folder: one that is kept outlives its run, and a session of the user's."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "mews" / "kind"
+
+
+def kept_kind_clusters() -> list[Path]:
+    """Folders of kind clusters whose run has ended: kept, or killed."""
+    return [file.parent for file in sorted(kind_state().glob(f"*/{_FILE}")) if not _owner_lives(file.parent)]
+
+
+def sweep_kind() -> list[Path]:
+    """Delete the kind clusters whose run has ended; returns the folders of those that are gone."""
+    gone = [folder for folder in kept_kind_clusters() if delete_kind_cluster(folder)]
+    for folder in gone:
+        shutil.rmtree(folder, ignore_errors=True)
+    return gone
+
+
+def delete_kind_cluster(folder: Path) -> bool:
+    """Delete the kind cluster of a runtime folder; whether it is gone."""
+    try:
+        name = str(json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))["name"])
+        argv = ["kind", "delete", "cluster", "--name", name, "--kubeconfig", str(folder / "kubeconfig")]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, start_new_session=True)
+    except (OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def _folders() -> Iterator[Path]:

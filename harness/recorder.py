@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from mews.harness.feed import Feed, Sight
@@ -178,10 +178,12 @@ class _EventNews:
 
 
 class Recorder:
-    """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step."""
+    """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step. What happens in the
+    namespaces ``unheard`` is no news."""
 
-    def __init__(self, kube: KubeApi, journal: Journal, *, tfjobs: bool = False) -> None:
+    def __init__(self, kube: KubeApi, journal: Journal, *, tfjobs: bool = False, unheard: Collection[str] = ()) -> None:
         self._journal = journal
+        self._unheard = frozenset(unheard)
         news: list[tuple[Resource, Callable[[Object | None, Object | None], Iterator[News]]]]
         news = [(NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews())]
         if tfjobs:
@@ -201,6 +203,8 @@ class Recorder:
 
     def _hearer(self, tell: Callable[[Object | None, Object | None], Iterator[News]]) -> Callable[[Sight], None]:
         def hear(sight: Sight) -> None:
+            if (sight.new or sight.old or {}).get("metadata", {}).get("namespace") in self._unheard:
+                return
             for actor, event, fields in tell(sight.old, sight.new):
                 self._journal.write("api", actor, event, **fields)
 

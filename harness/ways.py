@@ -16,7 +16,7 @@ TIMES: Mapping[str, tuple[str, ...]] = {
 }
 """Cluster -> the times it can run in, its default first."""
 
-AVAILABLE = ("embedded", "control-plane")
+AVAILABLE = ("embedded", "control-plane", "kind")
 DIALECTS = ("h3api", "resource-pool", "redfish")
 
 
@@ -57,6 +57,10 @@ def check_available(cluster: str) -> None:
         from mews.harness.clusters.control_plane.programs import needed
 
         needed()
+    if cluster == "kind":
+        from mews.harness.clusters.kind import tools
+
+        tools.needed()
 
 
 def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:

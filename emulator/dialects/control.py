@@ -15,7 +15,8 @@
 | DELETE /v1/devices | ``?chassis=A&device=000100`` | ``{}``: pulled out |
 | GET /v1/openapi | ``?dialect=control`` (default), ``h3api``, ``resource-pool`` | its OpenAPI 3.1 description |
 
-Only loopback may ask, with ``Authorization: Bearer <token>``: else 403 or 401.
+Only loopback may ask, unless it is served to others, with ``Authorization: Bearer <token>`` or, where a proxy keeps
+that header for itself (the API server's), ``X-Mews-Token: <token>``: else 403 or 401.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from mews.emulator.rack import Rack
 
 
 class Control:
-    """Answers control requests about one rack."""
+    """Answers control requests about one rack; ``remote``: of callers on other machines, too."""
 
-    def __init__(self, rack: Rack, token: str) -> None:
+    def __init__(self, rack: Rack, token: str, *, remote: bool = False) -> None:
         self._rack = rack
         routes: Routes = {
             "/v1/table": {"GET": lambda request: (200, rack.table())},
@@ -47,7 +48,7 @@ class Control:
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
             "/v1/openapi": {"GET": lambda request: (200, document(request.query.get("dialect", "control")))},
         }
-        self._door = Door(token, routes)
+        self._door = Door(token, routes, remote=remote)
 
     def refused(self, request: Request, address: str) -> Response | None:
         """The refusal of a caller that is not on this machine or has no token; None lets it in."""

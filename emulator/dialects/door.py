@@ -16,17 +16,20 @@ Routes = Mapping[str, Mapping[str, Handler]]
 
 
 class Door:
-    """Only loopback may ask, with ``Authorization: Bearer <token>``: else 403 or 401."""
+    """Only loopback may ask, unless it is ``remote``, with ``Authorization: Bearer <token>`` or, where a proxy keeps
+    that header for itself (the API server's), ``X-Mews-Token: <token>``: else 403 or 401."""
 
-    def __init__(self, token: str, routes: Routes) -> None:
+    def __init__(self, token: str, routes: Routes, *, remote: bool = False) -> None:
         self._token = token
+        self._remote = remote
         self._routes = routes
 
     def refused(self, request: Request, address: str) -> Response | None:
         """The refusal of a caller that is not on this machine or has no token; None lets it in."""
-        if not _loopback(address):
+        if not self._remote and not _loopback(address):
             return _error(403, f"{address}: control is for this machine only")
-        given = request.headers.get("authorization", "")
+        behind_proxy = request.headers.get("x-mews-token")
+        given = request.headers.get("authorization", "") if behind_proxy is None else f"Bearer {behind_proxy}"
         if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
             return _error(401, "Authorization: Bearer <token> is required", {"WWW-Authenticate": "Bearer"})
         return None

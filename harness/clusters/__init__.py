@@ -12,6 +12,8 @@ from mews.harness.ways import check_available
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.plane import Plane
+    from mews.harness.clusters.port import ServedCluster
+    from mews.harness.clusters.real.cluster import RealCluster
     from mews.harness.clusters.shared import Shared
     from mews.harness.scenario.model import Scenario
 
@@ -26,7 +28,7 @@ async def open_cluster(
     dialect: str | None = None,
     folder: Path | None = None,
     shared: Shared | None = None,
-) -> EmbeddedCluster:
+) -> ServedCluster:
     """A running cluster for a scenario, on the running loop; close it.
 
     ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
@@ -35,6 +37,8 @@ async def open_cluster(
     Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
     """
     check_available(cluster)
+    if cluster == "kind":
+        return await _kind(scenario, speed=speed, dialect=dialect, seed=seed, shared=shared)
     from mews.harness.clock import Pace, virtual_clock
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.kubelets import Kubelets
@@ -94,3 +98,18 @@ async def open_cluster(
         await (running or world).close()
         raise
     return running
+
+
+async def _kind(
+    scenario: Scenario, *, speed: float, dialect: str | None, seed: int, shared: Shared | None
+) -> RealCluster:
+    from mews.harness.clusters.kind.ground import KindGround
+    from mews.harness.clusters.real.opening import open_real
+    from mews.harness.scenario.hardware import hardware_of
+
+    assert shared is not None, "a kind cluster is shared by scenarios: its owner ends it"
+    machine, hosts = shared.kind(), [host.name for host in hardware_of(scenario).hosts]
+    place = await asyncio.to_thread(machine.place, hosts)
+    chosen = dialect or scenario.stack.dialect or "h3api"
+    ground = KindGround(machine, place)
+    return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell)

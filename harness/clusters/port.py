@@ -88,6 +88,15 @@ class Cluster(Protocol):
         """The node of a host that the scenario names."""
         ...
 
+    def plain(self, text: str) -> str:
+        """A sentence of a scheduler's as the scenario's author would read it, where the cluster has nodes that are no
+        hosts of his: without them."""
+        ...
+
+    async def testimony(self) -> Mapping[str, str]:
+        """Logs that the API does not have, by file name, for the artefacts of a failure."""
+        ...
+
     def components(self) -> Sequence[str]:
         """What can be killed and restarted: ``scheduler``, ``reconfig-manager``, ``device-manager/host-1``,
         ``kubelet/host-1``, ``chassis/A``, ``default-scheduler``."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mews.harness.commands.instances import Instance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput
-from mews.harness.leftovers import sweep
+from mews.harness.leftovers import sweep, sweep_kind
 
 PATIENCE_S = 15.0
 LEFTOVERS = ("ready.json", "kubeconfig")
@@ -31,7 +31,7 @@ def down(name: str | None, *, everything: bool = False) -> int:
     for instance in wanted:
         end(instance)
         sys.stdout.write(f"{instance.name}: ended\n")
-    swept = sweep()
+    swept = [*sweep(), *sweep_kind()]
     for folder in swept:
         sys.stdout.write(f"{folder}: removed, its owner is dead\n")
     if not wanted and (name is not None or not (everything or swept)):

@@ -116,8 +116,8 @@ def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, *, q
 
     report = TextReport(sys.stderr if quiet else sys.stdout)
     runs: list[Run] = []
-    with Shared() as shared, progress_bar(len(plan)) as bar:
-        hold = _hold if way.keep and way.time == "wall" else None
+    with progress_bar(len(plan)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
+        hold = _hold if way.keep and way.cluster in ("embedded", "control-plane") and way.time == "wall" else None
         engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
         for scenario, seed in plan:
             bar.begin(f"{scenario.name} (seed {seed})")

@@ -38,12 +38,13 @@ class Simulation:
 @dataclass(frozen=True, slots=True)
 class Image:
     """One image: ``process`` is its argv on this machine (None: it cannot be one), ``simulate`` its stand-in (None: it
-    has none), ``image`` what kind runs instead."""
+    has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine."""
 
     name: str
     process: tuple[str, ...] | None = None
     simulate: Simulation | None = None
     image: str = ""
+    written: tuple[str, ...] = ()
 
 
 class ImageBook:
@@ -117,14 +118,20 @@ def _image(name: str, entry: Any, where: str) -> Image:
     if process is not None and not (isinstance(process, list) and process):
         raise ImagesError(f"{where}.process: {process!r}: must be a list of strings, the argv")
     argv = None if process is None else tuple(_filled(str(word)) for word in process)
+    written = tuple(_foreign(str(word)) for word in process or ())
     played = None if simulate is None else _simulation(simulate, f"{where}.simulate")
-    return Image(name, argv, played, str(entry.get("image", "")))
+    return Image(name, argv, played, str(entry.get("image", "")), written)
 
 
 def _filled(word: str) -> str:
     """``{python}``: the interpreter that runs Mews; ``{packages}``: the folder that Mews is imported from."""
     packages = str(Path(mews.__file__).parent.parent)
     return word.replace("{python}", sys.executable).replace("{packages}", packages)
+
+
+def _foreign(word: str) -> str:
+    """The same in our component image (``mews.harness.clusters.kind.image``)."""
+    return word.replace("{python}", "python3").replace("{packages}", "/opt/mews/lib")
 
 
 def _simulation(entry: Any, where: str) -> Simulation:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import aiohttp
 
 
 class ControlClient:
-    """Asks one back door: ``url`` and ``token`` stand in its ready file under ``control``."""
+    """Asks one back door: ``url`` and ``token`` stand in its ready file under ``control``. ``opened`` makes the session
+    where more than the token is needed to get there (a proxy)."""
 
-    def __init__(self, url: str, token: str, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        timeout_s: float = 30.0,
+        opened: Callable[[], aiohttp.ClientSession] | None = None,
+    ) -> None:
         self._url = url.rstrip("/")
+        self._opened = opened
         self._token = token
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
@@ -38,6 +46,8 @@ class ControlClient:
             self._session = None
 
     def _open(self) -> aiohttp.ClientSession:
+        if self._session is None and self._opened is not None:
+            self._session = self._opened()
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers={"Authorization": f"Bearer {self._token}"},

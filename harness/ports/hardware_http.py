@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
+
+import aiohttp
 
 from mews.harness.ports.control_http import ControlClient
 
 
 class HttpHardwareControl:
-    """HardwareControl over HTTP: ``url`` and ``token`` stand in the ready file under ``control``."""
+    """HardwareControl over HTTP: ``url`` and ``token`` stand in the ready file under ``control``. ``opened`` makes the
+    session where more than the token is needed to get there (a proxy)."""
 
-    def __init__(self, url: str, token: str, timeout_s: float = 30.0) -> None:
-        self._client = ControlClient(url, token, timeout_s)
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        timeout_s: float = 30.0,
+        opened: Callable[[], aiohttp.ClientSession] | None = None,
+    ) -> None:
+        self._client = ControlClient(url, token, timeout_s, opened)
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> row; see ``mews.emulator.chassis.fleet.Fleet.table``."""
@@ -44,6 +53,11 @@ class HttpHardwareControl:
     async def speed(self, speed: float) -> None:
         """Let emulated time pass that many times as fast."""
         await self._client.ask("PUT", "/v1/speed", {"speed": speed})
+
+    async def seq(self) -> int:
+        """The number of the last event so far."""
+        said = await self._client.ask("GET", "/v1/events", query={"since": str(2**62)})
+        return int(said["seq"])
 
     def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis, event, …}``.

@@ -36,6 +36,10 @@ class ProgressBar:
         """A step begins or ends."""
         self._show(f"{self._name}: step {progress.step}/{progress.steps} {progress.do} {progress.name}".rstrip())
 
+    def say(self, text: str) -> None:
+        """What is being waited for before the steps begin."""
+        self._show(f"{self._name}: {text}")
+
     def end(self) -> None:
         """A run ended."""
         self._done += 1

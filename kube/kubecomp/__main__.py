@@ -18,6 +18,7 @@ from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.chassis.redfish import Account
 from mews.kube.client.http import HttpKube
+from mews.kube.client.in_cluster import in_cluster_kube, is_in_cluster
 from mews.kube.clock import Clock
 from mews.kube.component import Component, Context
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
@@ -30,6 +31,7 @@ from mews.kube.kubecomp.metrics import Metrics, Recorder
 from mews.kube.kubecomp.plugin import kubecomp_profile
 from mews.kube.kubecomp.reconfig_manager import ReconfigManager
 from mews.kube.kubecomp.sysfs import FolderTree, SysfsConfirm
+from mews.kube.records_file import RecordsFile
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
 
@@ -42,11 +44,12 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m mews.kube.kubecomp", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
     made.add_argument("--config", required=True, type=Path, help="YAML file (mews.kube.kubecomp.config)")
-    made.add_argument("--kubeconfig", help="default: $KUBECONFIG, ~/.kube/config")
+    made.add_argument("--kubeconfig", help="default: the pod's account, $KUBECONFIG, ~/.kube/config")
     made.add_argument("--context", help="of the kubeconfig; default: its current one")
     made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="device-manager: default $NODE_NAME")
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     made.add_argument("--metrics-port", type=int, help="serve /metrics for Prometheus on this port of loopback")
     return made
 
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
     options = parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    if options.records is not None:
+        logging.getLogger().addHandler(RecordsFile(options.records))
     try:
         config = load_config(options.config)
         if options.component == "device-manager" and config.node(options.node) is None:
@@ -73,11 +78,18 @@ async def _serve(options: argparse.Namespace, config: KubeCompConfig) -> int:
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         metrics = _metrics(options.metrics_port, stack)
-        kube = HttpKube.from_kubeconfig(options.kubeconfig, options.context)
+        kube = _kube(options)
         stack.push_async_callback(kube.close)
         context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
         component = await stack.enter_async_context(_component(options, config, context, metrics))
         return await _until_stopped(component, stop)
+
+
+def _kube(options: argparse.Namespace) -> HttpKube:
+    named = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
+    if not named and is_in_cluster():
+        return in_cluster_kube(f"kubecomp-{options.component}")
+    return HttpKube.from_kubeconfig(options.kubeconfig, options.context)
 
 
 async def _until_stopped(component: Component, stop: asyncio.Event) -> int:

@@ -133,6 +133,12 @@ class FakeCluster:
         self.missing = {}
         self._tasks = []
 
+    def plain(self, text):
+        return text
+
+    async def testimony(self):
+        return {}
+
     async def open(self, obey=None):
         for host in ("host-1", "host-2", "host-3"):
             status = {

@@ -1,0 +1,58 @@
+"""The machines of a kind cluster: containers of Docker's, in which systemd runs a kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from mews.harness.clusters.kind.machine import KindMachine
+from mews.harness.clusters.kind.tools import call
+from mews.harness.clusters.real.ground import Place
+from mews.harness.errors import Lacks
+
+_KUBELET_DOWN = "systemctl kill --signal=SIGKILL kubelet; systemctl stop kubelet"
+_KUBELET_UP = "systemctl reset-failed kubelet; systemctl start kubelet"
+_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+_SCHEDULER_DOWN = f"mv {_MANIFEST} /etc/kubernetes/kube-scheduler.held; pkill -KILL -x kube-scheduler; true"
+_SCHEDULER_UP = f"test ! -e /etc/kubernetes/kube-scheduler.held || mv /etc/kubernetes/kube-scheduler.held {_MANIFEST}"
+
+
+class KindGround:
+    """Ground over Docker."""
+
+    name = "kind"
+
+    def __init__(self, machine: KindMachine, place: Place) -> None:
+        self.place = place
+        self._machine = machine
+
+    async def kill(self, component: str) -> None:
+        """Kill -9 of a kubelet's or the default scheduler's process; containers run on."""
+        kind, _, host = component.partition("/")
+        if kind == "kubelet":
+            await self._run(self._machine.container(host), _KUBELET_DOWN)
+        else:
+            await self._run(self._machine.control_plane, _SCHEDULER_DOWN)
+
+    async def start(self, component: str) -> None:
+        """Start it again."""
+        kind, _, host = component.partition("/")
+        if kind == "kubelet":
+            await self._run(self._machine.container(host), _KUBELET_UP)
+        else:
+            await self._run(self._machine.control_plane, _SCHEDULER_UP)
+
+    async def logs(self) -> Mapping[str, str]:
+        """The kubelets' journals."""
+        found = {}
+        for host in self.place.nodes:
+            argv = ["docker", "exec", self._machine.container(host), "journalctl", "--unit", "kubelet", "--no-pager"]
+            try:
+                found[f"logs/kubelet_{host}.log"] = await asyncio.to_thread(call, [*argv, "--lines", "2000"])
+            except Lacks as error:
+                found[f"logs/kubelet_{host}.log"] = f"no log: {error}\n"
+        return found
+
+    async def _run(self, container: str, script: str) -> str:
+        argv: Sequence[str] = ["docker", "exec", container, "sh", "-c", script]
+        return await asyncio.to_thread(call, argv)

@@ -1,0 +1,111 @@
+"""Builds the component image: wheels are made on this machine, so that the build itself needs no network.
+
+The tag is a hash of all that goes in: what did not change is neither built nor loaded again. Blocking.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import mews
+from mews.harness.clusters.kind.tools import BASE_IMAGE, call
+from mews.harness.errors import Lacks
+
+REPOSITORY = "mews.local/components"
+DEFAULT_BASE = "python:3.12-slim"
+
+_DATA = files("mews.harness.clusters.kind.image")
+_PROBE = "import platform, sys; print(f'{sys.version_info[0]}.{sys.version_info[1]} {platform.machine()}')"
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+def component_image(base: str | None = None) -> str:
+    """The tag of the image, built if it is not there yet.
+
+    Raises Lacks for a base image that is not there, for wheels that cannot be had, and for what Docker refuses.
+    """
+    base = base or os.environ.get(BASE_IMAGE) or DEFAULT_BASE
+    identity = _base_identity(base)
+    tag = f"{REPOSITORY}:{_digest(identity)}"
+    if call(["docker", "image", "ls", "--quiet", tag]).strip():
+        return tag
+    version, machine = call(["docker", "run", "--rm", base, "python3", "-c", _PROBE]).split()
+    wheels = _wheels(version, machine)
+    with tempfile.TemporaryDirectory(prefix="mews-image-") as folder:
+        context = Path(folder)
+        for name in ("Dockerfile", "requirements.txt"):
+            (context / name).write_text(_DATA.joinpath(name).read_text("utf-8"), encoding="utf-8")
+        shutil.copytree(wheels, context / "wheels")
+        shutil.copytree(_package(), context / "package" / "mews", ignore=_LEFT_OUT)
+        # The classic builder is everywhere that Docker is; BuildKit's client part is not.
+        argv = ["docker", "build", "--quiet", "--tag", tag, "--build-arg", f"BASE={base}", str(context)]
+        call(argv, timeout_s=600.0, env={"DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")})
+    return tag
+
+
+def _base_identity(base: str) -> str:
+    try:
+        return call(["docker", "image", "inspect", "--format", "{{.Id}}", base]).strip()
+    except Lacks:
+        try:
+            call(["docker", "pull", "--quiet", base], timeout_s=300.0)
+        except Lacks as error:
+            raise Lacks(f"base image {base}: {error}; name another one in {BASE_IMAGE}") from error
+        return call(["docker", "image", "inspect", "--format", "{{.Id}}", base]).strip()
+
+
+def _package() -> Path:
+    return Path(mews.__file__).parent
+
+
+def _digest(identity: str) -> str:
+    """Of the base, the recipe and every file of the package."""
+    digest = hashlib.sha256(identity.encode())
+    for name in ("Dockerfile", "requirements.txt"):
+        digest.update(_DATA.joinpath(name).read_bytes())
+    for path in _sources(_package()):
+        digest.update(str(path.relative_to(_package())).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root, followlinks=True):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        yield from (Path(folder) / name for name in sorted(names) if not name.endswith(".pyc"))
+
+
+def _wheels(version: str, machine: str) -> Path:
+    """A folder of wheels for that Python, kept in the user's cache.
+
+    Raises Lacks.
+    """
+    requirements = _DATA.joinpath("requirements.txt").read_text("utf-8")
+    key = hashlib.sha256(f"{version} {machine} {requirements}".encode()).hexdigest()[:12]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mews" / f"wheels-{key}"
+    if cache.exists():
+        return cache
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="wheels-", dir=cache.parent) as folder:
+        made = Path(folder) / "wheels"
+        wanted = Path(folder) / "requirements.txt"
+        wanted.write_text(requirements, encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+            argv = [*pip, "wheel", "--quiet", "--wheel-dir", str(made), "-r", str(wanted)]
+        else:
+            argv = [*pip, "download", "--quiet", "--only-binary=:all:", "--python-version", version]
+            argv += [f"--platform=manylinux_2_{minor}_{machine}" for minor in (17, 28)]
+            argv += [f"--platform=manylinux2014_{machine}", "--dest", str(made), "-r", str(wanted)]
+        try:
+            call(argv, timeout_s=600.0)
+        except Lacks as error:
+            raise Lacks(f"the wheels of the component image cannot be had: {error}") from error
+        made.rename(cache)
+    return cache

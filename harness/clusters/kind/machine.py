@@ -1,0 +1,158 @@
+"""A kind cluster of our own: created with one worker per host, used again by later scenarios, deleted in the end.
+
+Which one is ours is written down in a folder (``mews.harness.leftovers.kind_state``): a run that was killed, or told
+to keep it, leaves one without a living owner, which the next run adopts and ``mews down`` removes. Blocking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import yaml
+
+from mews.harness.clusters.kind.image.build import component_image
+from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
+from mews.harness.clusters.real.ground import Place
+from mews.harness.errors import Lacks
+from mews.harness.leftovers import KIND_FILE, Owned, delete_kind_cluster, kept_kind_clusters, kind_state
+
+Tell = Callable[[str], None]
+
+_CREATE_S = 300.0
+_STATUS_S = "1s"
+"""How often kubelets look whether their node's status changed; their default is 10 s."""
+
+
+class KindMachine:
+    """One kind cluster over several scenarios. ``keep``: it outlives this process."""
+
+    def __init__(self, *, keep: bool = False, tell: Tell = lambda _: None) -> None:
+        self._keep = keep
+        self._tell = tell
+        self._owned: Owned | None = None
+        self._name = ""
+        self._hosts: tuple[str, ...] = ()
+        self._loaded = ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The cluster's, once it is there."""
+        assert self._owned is not None
+        return self._owned.folder / "kubeconfig"
+
+    def container(self, host: str) -> str:
+        """The Docker container that is that host's node."""
+        number = self._hosts.index(host) + 1
+        return f"{self._name}-worker{number if number > 1 else ''}"
+
+    @property
+    def control_plane(self) -> str:
+        """The Docker container with the control plane."""
+        return f"{self._name}-control-plane"
+
+    def place(self, hosts: Sequence[str]) -> Place:
+        """The cluster with at least these hosts and our image.
+
+        Raises Lacks for what this machine does not have.
+        """
+        needed()
+        if self._owned is None:
+            self._adopt()
+        if self._owned is not None and not set(hosts) <= set(self._hosts):
+            self._tell(f"the cluster has the hosts {', '.join(self._hosts)}: a new one is needed")
+            self._delete()
+        if self._owned is None:
+            self._create(hosts)
+        self._tell("building the component image")
+        image = component_image()
+        if self._loaded != image:
+            self._load(image)
+        nodes = {host: host for host in self._hosts}
+        return Place(self.kubeconfig, None, "kubecomp", image, nodes, ours=self._hosts)
+
+    def _adopt(self) -> None:
+        """Take over a cluster that an earlier run left, if it lives."""
+        for folder in kept_kind_clusters():
+            try:
+                known = json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))
+                name, hosts = str(known["name"]), tuple(known["hosts"])
+            except (OSError, ValueError, LookupError, TypeError):
+                continue
+            if not hosts or name not in call(["kind", "get", "clusters"]).split():
+                continue
+            if not (folder / "kubeconfig").exists():
+                continue
+            self._owned, self._name, self._hosts = Owned(folder), name, hosts
+            self._loaded = str(known.get("image") or "")
+            self._tell(f"using the kind cluster {name} again")
+            return
+
+    def _create(self, hosts: Sequence[str]) -> None:
+        self._name, self._hosts, self._loaded = f"mews-{os.getpid()}", tuple(hosts), ""
+        folder = kind_state() / self._name
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._owned = Owned(folder)
+        self._note()
+        config = folder / "kind.yaml"
+        config.write_text(kind_config(hosts), encoding="utf-8")
+        self._tell(f"creating the kind cluster {self._name}: a control plane and {len(hosts)} workers")
+        argv = ["kind", "create", "cluster", "--name", self._name, "--config", str(config)]
+        argv += ["--kubeconfig", str(self.kubeconfig), "--wait", "180s"]
+        image = os.environ.get(NODE_IMAGE)
+        try:
+            call([*argv, *(["--image", image] if image else [])], timeout_s=_CREATE_S)
+        except BaseException:
+            self._delete()
+            raise
+
+    def _load(self, image: str) -> None:
+        self._tell(f"loading {image} into {len(self._hosts) + 1} nodes")
+        call(["kind", "load", "docker-image", "--name", self._name, image], timeout_s=_CREATE_S)
+        self._loaded = image
+        self._note()
+
+    def _note(self) -> None:
+        assert self._owned is not None
+        known = {"name": self._name, "hosts": self._hosts, "image": self._loaded}
+        (self._owned.folder / KIND_FILE).write_text(json.dumps(known), encoding="utf-8")
+
+    def _delete(self) -> None:
+        owned, self._owned = self._owned, None
+        if owned is None:
+            return
+        if delete_kind_cluster(owned.folder):
+            owned.release()
+            return
+        raise Lacks(f"kind cluster {self._name} could not be deleted; mews down tries again")
+
+    def close(self) -> None:
+        """Delete it, unless it is to be kept."""
+        if self._owned is None:
+            return
+        if self._keep:
+            owned, self._owned = self._owned, None
+            with contextlib.suppress(OSError):
+                owned.abandon()
+            return
+        self._tell(f"deleting the kind cluster {self._name}")
+        self._delete()
+
+
+def kind_config(hosts: Sequence[str]) -> str:
+    """kind's own file: nodes bear the hosts' names."""
+    status = {"kind": "KubeletConfiguration", "nodeStatusUpdateFrequency": _STATUS_S, "nodeStatusReportFrequency": "5m"}
+    nodes: list[dict[str, object]] = [{"role": "control-plane"}]
+    for host in hosts:
+        named = {"kind": "JoinConfiguration", "nodeRegistration": {"name": host}}
+        nodes.append({"role": "worker", "kubeadmConfigPatches": [yaml.safe_dump(named)]})
+    config = {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "kubeadmConfigPatches": [yaml.safe_dump(status)],
+        "nodes": nodes,
+    }
+    return yaml.safe_dump(config, sort_keys=False)

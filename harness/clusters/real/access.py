@@ -1,0 +1,119 @@
+"""Ways into a real cluster: its API, and through its API server's proxy the back doors of what runs in it.
+
+The proxy needs no address that this machine can reach besides the API's, on any cluster. It keeps the header
+Authorization for itself, so the back doors take their token in ``X-Mews-Token``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+
+from mews.harness.clusters.real.agent import TOKEN_HEADER
+from mews.harness.clusters.real.ground import Place
+from mews.harness.errors import Lacks
+from mews.harness.manifests.parts import AGENT_PORT
+from mews.kube.client.http import HttpKube
+from mews.kube.client.kubeconfig import Access, read_kubeconfig
+from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices
+
+
+class Gate:
+    """A cluster as its kubeconfig lets one in. Raises Lacks for a kubeconfig that cannot be used."""
+
+    def __init__(self, place: Place) -> None:
+        from kubernetes.config import ConfigException
+
+        path = None if place.kubeconfig is None else str(place.kubeconfig)
+        try:
+            self._access: Access = read_kubeconfig(path, place.context)
+        except (ConfigException, OSError, ValueError) as error:
+            raise Lacks(f"kubeconfig {path or '(the default one)'}: {' '.join(str(error).split())}") from error
+        self._kubes: list[HttpKube] = []
+
+    def kube(self, actor: str) -> HttpKube:
+        """A client of its own for each actor."""
+        access = self._access
+        kube = HttpKube(
+            access.base_url,
+            token=access.tokens,
+            ssl=access.ssl_context,
+            headers=access.headers,
+            user_agent=f"mews-{actor}",
+        )
+        self._kubes.append(kube)
+        return kube
+
+    def service(self, namespace: str, name: str, port: str) -> str:
+        """The URL of a service's port by way of the proxy."""
+        return f"{self._access.base_url}/api/v1/namespaces/{namespace}/services/{name}:{port}/proxy"
+
+    def pod(self, namespace: str, name: str, port: int) -> str:
+        """The URL of a pod's port by way of the proxy."""
+        return f"{self._access.base_url}/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
+
+    def session(self, token: str, timeout_s: float = 30.0) -> aiohttp.ClientSession:
+        """A session that the proxy and the back doors let in."""
+        access = self._access
+        headers = {**access.headers, TOKEN_HEADER: token}
+        bearer = access.tokens() if access.tokens is not None else None
+        if bearer:
+            headers["Authorization"] = f"Bearer {bearer}"
+        connector = aiohttp.TCPConnector(ssl=access.ssl_context if access.ssl_context is not None else True)
+        return aiohttp.ClientSession(
+            connector=connector, headers=headers, timeout=aiohttp.ClientTimeout(total=timeout_s)
+        )
+
+    async def close(self) -> None:
+        """Give all clients' connections back."""
+        await asyncio.gather(*(kube.close() for kube in self._kubes))
+
+
+class AgentClient:
+    """The agent of one node (``mews.harness.clusters.real.agent``), in the pod of that name."""
+
+    def __init__(self, gate: Gate, namespace: str, pod: str, token: str) -> None:
+        self.pod = pod
+        self._url = gate.pod(namespace, pod, AGENT_PORT)
+        self._session = gate.session(token)
+
+    async def pod_resources(self) -> tuple[PodDevices, ...]:
+        """podresources List, now.
+
+        Raises PluginError where the kubelet, or the agent, does not answer.
+        """
+        try:
+            async with self._session.get(f"{self._url}/v1/pod-resources") as response:
+                text = await response.text()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise PluginError("Unavailable", f"agent {self.pod}: {type(error).__name__}: {error}") from error
+        if response.status != 200:
+            raise PluginError("Unavailable", f"agent {self.pod}: HTTP {response.status}: {text.strip()}")
+        return tuple(_pod_devices(entry) for entry in json.loads(text))
+
+    async def events(self, since: int) -> AsyncIterator[Mapping[str, Any]]:
+        """Every event after that number, as it happens. Ends, or raises aiohttp.ClientError, with the connection."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=60.0)
+        async with self._session.get(
+            f"{self._url}/v1/events", headers=headers, timeout=timeout, read_bufsize=2**22
+        ) as response:
+            response.raise_for_status()
+            async for line in response.content:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._session.close()
+
+
+def _pod_devices(entry: Mapping[str, Any]) -> PodDevices:
+    containers = tuple(
+        (name, tuple(ContainerDevices(resource, tuple(ids)) for resource, ids in devices))
+        for name, devices in entry["containers"]
+    )
+    return PodDevices(entry["name"], entry["namespace"], containers)

@@ -1,0 +1,214 @@
+"""What one node's kubelet does with devices, told to a harness: ``python -m mews.harness.clusters.real.agent``.
+
+Runs beside DisagGPU-DevMgr, in its pod. Over HTTP, with the header ``X-Mews-Token``:
+
+| path | answer |
+|---|---|
+| GET /v1/events | server-sent events, all of them from ``Last-Event-ID`` on: ``{"seq", "event", …}`` |
+| GET /v1/pod-resources | podresources v1 List, now, ``[{namespace, name, containers}]``; 503 without a kubelet |
+
+Events: ``checkpoint`` ``{entries: [[uid, container, resource, [id], {env}]], registered: {resource: [id]}}`` whenever
+the kubelet has written its file; ``record`` ``{record}``, what DevMgr logs (``mews.kube.records_file``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hmac
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from mews.harness.kubelet.devices.checkpoint import Checkpoint, from_text
+from mews.harness.kubelet.devices.errors import CheckpointError
+from mews.kube.clock import rest
+from mews.kube.deviceplugin.grpc_client import GrpcPodResources
+from mews.kube.deviceplugin.port import PluginError, PodDevices
+
+TOKEN_HEADER = "X-Mews-Token"
+TOKEN = "MEWS_CONTROL_TOKEN"
+CHECKPOINT = "kubelet_internal_checkpoint"
+_LOOK_S = 0.05
+_BEAT_S = 10.0
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Story:
+    """All events so far, and a way to wait for the next."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._more = asyncio.Event()
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """One more."""
+        self.events.append({"seq": len(self.events) + 1, "event": event, **fields})
+        self._more.set()
+        self._more = asyncio.Event()
+
+    async def after(self, seq: int) -> list[dict[str, Any]]:
+        """Those after that number; waits a while for one, may be none."""
+        if len(self.events) <= seq:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._more.wait(), _BEAT_S)
+        return self.events[seq:]
+
+
+class Looker:
+    """Looks at the checkpoint and at DevMgr's records, again and again: records first, since what they tell comes
+    before what the kubelet writes down of it."""
+
+    def __init__(self, story: Story, checkpoint: Path, records: Path) -> None:
+        self._story = story
+        self._checkpoint = checkpoint
+        self._records = records
+        self._read = 0
+        self._seen: tuple[int, int, int] | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self.look()
+            await rest(_LOOK_S)
+
+    def look(self) -> None:
+        """Tell what is new."""
+        with contextlib.suppress(FileNotFoundError):
+            self._new_records()
+        with contextlib.suppress(FileNotFoundError):
+            self._new_checkpoint()
+
+    def _new_records(self) -> None:
+        with self._records.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole) + len(end)
+        for line in whole.splitlines():
+            with contextlib.suppress(ValueError):
+                self._story.tell("record", record=json.loads(line))
+
+    def _new_checkpoint(self) -> None:
+        status = self._checkpoint.stat()
+        seen = (status.st_mtime_ns, status.st_ino, status.st_size)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        with contextlib.suppress(CheckpointError):
+            self._story.tell("checkpoint", **told(from_text(self._checkpoint.read_text(encoding="utf-8"))))
+
+
+def told(checkpoint: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as the event has it."""
+    entries = [
+        [
+            holding.pod_uid,
+            holding.container,
+            holding.resource,
+            [device for _, ids in sorted(holding.by_numa.items()) for device in ids],
+            dict(holding.allocation.envs),
+        ]
+        for holding in checkpoint.holdings
+    ]
+    return {"entries": entries, "registered": {name: list(ids) for name, ids in checkpoint.registered.items()}}
+
+
+def shown(pods: Sequence[PodDevices]) -> list[dict[str, Any]]:
+    """podresources as JSON."""
+    return [
+        {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "containers": [
+                [name, [[entry.resource, list(entry.device_ids)] for entry in devices]]
+                for name, devices in pod.containers
+            ],
+        }
+        for pod in pods
+    ]
+
+
+class Face:
+    """The HTTP side."""
+
+    def __init__(self, story: Story, pod_resources: GrpcPodResources, token: str) -> None:
+        self._story = story
+        self._pod_resources = pod_resources
+        self._token = token
+
+    def app(self) -> web.Application:
+        """The application."""
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/v1/events", self._events)
+        app.router.add_get("/v1/pod-resources", self._list)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self._token.encode()):
+            return web.json_response({"error": f"{TOKEN_HEADER} is required"}, status=401)
+        return await handler(request)
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return web.json_response(shown(await self._pod_resources.list()))
+        except PluginError as error:
+            return web.json_response({"error": str(error)}, status=503)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        seq = int(request.headers.get("Last-Event-ID") or 0)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        await response.prepare(request)
+        await response.write(b": mews\n\n")
+        while True:
+            events = await self._story.after(seq)
+            text = "".join(f"id: {event['seq']}\ndata: {json.dumps(event)}\n\n" for event in events)
+            try:
+                await response.write(text.encode() or b": still here\n\n")
+            except ConnectionError:
+                return response
+            seq += len(events)
+
+
+async def serve(options: argparse.Namespace) -> None:
+    """Until SIGTERM or SIGINT."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    story = Story()
+    pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
+    runner = web.AppRunner(Face(story, pod_resources, os.environ.get(TOKEN, "")).app(), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "0.0.0.0", options.port, shutdown_timeout=0.1).start()
+    looking = asyncio.create_task(Looker(story, options.device_plugins / CHECKPOINT, options.records).run())
+    try:
+        await asyncio.wait([looking, asyncio.ensure_future(ended.wait())], return_when=asyncio.FIRST_COMPLETED)
+        if looking.done():
+            looking.result()
+    finally:
+        looking.cancel()
+        await runner.cleanup()
+        await pod_resources.close()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.agent", description="Tell what a kubelet does.")
+    parser.add_argument("--device-plugins", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--pod-resources", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--records", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--port", type=int, required=True)
+    asyncio.run(serve(parser.parse_args(arguments)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

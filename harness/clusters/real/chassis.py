@@ -1,0 +1,96 @@
+"""The chassis in a real cluster's pod, as the harness reaches it: back door and event feed through the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.chassis_feed import ChassisFeed
+from mews.harness.errors import Lacks
+from mews.harness.journal import Journal
+from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.kube.clock import rest
+
+_ANSWER_S = 60.0
+_AGAIN_S = 0.2
+_BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
+
+
+class PodChassis:
+    """All chassis of an inventory, served by one pod. ``control`` is its back door."""
+
+    def __init__(self, control: HttpHardwareControl, hardware: Hardware, journal: Journal) -> None:
+        self.control = control
+        self._hardware = hardware
+        self._journal = journal
+        self._feeds: dict[str, ChassisFeed] = {}
+        self._feeding: asyncio.Task[None] | None = None
+        self._alive = asyncio.Event()
+        self._last = 0
+
+    async def answers(self) -> None:
+        """Wait until the back door answers.
+
+        Raises Lacks where it does not in time.
+        """
+        loop = asyncio.get_running_loop()
+        deadline, seen = loop.time() + _ANSWER_S, ""
+        while loop.time() < deadline:
+            try:
+                await self.control.table()
+                return
+            except _BROKEN as error:
+                seen = f"{type(error).__name__}: {error}"
+            await rest(_AGAIN_S)
+        raise Lacks(f"the chassis did not answer within {_ANSWER_S:g} s: {seen}")
+
+    async def open(self, *, speed: float) -> None:
+        """The table and faults as at the start; then hear every event. Nothing else may change it meanwhile."""
+        await self.answers()
+        await self.control.clear()
+        await self.control.reset()
+        await self.control.speed(speed)
+        self._last = await self.control.seq()
+        tables = await self.control.table()
+        for spec in self._hardware.chassis:
+            self._feeds[spec.name] = ChassisFeed(self._journal, spec, _rows(tables[spec.name]))
+        for feed in self._feeds.values():
+            feed.begin(None)
+        self._alive.set()
+        self._feeding = asyncio.create_task(self._feed(), name="chassis-feed")
+
+    def killed(self) -> None:
+        """Its process is dead."""
+        self._alive.clear()
+        self._last = 0
+
+    async def started(self) -> None:
+        """Its process was started again: it counts its events from 1."""
+        await self.answers()
+        self._alive.set()
+
+    async def _feed(self) -> None:
+        while True:
+            await self._alive.wait()
+            with contextlib.suppress(*_BROKEN):
+                async for event in self.control.events(self._last):
+                    self._last = event["seq"]
+                    fields = {k: v for k, v in event.items() if k not in ("seq", "number", "t", "chassis", "event")}
+                    self._feeds[event["chassis"]].hear(event["number"], event["event"], fields)
+            await rest(_AGAIN_S)
+
+    async def close(self) -> None:
+        """Stop hearing."""
+        if self._feeding is not None:
+            self._feeding.cancel()
+            await asyncio.gather(self._feeding, return_exceptions=True)
+        await self.control.close()
+
+
+def _rows(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {device: {"uuid": row["uuid"], "port": row["port"]} for device, row in table.items()}

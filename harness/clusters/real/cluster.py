@@ -1,0 +1,369 @@
+"""A real cluster with our components in its pods: the Cluster of ``kind`` and ``kubeconfig``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clock import Pace
+from mews.harness.clusters.port import HardwareControl
+from mews.harness.clusters.real.access import Gate
+from mews.harness.clusters.real.chassis import PodChassis
+from mews.harness.clusters.real.ground import Ground
+from mews.harness.clusters.real.keeper import KILL, START
+from mews.harness.clusters.real.nodes import Nodes, note
+from mews.harness.clusters.real.reset import SYSTEM, Reset
+from mews.harness.clusters.real.rewriting import Fitting, FittingKube
+from mews.harness.clusters.real.rollout import Rollout, Tell
+from mews.harness.clusters.real.sentences import without_strangers
+from mews.harness.errors import Lacks
+from mews.harness.journal import Journal
+from mews.harness.kubelet.images import load_images
+from mews.harness.manifests.stack import StackSpec, manifests
+from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.harness.recorder import Recorder
+from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.model import Scenario
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import Object, condition_of, name_of, node_name_of
+from mews.kube.api.quantities import whole
+from mews.kube.api.resources import NODES
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import Clock, rest
+from mews.kube.deviceplugin.port import PodDevices
+
+log = logging.getLogger(__name__)
+
+_READY_S = 90.0
+_LOOK_S = 0.2
+_BELOW = ("kubelet/", "default-scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one scenario asks of the cluster."""
+
+    scenario: Scenario
+    hardware: Hardware
+    stack: StackSpec
+    dialect: str
+    speed: float
+    resource: str
+    device_kind: str
+
+
+class RealCluster:
+    """A Cluster over a Ground. ``await open()`` before use: then everything is as at a first start."""
+
+    time = "wall"
+
+    def __init__(self, run: Run, ground: Ground, tell: Tell = lambda _: None) -> None:
+        loop = asyncio.get_running_loop()
+        start_s = loop.time()
+        self.name = ground.name
+        self.journal = Journal(lambda: loop.time() - start_s)
+        self.records = Journal(lambda: loop.time() - start_s)
+        self.clock = Clock.wall()
+        self.pace = Pace(run.speed)
+        self.dialect = run.dialect
+        self._run = run
+        self._ground = ground
+        self._place = ground.place
+        self._tell = tell
+        self._gate = Gate(ground.place)
+        self._admin = self._gate.kube("admin")
+        self._reset = Reset(self._admin, ground.place, tell)
+        fit = Fitting(load_images(), ground.place.image, ground.place.nodes, run.speed)
+        self.kube: KubeApi = FittingKube(self._admin, fit, self._reset.made)
+        self._rollout = Rollout(self._admin, ground.place.namespace, tell)
+        unheard = (*SYSTEM, ground.place.namespace)
+        self._recorder = Recorder(self._gate.kube("recorder"), self.journal, unheard=unheard)
+        self._recording: asyncio.Task[None] | None = None
+        self._nodes = Nodes(
+            self._gate,
+            self._gate.kube("nodes"),
+            self.journal,
+            hosts=self._hosts(),
+            records=self.records,
+            unheard=unheard,
+        )
+        self._stack = run.stack
+        url = self._gate.service(ground.place.namespace, "chassis", "control")
+        control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
+        self.hardware: HardwareControl = control
+        self._chassis = PodChassis(control, run.hardware, self.journal)
+        self._pods: dict[str, str] = {}
+        self._down: set[str] = set()
+        self._killing: dict[str, asyncio.Task[None]] = {}
+        self._following: list[asyncio.Task[None]] = []
+
+    def _hosts(self) -> dict[str, str]:
+        return {host.name: self._place.nodes[host.name] for host in self._run.hardware.hosts}
+
+    # Beginning and end
+
+    async def open(self) -> None:
+        """Deploy what the scenario needs, undo what an earlier one left, wait until nodes offer what they have.
+
+        Raises Lacks for what the cluster does not let us do, or does not do in time.
+        """
+        self._tell("clearing the cluster")
+        await self._reset.scenario_objects()
+        await self._reset.cordon(set(self._hosts().values()))
+        self._tell("deploying the components")
+        stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
+        fresh = await self._rollout.apply(manifests(stack))
+        await self._rollout.ready()
+        await self._find_pods(stack)
+        if not fresh:
+            self._tell("starting the components anew")
+            await asyncio.gather(*(self._signal(name, KILL) for name in self._software()))
+        await self._reset.boards()
+        await self._chassis.open(speed=self._run.speed)
+        await self._begin_recording()
+        for host in self._agents():
+            self._nodes.hear(host, self._place.namespace, self._pods[f"device-manager/{host}"], stack.token)
+        if not fresh:
+            await asyncio.gather(*(self._signal(name, START) for name in self._software()))
+        await self._ready()
+
+    def _agents(self) -> list[str]:
+        return [host for host in self._hosts() if f"device-manager/{host}" in self._pods]
+
+    def _software(self) -> list[str]:
+        return [name for name in self._pods if not name.startswith("chassis")]
+
+    async def _begin_recording(self) -> None:
+        self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
+        await self._recorder.synced()
+        await self._nodes.open()
+        for component in ("scheduler", "reconfig-manager"):
+            if component in self._pods:
+                self._following.append(asyncio.create_task(self._follow(component), name=f"log/{component}"))
+
+    async def _find_pods(self, stack: StackSpec) -> None:
+        hosts = {node: host for host, node in self._hosts().items()}
+        for component in ("chassis", "scheduler", "reconfig-manager"):
+            for pod in await self._rollout.pods(component):
+                self._pods[component] = name_of(pod)
+        for pod in await self._rollout.pods("device-manager"):
+            host = hosts.get(node_name_of(pod))
+            if host is not None:
+                self._pods[f"device-manager/{host}"] = name_of(pod)
+        missing = [
+            f"device-manager/{host}"
+            for host in self._hosts()
+            if "device-manager" in stack.parts
+            and host in _cabled(self._run)
+            and f"device-manager/{host}" not in self._pods
+        ]
+        if missing:
+            raise Lacks(f"{missing[0]}: no pod runs on its node {self._hosts()[missing[0].partition('/')[2]]}")
+
+    async def _ready(self) -> None:
+        """Wait until each node is Ready, untainted, and offers what its ports hold, told by a DevMgr of this run."""
+        wanted = await self._announced()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _READY_S
+        while True:
+            late = []
+            for node in (await self._admin.list(NODES)).items:
+                late += self._late(node, wanted)
+            if not late:
+                return
+            self._tell(f"waiting for {late[0]}")
+            if loop.time() > deadline:
+                raise Lacks(f"not ready within {_READY_S:g} s: {', '.join(late)}")
+            await rest(_LOOK_S)
+
+    def _late(self, node: Object, wanted: Mapping[str, int]) -> list[str]:
+        name = name_of(node)
+        if name not in wanted:
+            return []
+        host = next(host for host, mapped in self._hosts().items() if mapped == name)
+        allocatable = (node.get("status") or {}).get("allocatable") or {}
+        there = whole(allocatable.get(self._run.resource, 0))
+        if (condition_of(node, "Ready") or {}).get("status") != "True":
+            return [f"{name} is not Ready"]
+        if f"device-manager/{host}" in self._pods and not self._registered(host):
+            return [f"{name} to hear of its device manager"]
+        return [] if there == wanted[name] else [f"{name} to offer {wanted[name]} {self._run.resource}, not {there}"]
+
+    def _registered(self, host: str) -> bool:
+        return any(line.actor == f"kubelet/{host}" for line in self.journal.find("kubelet", "registered"))
+
+    async def _announced(self) -> dict[str, int]:
+        wanted = dict.fromkeys(self._hosts().values(), 0)
+        for rows in (await self.hardware.table()).values():
+            for row in rows.values():
+                managed = f"device-manager/{row['host']}" in self._pods
+                if row["host"] is not None and row["kind"] == self._run.device_kind and managed:
+                    wanted[self._place.nodes[row["host"]]] += 1
+        return wanted
+
+    async def close(self) -> None:
+        """Stop watching, start what is down, remove what the scenario made. The stack stays for the next one."""
+        for name in sorted(self._down):
+            with contextlib.suppress(Lacking, Lacks, ApiError, Unavailable):
+                await self.start(name)
+        tasks = [*self._following, *([self._recording] if self._recording is not None else []), *self._killing.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._nodes.close()
+        with contextlib.suppress(ApiError, Unavailable, Lacks):
+            await self._reset.scenario_objects()
+        await self._chassis.close()
+        await self._gate.close()
+
+    async def remove(self) -> None:
+        """Take the whole stack out of the cluster; before ``close``."""
+        await self._reset.cordon(None)
+        await self._rollout.remove(manifests(self._stack))
+
+    # What the runner asks
+
+    def lacks(self, requirement: str) -> str | None:
+        """Logs, exec and kill are there; root and FUSE are not asked of anybody's nodes."""
+        if requirement in ("logs", "exec", "kill", "wall"):
+            return None
+        if requirement == "virtual":
+            return "this run is in wall time"
+        return f"--cluster {self.name} has no {requirement}"
+
+    def node_of(self, host: str) -> str:
+        """The node of a host.
+
+        Raises ValueError naming the hosts.
+        """
+        if host not in self._place.nodes:
+            raise ValueError(f"host {host!r}: must be one of {', '.join(self._place.nodes)}")
+        return self._place.nodes[host]
+
+    def plain(self, text: str) -> str:
+        """A scheduler's sentence without the nodes that are no hosts of this scenario."""
+        return without_strangers(text, len(self._run.hardware.hosts))
+
+    def components(self) -> Sequence[str]:
+        """What can be killed and started, or is at least there."""
+        chassis = [f"chassis/{spec.name}" for spec in self._run.hardware.chassis]
+        kubelets = [f"kubelet/{host}" for host in self._hosts()]
+        return (*kubelets, "default-scheduler", *self._software(), *chassis)
+
+    def cut(self, component: str) -> None:
+        """Begin to kill it: from outside it cannot be stopped at the very line."""
+        if component not in self._killing:
+            self._killing[component] = asyncio.create_task(self._kill(component))
+
+    async def kill(self, component: str) -> None:
+        """Kill -9.
+
+        Raises ValueError naming the components, Lacking for what nobody may kill here.
+        """
+        if component not in self.components():
+            raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
+        killing = self._killing.pop(component, None)
+        await (killing if killing is not None else self._kill(component))
+
+    async def _kill(self, component: str) -> None:
+        if component in self._down:
+            return
+        self._down.add(component)
+        if component.startswith(_BELOW):
+            await self._ground.kill(component)
+        elif component.startswith("chassis/"):
+            self._only_chassis(component)
+            self._chassis.killed()
+            await self._signal("chassis", KILL)
+        else:
+            await self._signal(component, KILL)
+        self.journal.write("component", component, "killed")
+
+    async def start(self, component: str) -> None:
+        """Start a killed component anew; one that lives lives on.
+
+        Raises ValueError naming the components, Lacking for what nobody may start here.
+        """
+        if component not in self.components():
+            raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
+        if component not in self._down:
+            return
+        self._down.discard(component)
+        if component.startswith(_BELOW):
+            await self._ground.start(component)
+        elif component.startswith("chassis/"):
+            await self._signal("chassis", START)
+            await self._chassis.started()
+        else:
+            await self._signal(component, START)
+        self.journal.write("component", component, "started")
+
+    def _only_chassis(self, component: str) -> None:
+        if len(self._run.hardware.chassis) > 1:
+            self._down.discard(component)
+            raise Lacking(f"{component} alone cannot be killed: one process serves all chassis here")
+
+    async def _signal(self, component: str, command: Sequence[str]) -> None:
+        """Run a command of the keeper's in the component's container.
+
+        Raises Lacks where it fails.
+        """
+        pod = self._pods[component]
+        container = component.partition("/")[0]
+        done = await self._admin.exec(self._place.namespace, pod, command, container=container)
+        if done.exit_code != 0:
+            raise Lacks(f"{component}: {' '.join(command)}: {done.stderr.decode('utf-8', 'replace').strip()}")
+
+    def metrics(self) -> Mapping[str, Any]:
+        """What components measure of themselves stays with them here."""
+        return {}
+
+    async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
+        """podresources v1 List of that host's kubelet."""
+        return await self._nodes.pod_resources(host)
+
+    def stalled(self, since_line: int) -> bool:
+        """Never, in wall-clock time."""
+        return False
+
+    def ready(self) -> dict[str, Any]:
+        """Where the cluster is."""
+        path = self._place.kubeconfig
+        return {"kubeconfig": str(path) if path is not None else "", "context": self._place.context}
+
+    async def testimony(self) -> Mapping[str, str]:
+        """Logs that the API does not have."""
+        return await self._ground.logs()
+
+    async def _follow(self, component: str) -> None:
+        """Book what the component logs, over broken connections."""
+        seen = 0
+        while True:
+            with contextlib.suppress(ApiError, Unavailable):
+                seen = await self._read(component, seen)
+            await rest(_LOOK_S)
+
+    async def _read(self, component: str, skip: int) -> int:
+        number, rest_ = 0, b""
+        stream = self._admin.log(self._place.namespace, self._pods[component], container=component, follow=True)
+        async for chunk in stream:
+            *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
+            for line in whole_lines:
+                number += 1
+                if number <= skip:
+                    continue
+                with contextlib.suppress(ValueError, TypeError):
+                    record = json.loads(line)
+                    if float(record["t"]) >= self.clock.now() - self.journal.elapsed_s:
+                        note(self.records, component, record)
+        return max(number, skip)
+
+
+def _cabled(run: Run) -> set[str]:
+    return {host for spec in run.hardware.chassis for host in spec.ports.values() if host is not None}

@@ -1,0 +1,52 @@
+"""What differs between a kind cluster of our own and somebody's cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stack goes.
+
+    ``nodes`` maps the hardware's hosts to nodes; ``ours`` are all nodes that may be cordoned while a scenario has no
+    host for them; ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names.
+    """
+
+    kubeconfig: Path | None
+    context: str | None
+    namespace: str
+    image: str
+    nodes: Mapping[str, str]
+    ours: Sequence[str] = ()
+    pull: str = "IfNotPresent"
+    prefix: str = "kubecomp-"
+    others: Sequence[str] = field(default=())
+
+
+class Ground(Protocol):
+    """The machines below the cluster."""
+
+    name: str
+    place: Place
+
+    async def kill(self, component: str) -> None:
+        """Kill -9 ``kubelet/<host>`` or ``default-scheduler``, and keep it down.
+
+        Raises Lacking where nobody may.
+        """
+        ...
+
+    async def start(self, component: str) -> None:
+        """Start it again.
+
+        Raises Lacking where nobody may.
+        """
+        ...
+
+    async def logs(self) -> Mapping[str, str]:
+        """Logs that the API does not have, by file name: the kubelets'."""
+        ...

@@ -1,0 +1,131 @@
+"""Journal lines of a real kubelet, derived from what can be seen of it: its checkpoint, the pods' statuses, what
+processes have in their environment, and what DevMgr logs of its side of the device-plugin interface.
+
+The lines mean what the journal's table says, with two differences that watching from outside makes: they come a moment
+after the fact, and ``pod-ended`` is written as soon as the kubelet gives a pod's devices back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mews.harness.journal import Journal
+from mews.kube.api.objects import Object, is_terminal, key_of, uid_of
+
+Slot = tuple[str, str, str]
+
+REJECTIONS = ("UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "NodeName", "AdmissionFailed")
+
+
+class KubeletLines:
+    """The lines of one host's kubelet."""
+
+    def __init__(self, journal: Journal, host: str) -> None:
+        self._journal = journal
+        self._actor = f"kubelet/{host}"
+        self._pods: dict[str, Object] = {}
+        self._held: dict[Slot, tuple[str, ...]] = {}
+        self._envs: dict[tuple[str, str], dict[str, str]] = {}
+        self._announced: dict[str, dict[str, str]] = {}
+        self._listed: dict[str, tuple[list[str], list[str]]] = {}
+        self._resource = ""
+        self._begun: set[tuple[str, str, str]] = set()
+        self._closed: set[str] = set()
+        self._entries: list[list[Any]] | None = None
+        self._file: tuple[Sequence[Sequence[Any]], Mapping[str, Sequence[str]]] = ((), {})
+
+    def _write(self, event: str, **fields: Any) -> None:
+        self._journal.write("kubelet", self._actor, event, **fields)
+
+    # What the agent tells
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        """A record of DevMgr's."""
+        fields = record.get("fields") or {}
+        if record.get("event") == "registered":
+            self._resource = str(fields.get("resource", ""))
+            self._listed.pop(self._resource, None)
+            self._write("registered", resource=self._resource)
+        elif record.get("event") == "announced":
+            self._announced = {"": dict(fields.get("devices") or {})}
+
+    def checkpoint(self, entries: Sequence[Sequence[Any]], registered: Mapping[str, Sequence[str]]) -> None:
+        """The kubelet has written its file. Entries of pods that were never seen are left over from before."""
+        self._file = (entries, registered)
+        now: dict[Slot, tuple[str, ...]] = {}
+        for uid, container, resource, ids, env in entries:
+            if uid in self._pods:
+                now[uid, container, resource] = tuple(ids)
+                self._envs.setdefault((uid, container), {}).update(env)
+        for uid in dict.fromkeys(uid for uid, *_ in self._held.keys() - now.keys()):
+            self._end(uid)
+        fresh = [slot for slot, ids in now.items() if self._held.get(slot) != ids]
+        self._held = now
+        for uid, container, resource in fresh:
+            self._closed.discard(uid)
+            pod = key_of(self._pods[uid])
+            devices = list(now[uid, container, resource])
+            self._write("allocated", pod=pod, uid=uid, container=container, resource=resource, devices=devices)
+        self._devices(registered)
+        written = sorted([*slot, list(ids)] for slot, ids in now.items())
+        if written != self._entries:
+            self._entries = written
+            self._write("checkpoint", entries=written)
+
+    def _devices(self, registered: Mapping[str, Sequence[str]]) -> None:
+        for resource, ids in sorted(registered.items()):
+            healthy = sorted(ids)
+            said = self._announced.get("", {}) if resource == self._resource else {}
+            unhealthy = sorted(device for device, health in said.items() if device not in healthy)
+            if self._listed.get(resource) != (healthy, unhealthy):
+                self._listed[resource] = (healthy, unhealthy)
+                self._write("devices", resource=resource, healthy=healthy, unhealthy=unhealthy)
+
+    # What the pods tell
+
+    def pod(self, pod: Object) -> None:
+        """A pod of this node, as it is now."""
+        uid = uid_of(pod)
+        new = uid not in self._pods
+        self._pods[uid] = pod
+        if new and any(entry[0] == uid for entry in self._file[0]):
+            self.checkpoint(*self._file)
+        status = pod.get("status") or {}
+        if not is_terminal(pod):
+            return
+        reason = str(status.get("reason") or "")
+        if reason and (reason in REJECTIONS or reason.startswith("OutOf")) and uid not in self._closed:
+            self._closed.add(uid)
+            fields = {"reason": reason, "message": str(status.get("message") or "")}
+            self._write("rejected", pod=key_of(pod), uid=uid, **fields)
+        self._end(uid)
+
+    def gone(self, pod: Object) -> None:
+        """A pod of this node is no more."""
+        self._end(uid_of(pod))
+
+    def started(self, pod: Object, container: str, container_id: str) -> bool:
+        """Whether that container is news; it is from now on known."""
+        begun = (uid_of(pod), container, container_id)
+        if begun in self._begun:
+            return False
+        self._begun.add(begun)
+        return True
+
+    def given(self, uid: str, container: str) -> Mapping[str, str]:
+        """What device plugins gave that container to have in its environment; {} while none is known."""
+        return self._envs.get((uid, container), {})
+
+    def running(self, pod: Object, container: str, env: Mapping[str, str]) -> None:
+        """A container has started with that environment, of which only what plugins gave counts."""
+        uid = uid_of(pod)
+        known = self.given(uid, container)
+        seen = {name: env[name] for name in sorted(known) if name in env}
+        self._write("container-started", pod=key_of(pod), uid=uid, container=container, env=seen)
+
+    def _end(self, uid: str) -> None:
+        if uid in self._closed or uid not in self._pods:
+            return
+        self._closed.add(uid)
+        self._write("pod-ended", pod=key_of(self._pods[uid]), uid=uid)

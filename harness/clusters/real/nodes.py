@@ -1,0 +1,168 @@
+"""Watches pods and the nodes' agents, and writes what the kubelets do into the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import aiohttp
+
+from mews.harness.clusters.real.access import AgentClient, Gate
+from mews.harness.clusters.real.kubelet_lines import KubeletLines
+from mews.harness.feed import Feed, Sight
+from mews.harness.journal import Journal
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import (
+    Object,
+    containers_of,
+    init_containers_of,
+    name_of,
+    namespace_of,
+    node_name_of,
+    requests_of,
+    uid_of,
+)
+from mews.kube.api.resources import PODS
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import rest
+from mews.kube.deviceplugin.port import PluginError, PodDevices
+
+log = logging.getLogger(__name__)
+
+_AGAIN_S = 0.2
+_ALLOCATION_S = 5.0
+
+
+class Nodes:
+    """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what DevMgrs log; pods of the
+    namespaces ``unheard`` are no news."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        kube: KubeApi,
+        journal: Journal,
+        *,
+        hosts: Mapping[str, str],
+        records: Journal,
+        unheard: Collection[str] = (),
+    ) -> None:
+        self._gate = gate
+        self._kube = kube
+        self._records = records
+        self._unheard = frozenset(unheard)
+        self._hosts = {node: host for host, node in hosts.items()}
+        self._lines = {host: KubeletLines(journal, host) for host in hosts}
+        self._agents: dict[str, AgentClient] = {}
+        self._feed = Feed(kube, PODS, self._see)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._asking: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Watch the pods."""
+        self._tasks.append(asyncio.create_task(self._feed.run(), name="kubelet-pods"))
+        await self._feed.synced()
+
+    def hear(self, host: str, namespace: str, pod: str, token: str) -> None:
+        """Listen to that host's agent, in that pod."""
+        agent = self._agents[host] = AgentClient(self._gate, namespace, pod, token)
+        self._tasks.append(asyncio.create_task(self._listen(host, agent), name=f"agent/{host}"))
+
+    async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
+        """podresources List of that host's kubelet.
+
+        Raises PluginError.
+        """
+        agent = self._agents.get(host)
+        if agent is None:
+            raise PluginError("Unavailable", f"no agent runs on {host}")
+        return await agent.pod_resources()
+
+    async def close(self) -> None:
+        """Stop it all."""
+        tasks = [*self._tasks, *self._asking]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(agent.close() for agent in self._agents.values()))
+
+    async def _listen(self, host: str, agent: AgentClient) -> None:
+        last, lines = 0, self._lines[host]
+        while True:
+            try:
+                async for event in agent.events(last):
+                    last = int(event["seq"])
+                    self._told(host, lines, event)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                log.info("agent of %s: %s", host, error)
+            await rest(_AGAIN_S)
+
+    def _told(self, host: str, lines: KubeletLines, event: Mapping[str, Any]) -> None:
+        if event["event"] == "checkpoint":
+            lines.checkpoint(event["entries"], event["registered"])
+            return
+        record = event["record"]
+        lines.record(record)
+        note(self._records, f"device-manager/{host}", record)
+
+    def _see(self, sight: Sight) -> None:
+        pod = sight.new if sight.new is not None else sight.old
+        lines = self._lines.get(self._hosts.get(node_name_of(pod or {}), ""))
+        if pod is None or lines is None or namespace_of(pod) in self._unheard:
+            return
+        if sight.new is None:
+            lines.gone(pod)
+            return
+        lines.pod(pod)
+        status = pod.get("status") or {}
+        for each in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+            begun = str(each.get("containerID") or "")
+            state = each.get("state") or {}
+            if begun and "waiting" not in state and lines.started(pod, each["name"], begun):
+                asking = asyncio.create_task(self._started(lines, pod, each["name"]))
+                self._asking.add(asking)
+                asking.add_done_callback(self._asking.discard)
+
+    async def _started(self, lines: KubeletLines, pod: Object, container: str) -> None:
+        """Write that a container started, with what its process sees; by then its allocation must have been told."""
+        if not _asks_devices(pod, container):
+            lines.running(pod, container, {})
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _ALLOCATION_S
+        while not lines.given(uid_of(pod), container) and loop.time() < deadline:
+            await rest(0.05)
+        lines.running(pod, container, await self._environment(lines, pod, container))
+
+    async def _environment(self, lines: KubeletLines, pod: Object, container: str) -> Mapping[str, str]:
+        """Of the container's first process; what the kubelet was told to give it, where nothing can be run in it."""
+        given = lines.given(uid_of(pod), container)
+        try:
+            command = ["cat", "/proc/1/environ"]
+            done = await self._kube.exec(namespace_of(pod), name_of(pod), command, container=container)
+        except (ApiError, Unavailable):
+            return given
+        if done.exit_code != 0:
+            return given
+        pairs = (entry.partition("=") for entry in done.stdout.decode("utf-8", "replace").split("\0") if entry)
+        return {name: value for name, _, value in pairs}
+
+
+def note(records: Journal, actor: str, record: Mapping[str, Any]) -> None:
+    """Book a component's log record as ``mews.harness.recorder.Records`` does."""
+    layer = "scheduler" if actor.endswith("scheduler") else "component"
+    if "event" in record:
+        records.write(layer, actor, str(record["event"]), **(record.get("fields") or {}))
+    elif "message" in record:
+        records.write(layer, actor, "log", level=record.get("level", ""), message=record["message"])
+
+
+def _asks_devices(pod: Object, container: str) -> bool:
+    return any(
+        "/" in name
+        for each in (*containers_of(pod), *init_containers_of(pod))
+        if each.get("name") == container
+        for name in requests_of(each)
+    )

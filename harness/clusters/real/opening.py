@@ -1,0 +1,78 @@
+"""From a scenario and a place to a running real cluster."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clusters.real.cluster import RealCluster, Run
+from mews.harness.clusters.real.ground import Ground, Place
+from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.stack import kubecomp_config
+from mews.harness.manifests.stack import StackSpec, endpoint
+from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.harness.scenario.model import Scenario
+from mews.kube.kubecomp.config import KubeCompConfig
+from mews.kube.kubecomp.config_file import as_document
+
+
+def stack_spec(
+    scenario: Scenario, hardware: Hardware, document: Mapping[str, Any], place: Place, *, dialect: str, token: str
+) -> tuple[StackSpec, KubeCompConfig]:
+    """What is deployed for a scenario in a place, and KubeComp's configuration there: nodes instead of hosts, chassis
+    by their service."""
+    endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
+    config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
+    nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
+    config = replace(config, nodes=nodes, namespace=place.namespace)
+    parts = scenario.stack.kubecomp
+    running = {
+        "scheduler": parts is not None and parts.scheduler is not None,
+        "reconfig-manager": parts is not None and parts.reconfig_manager is not None,
+        "device-manager": parts is not None and parts.device_manager is not None,
+    }
+    spec = StackSpec(
+        namespace=place.namespace,
+        image=place.image,
+        hardware=document,
+        chassis=[entry.name for entry in hardware.chassis],
+        config=as_document(config),
+        nodes=[node.name for node in nodes],
+        token=token,
+        parts=frozenset(name for name, runs in running.items() if runs),
+        pull=place.pull,
+        prefix=place.prefix,
+    )
+    return spec, config
+
+
+async def open_real(
+    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell
+) -> RealCluster:
+    """A running cluster for the scenario; close it.
+
+    Raises ScenarioError for hardware or options that cannot be read, Lacks for what the cluster does not let us do.
+    """
+    hardware = hardware_of(scenario)
+    document, _ = hardware_document(scenario)
+    token = secrets.token_urlsafe(24)
+    spec, config = stack_spec(scenario, hardware, document, ground.place, dialect=dialect, token=token)
+    run = Run(
+        scenario,
+        hardware,
+        replace(spec, seed=seed),
+        dialect=dialect,
+        speed=speed,
+        resource=config.resource,
+        device_kind=config.device_kind,
+    )
+    cluster = RealCluster(run, ground, tell)
+    try:
+        await cluster.open()
+    except BaseException:
+        await cluster.close()
+        raise
+    return cluster

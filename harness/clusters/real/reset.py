@@ -1,0 +1,101 @@
+"""Undoing what a scenario did to a cluster that the next one will use."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import Set
+
+from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.rollout import Tell
+from mews.harness.errors import Lacks
+from mews.harness.manifests.kinds import SECRETS
+from mews.harness.manifests.parts import MANAGED, TOKEN_SECRET
+from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.objects import name_of, namespace_of
+from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, Resource
+from mews.kube.client.port import DeleteOptions, KubeApi
+from mews.kube.clock import rest
+
+SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "local-path-storage")
+"""Namespaces of a kind cluster's own."""
+CORDONED = "mews.dev/cordoned"
+_GONE_S = 120.0
+
+
+class Reset:
+    """What scenarios leave in one cluster, and how it goes."""
+
+    def __init__(self, kube: KubeApi, place: Place, tell: Tell) -> None:
+        self._kube = kube
+        self._place = place
+        self._tell = tell
+        self._made: dict[tuple[Resource, str, str | None], None] = {}
+
+    def made(self, resource: Resource, name: str, namespace: str | None) -> None:
+        """The scenario has created an object."""
+        self._made[resource, name, namespace] = None
+
+    async def token(self, fresh: str) -> str:
+        """The token of the stack that is there, else a fresh one."""
+        with contextlib.suppress(NotFound):
+            secret = await self._kube.get(SECRETS, TOKEN_SECRET, namespace=self._place.namespace)
+            return base64.b64decode(secret["data"]["token"]).decode()
+        return fresh
+
+    async def scenario_objects(self) -> None:
+        """Delete what the scenario created, and on nodes of our own all pods and events outside the system's."""
+        for resource, name, namespace in reversed(self._made):
+            options = DeleteOptions(grace_period_s=0 if resource == PODS else None, propagation="Background")
+            with contextlib.suppress(NotFound):
+                await self._kube.delete(resource, name, namespace=namespace, options=options)
+        mine = {(resource, name, namespace) for resource, name, namespace in self._made if resource == PODS}
+        self._made.clear()
+        if self._place.ours:
+            mine |= await self._sweep()
+        await self._gone(mine)
+
+    async def _sweep(self) -> set[tuple[Resource, str, str | None]]:
+        kept = (*SYSTEM, self._place.namespace)
+        found: set[tuple[Resource, str, str | None]] = set()
+        for namespace in (await self._kube.list(NAMESPACES)).items:
+            if name_of(namespace) in kept:
+                continue
+            for pod in (await self._kube.list(PODS, namespace=name_of(namespace))).items:
+                found.add((PODS, name_of(pod), namespace_of(pod)))
+                with contextlib.suppress(NotFound):
+                    await self._kube.delete(
+                        PODS, name_of(pod), namespace=namespace_of(pod), options=DeleteOptions(grace_period_s=0)
+                    )
+            await self._kube.delete_collection(EVENTS, namespace=name_of(namespace))
+        return found
+
+    async def _gone(self, objects: Set[tuple[Resource, str, str | None]]) -> None:
+        deadline = asyncio.get_running_loop().time() + _GONE_S
+        for resource, name, namespace in objects:
+            with contextlib.suppress(NotFound):
+                while True:
+                    await self._kube.get(resource, name, namespace=namespace)
+                    if asyncio.get_running_loop().time() > deadline:
+                        raise Lacks(f"{resource.kind} {namespace}/{name} is not gone after {_GONE_S:g} s")
+                    await rest(0.1)
+
+    async def boards(self) -> None:
+        """Delete what the components told each other."""
+        namespace = self._place.namespace
+        for board in (await self._kube.list(CONFIGMAPS, namespace=namespace)).items:
+            name = name_of(board)
+            labelled = MANAGED in (board["metadata"].get("labels") or {})
+            if not labelled and name != "kube-root-ca.crt":
+                with contextlib.suppress(NotFound):
+                    await self._kube.delete(CONFIGMAPS, name, namespace=namespace)
+
+    async def cordon(self, wanted: set[str] | None) -> None:
+        """Close those of our own nodes for which the scenario has no host, open the others; None: open all."""
+        for name in self._place.ours:
+            closed = wanted is not None and name not in wanted
+            node = await self._kube.get(NODES, name)
+            if bool((node.get("spec") or {}).get("unschedulable")) is not closed:
+                with contextlib.suppress(ApiError):
+                    await self._kube.patch(NODES, name, {"spec": {"unschedulable": closed or None}})

@@ -1,0 +1,271 @@
+"""The cluster as scenarios write to it: what they apply is fitted to real nodes, unnoticed by them.
+
+Images that only emulated nodes have become our component image with the command that they stand for, and node names
+become those of the hosts' nodes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from mews.harness.kubelet.images import Image, ImageBook, Simulation
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+from mews.kube.client.port import DeleteOptions, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
+
+COMPONENTS = "{components}"
+"""In images.yaml: our own component image."""
+
+DURATION = "mews.dev/duration-s"
+_HOSTNAME = "kubernetes.io/hostname"
+
+_PLAY = """\
+import os, re, signal, sys, threading
+duration, code, term, obeys, log = {duration!r}, {code!r}, {term!r}, {obeys!r}, {log!r}
+def value(match):
+    text = os.environ.get(match[1], "")
+    return "".join(f"{{part}}\\n" for part in text.split(",") if part) if match[2] else text
+sys.stdout.write(re.sub(r"\\$\\{{([A-Za-z_]\\w*)(\\|lines)?\\}}", value, log))
+sys.stdout.flush()
+signal.signal(signal.SIGTERM, (lambda *_: sys.exit(term)) if obeys else (lambda *_: None))
+threading.Event().wait(duration)
+sys.exit(code)
+"""
+
+
+class Fitting:
+    """Fits objects to the nodes: ``image`` is our component image, ``nodes`` maps hosts to nodes, ``speed`` divides
+    simulated durations."""
+
+    def __init__(self, book: ImageBook, image: str, nodes: Mapping[str, str], speed: float) -> None:
+        self._book = book
+        self._image = image
+        self._nodes = nodes
+        self._speed = speed
+
+    def __call__(self, obj: Mapping[str, Any]) -> Object:
+        """The object with every pod or pod template in it fitted."""
+        fitted: Object = copy.deepcopy(dict(obj))
+        self._walk(fitted)
+        return fitted
+
+    def _walk(self, obj: Any) -> None:
+        if not isinstance(obj, dict):
+            return
+        spec = obj.get("spec")
+        if isinstance(spec, dict):
+            if isinstance(spec.get("containers"), list):
+                self._pod(obj, spec)
+            for key in ("template", "jobTemplate"):
+                self._walk(spec.get(key))
+
+    def _pod(self, obj: Object, spec: Object) -> None:
+        annotations = (obj.get("metadata") or {}).get("annotations") or {}
+        for container in [*spec["containers"], *(spec.get("initContainers") or ())]:
+            if isinstance(container, dict) and isinstance(container.get("image"), str):
+                self._container(container, annotations)
+        selector = spec.get("nodeSelector") or {}
+        if selector.get(_HOSTNAME) in self._nodes:
+            selector[_HOSTNAME] = self._nodes[selector[_HOSTNAME]]
+
+    def _container(self, container: Object, annotations: Mapping[str, str]) -> None:
+        image = self._book.find(container["image"])
+        if image is None or not image.image:
+            return
+        container["image"] = image.image.replace(COMPONENTS, self._image)
+        container.setdefault("imagePullPolicy", "IfNotPresent")
+        if "command" not in container:
+            container["command"] = self._command(image, annotations)
+
+    def _command(self, image: Image, annotations: Mapping[str, str]) -> list[str]:
+        if image.process is not None:
+            return list(image.written)
+        assert image.simulate is not None
+        return ["python3", "-c", self._play(image.simulate, annotations)]
+
+    def _play(self, simulate: Simulation, annotations: Mapping[str, str]) -> str:
+        declared = simulate.duration_s or 0.0
+        duration = float(annotations.get(DURATION, declared)) / self._speed
+        return _PLAY.format(
+            duration=None if duration == float("inf") else duration,
+            code=simulate.exit_code,
+            term=simulate.term_exit_code,
+            obeys=simulate.obeys_term,
+            log=simulate.log,
+        )
+
+
+class FittingKube:
+    """KubeApi whose writes are fitted; ``made`` hears of everything that it creates."""
+
+    def __init__(
+        self, kube: KubeApi, fit: Fitting, made: Callable[[Resource, str, str | None], None] = lambda *_: None
+    ) -> None:
+        self._kube = kube
+        self._fit = fit
+        self._made = made
+
+    async def get(
+        self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
+    ) -> Object:
+        """One object."""
+        return await self._kube.get(resource, name, namespace=namespace, subresource=subresource)
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int | None = None,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Objects."""
+        return await self._kube.list(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+            continue_token=continue_token,
+        )
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        timeout_s: int | None = None,
+        bookmarks: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """Events."""
+        return self._kube.watch(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            resource_version=resource_version,
+            timeout_s=timeout_s,
+            bookmarks=bookmarks,
+        )
+
+    async def create(
+        self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
+    ) -> Object:
+        """Create it, fitted."""
+        stored = await self._kube.create(resource, self._fit(obj), namespace=namespace, field_manager=field_manager)
+        self._made(resource, stored["metadata"]["name"], stored["metadata"].get("namespace"))
+        return stored
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+    ) -> Object:
+        """Replace it, fitted."""
+        fitted = self._fit(obj)
+        return await self._kube.replace(
+            resource, fitted, namespace=namespace, subresource=subresource, field_manager=field_manager
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        kind: Patch = Patch.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        """Patch it, fitted."""
+        return await self._kube.patch(
+            resource,
+            name,
+            self._fit(body) if isinstance(body, Mapping) else body,
+            kind=kind,
+            namespace=namespace,
+            subresource=subresource,
+            field_manager=field_manager,
+            force=force,
+        )
+
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
+    ) -> Object:
+        """Delete it."""
+        return await self._kube.delete(resource, name, namespace=namespace, options=options)
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        options: DeleteOptions | None = None,
+    ) -> ObjectList:
+        """Delete several."""
+        return await self._kube.delete_collection(
+            resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            options=options,
+        )
+
+    async def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        *,
+        uid: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """Bind it."""
+        await self._kube.bind(namespace, pod, node, uid=uid, annotations=annotations)
+
+    async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
+        """Evict it."""
+        await self._kube.evict(namespace, pod, options=options)
+
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str | None = None,
+        follow: bool = False,
+        previous: bool = False,
+        tail_lines: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """Its log."""
+        return self._kube.log(
+            namespace, pod, container=container, follow=follow, previous=previous, tail_lines=tail_lines
+        )
+
+    async def exec(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None
+    ) -> ExecResult:
+        """Run a command in it."""
+        return await self._kube.exec(namespace, pod, command, container=container)
+
+    async def discovery(self) -> Sequence[Resource]:
+        """All resources."""
+        return await self._kube.discovery()
+
+    async def close(self) -> None:
+        """Give back connections."""
+        await self._kube.close()

@@ -1,0 +1,143 @@
+"""Puts manifests into a cluster, waits until what they describe runs, and takes it out again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mews.harness.errors import Lacks
+from mews.harness.manifests.kinds import DAEMONSETS, DEPLOYMENTS, KINDS
+from mews.harness.manifests.parts import COMPONENT, MANAGED
+from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.objects import Object, is_deleting, name_of, phase_of
+from mews.kube.api.resources import PODS
+from mews.kube.client.port import DeleteOptions, KubeApi, Patch
+from mews.kube.clock import rest
+
+Tell = Callable[[str], None]
+
+_MANAGER = "mews"
+_READY_S = 240.0
+_LOOK_S = 0.25
+_GONE_S = 90.0
+
+
+class Rollout:
+    """One stack in one namespace; ``tell`` hears of the progress."""
+
+    def __init__(self, kube: KubeApi, namespace: str, tell: Tell) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._tell = tell
+
+    async def apply(self, objects: Sequence[Object]) -> bool:
+        """Create or change them all, remove components that are no longer among them; whether pods are made anew.
+
+        Raises Lacks where the cluster does not let us.
+        """
+        before = await self._generations()
+        for obj in objects:
+            resource = KINDS[obj["kind"]]
+            metadata = obj["metadata"]
+            try:
+                await self._kube.patch(
+                    resource,
+                    metadata["name"],
+                    obj,
+                    kind=Patch.APPLY,
+                    namespace=metadata.get("namespace"),
+                    field_manager=_MANAGER,
+                    force=True,
+                )
+            except ApiError as error:
+                raise Lacks(f"{obj['kind']} {metadata['name']} cannot be applied: {error}") from error
+        await self._prune({(obj["kind"], obj["metadata"]["name"]) for obj in objects})
+        return await self._generations() != before
+
+    async def _generations(self) -> dict[tuple[str, str], tuple[str, int]]:
+        found = {}
+        for resource in (DEPLOYMENTS, DAEMONSETS):
+            for obj in await self._workloads(resource):
+                metadata = obj["metadata"]
+                found[resource.kind, name_of(obj)] = (metadata["uid"], metadata.get("generation", 0))
+        return found
+
+    async def _workloads(self, resource: Any) -> list[Object]:
+        answer = await self._kube.list(resource, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
+        return answer.items
+
+    async def _prune(self, wanted: set[tuple[str, str]]) -> None:
+        for resource in (DEPLOYMENTS, DAEMONSETS):
+            for obj in await self._workloads(resource):
+                if (resource.kind, name_of(obj)) not in wanted:
+                    await self._kube.delete(resource, name_of(obj), namespace=self._namespace)
+
+    async def ready(self) -> None:
+        """Wait until every pod runs and answers, and those of before are gone.
+
+        Raises Lacks naming what does not, and why.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _READY_S
+        while True:
+            waiting = [text for resource in (DEPLOYMENTS, DAEMONSETS) for text in await self._waiting(resource)]
+            waiting += [f"{name} still ends" for name in await self._ending()]
+            if not waiting:
+                return
+            self._tell(f"waiting for {', '.join(waiting)}")
+            if loop.time() > deadline:
+                raise Lacks(f"not within {_READY_S:g} s: {', '.join(waiting)}: {await self._why()}")
+            await rest(_LOOK_S)
+
+    async def _waiting(self, resource: Any) -> list[str]:
+        found = []
+        for obj in await self._workloads(resource):
+            status, spec = obj.get("status") or {}, obj["spec"]
+            daemons = resource is DAEMONSETS
+            wanted = status.get("desiredNumberScheduled", -1) if daemons else spec.get("replicas", 1)
+            ready = status.get("numberReady", 0) if daemons else status.get("readyReplicas", 0)
+            current = status.get("updatedNumberScheduled" if daemons else "updatedReplicas", 0)
+            seen = status.get("observedGeneration") == obj["metadata"]["generation"]
+            if not seen or ready < wanted or current < wanted or wanted < 0:
+                found.append(f"{name_of(obj)} ({ready} of {max(wanted, 0)})")
+        return found
+
+    async def pods(self, component: str) -> list[Object]:
+        """The living pods of a component."""
+        answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{COMPONENT}={component}")
+        return [pod for pod in answer.items if not is_deleting(pod) and phase_of(pod) not in ("Succeeded", "Failed")]
+
+    async def _ending(self) -> list[str]:
+        answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
+        return [name_of(pod) for pod in answer.items if is_deleting(pod)]
+
+    async def _why(self) -> str:
+        answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
+        said = []
+        for pod in answer.items:
+            for each in (pod.get("status") or {}).get("containerStatuses") or ():
+                state = each.get("state") or {}
+                reason = (state.get("waiting") or state.get("terminated") or {}).get("reason")
+                if reason:
+                    said.append(f"{name_of(pod)}/{each['name']} {reason}")
+            for condition in (pod.get("status") or {}).get("conditions") or ():
+                if condition["type"] == "PodScheduled" and condition["status"] != "True":
+                    said.append(f"{name_of(pod)} {condition.get('message', '')}")
+        return "; ".join(said) or "no pod says why"
+
+    async def remove(self, objects: Sequence[Object]) -> None:
+        """Delete them all, and wait until the namespace is gone."""
+        for obj in reversed(objects):
+            metadata = obj["metadata"]
+            options = DeleteOptions(propagation="Foreground" if obj["kind"] in ("Deployment", "DaemonSet") else None)
+            with contextlib.suppress(NotFound):
+                await self._kube.delete(
+                    KINDS[obj["kind"]], metadata["name"], namespace=metadata.get("namespace"), options=options
+                )
+        deadline = asyncio.get_running_loop().time() + _GONE_S
+        with contextlib.suppress(NotFound):
+            while asyncio.get_running_loop().time() < deadline:
+                await self._kube.get(KINDS["Namespace"], self._namespace)
+                await rest(_LOOK_S)

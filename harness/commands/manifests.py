@@ -1,0 +1,94 @@
+"""``mews manifests``: the stack for users who deploy it themselves."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.commands.up import scenario_of
+from mews.harness.errors import BadInput
+from mews.harness.manifests.parts import COMPONENT, Object
+from mews.harness.manifests.stack import as_yaml, manifests
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.harness.ways import DIALECTS
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The options as given; ``nodes`` are ``HOST=NODE``, other hosts are nodes of their own name."""
+
+    hardware: Path | None
+    scenario: Path | None
+    folder: Path | None
+    namespace: str
+    image: str
+    nodes: Sequence[str]
+    dialect: str | None
+
+
+def write_manifests(wish: Wish) -> int:
+    """Print all as one stream, or write a file per component into the folder.
+
+    Raises BadInput.
+    """
+    objects = stack_objects(wish)
+    if wish.folder is None:
+        sys.stdout.write(as_yaml(objects))
+        return 0
+    try:
+        wish.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files_of(objects).items():
+            (wish.folder / name).write_text(text, encoding="utf-8")
+            sys.stdout.write(f"{wish.folder / name}\n")
+    except OSError as error:
+        raise BadInput(f"--out {wish.folder}: cannot be written: {error.strerror}") from error
+    return 0
+
+
+def stack_objects(wish: Wish) -> list[Object]:
+    """The manifests of the wish."""
+    scenario = scenario_of(wish.hardware, wish.scenario)
+    try:
+        hardware = hardware_of(scenario)
+        document, _ = hardware_document(scenario)
+        place = Place(
+            None, None, wish.namespace, wish.image, node_map([host.name for host in hardware.hosts], wish.nodes)
+        )
+        dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
+        token = secrets.token_urlsafe(24)
+        spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token)
+    except ScenarioError as error:
+        raise BadInput(str(error)) from error
+    return manifests(spec)
+
+
+def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+    """Host -> node.
+
+    Raises BadInput for what names no host of the hardware, and for a node that two hosts would share.
+    """
+    nodes = {host: host for host in hosts}
+    for text in given:
+        host, equals, node = text.partition("=")
+        if not equals or not node or host not in nodes:
+            raise BadInput(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
+        nodes[host] = node
+    taken = list(nodes.values())
+    twice = next((node for node in taken if taken.count(node) > 1), None)
+    if twice is not None:
+        raise BadInput(f"--node: {twice} is the node of two hosts; each needs one of its own")
+    return nodes
+
+
+def files_of(objects: Sequence[Object]) -> Mapping[str, str]:
+    """File name -> text, in the order of their names when applied as a folder."""
+    groups: dict[str, list[Object]] = {}
+    for obj in objects:
+        groups.setdefault(obj["metadata"]["labels"][COMPONENT], []).append(obj)
+    return {f"{number:02d}-{name}.yaml": as_yaml(group) for number, (name, group) in enumerate(groups.items())}

@@ -1,0 +1,1 @@
+"""The stack as Kubernetes manifests: chassis, components, their accounts and rights."""

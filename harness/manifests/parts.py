@@ -1,0 +1,74 @@
+"""Pieces that several manifests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Object = dict[str, Any]
+
+PART = "app.kubernetes.io/part-of"
+COMPONENT = "app.kubernetes.io/component"
+MANAGED = "app.kubernetes.io/managed-by"
+"""Labels of all that Mews puts into a cluster."""
+
+TOKEN_SECRET = "mews-control"
+CONFIG = "kubecomp-config"
+HARDWARE = "mews-hardware"
+CHASSIS_PORT = 8000
+"""Of the first chassis; each further one listens one port above."""
+CONTROL_PORT = 7999
+AGENT_PORT = 7998
+
+
+def labels(component: str) -> Object:
+    """Labels of one component's objects."""
+    return {PART: "mews", MANAGED: "mews", COMPONENT: component}
+
+
+def metadata(name: str, component: str, namespace: str | None = None, **annotations: str) -> Object:
+    """An object's metadata; ``namespace`` None for what has none."""
+    made: Object = {"name": name, "labels": labels(component)}
+    if namespace is not None:
+        made["namespace"] = namespace
+    if annotations:
+        made["annotations"] = annotations
+    return made
+
+
+def kept(argv: Sequence[str]) -> list[str]:
+    """A component's command, under the keeper through which a harness kills it."""
+    return ["python3", "-m", "mews.harness.clusters.real.keeper", "python3", *argv]
+
+
+def volume_file(name: str, path: str) -> Object:
+    """A read-only mount."""
+    return {"name": name, "mountPath": path, "readOnly": True}
+
+
+RUN = {"name": "run", "emptyDir": {}}
+RUN_MOUNT = {"name": "run", "mountPath": "/run/mews"}
+
+ROOTLESS: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What a component may do that touches nothing of its node."""
+
+ON_NODE: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsUser": 0,
+}
+"""The kubelet's folders and sockets are root's; no capability is needed for them."""
+
+
+def token_env() -> Object:
+    """The token of the back doors, as the Secret has it."""
+    return {"name": "MEWS_CONTROL_TOKEN", "valueFrom": {"secretKeyRef": {"name": TOKEN_SECRET, "key": "token"}}}

@@ -1,0 +1,29 @@
+"""The API server as a pod reaches it: address, authority and token of its service account, as kubelets mount them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+from mews.kube.client.http import HttpKube
+
+FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def is_in_cluster() -> bool:
+    """Whether this process runs in a pod with a service account."""
+    return "KUBERNETES_SERVICE_HOST" in os.environ and (FOLDER / "token").exists()
+
+
+def in_cluster_kube(user_agent: str) -> HttpKube:
+    """A client with the pod's service account; its token is read again as it is renewed."""
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    shown = f"[{host}]" if ":" in host else host
+    trusted = ssl.create_default_context(cafile=str(FOLDER / "ca.crt"))
+    token = FOLDER / "token"
+
+    def current() -> str:
+        return token.read_text(encoding="ascii").strip()
+
+    return HttpKube(f"https://{shown}:{port}", token=current, ssl=trusted, user_agent=user_agent)

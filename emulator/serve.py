@@ -241,7 +241,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
     add_tls_arguments(parser)
-    parser.add_argument("--token", help="for control; default: a new one, in the ready file")
     parser.add_argument("--token", help="for control; default: $MEWS_CONTROL_TOKEN, else a new one, in the ready file")
     parser.add_argument("--control", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="where the back door listens")
     parser.add_argument("--consecutive", action="store_true", help="each chassis one port above the one before")

@@ -69,6 +69,6 @@ ON_NODE: Mapping[str, Any] = {
 """The kubelet's folders and sockets are root's; no capability is needed for them."""
 
 
-def token_env() -> Object:
-    """The token of the back doors, as the Secret has it."""
-    return {"name": "MEWS_CONTROL_TOKEN", "valueFrom": {"secretKeyRef": {"name": TOKEN_SECRET, "key": "token"}}}
+def token_env(name: str = "MEWS_CONTROL_TOKEN") -> Object:
+    """The token of the back doors, as the Secret has it; also the password of the first Redfish account."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": TOKEN_SECRET, "key": "token"}}}

@@ -35,6 +35,7 @@ from mews.harness.manifests.rights import rights
 _KUBELET = "/var/lib/kubelet"
 _CONFIG_FILE = "/etc/kubecomp/config.yaml"
 _EVERYWHERE = [{"operator": "Exists"}]
+_PASSWORD = "MEWS_REDFISH_PASSWORD"
 _RECORDS = "/run/mews/records.jsonl"
 
 
@@ -126,7 +127,7 @@ def _chassis_pod(spec: StackSpec) -> Object:
         "image": spec.image,
         "imagePullPolicy": spec.pull,
         "command": kept(argv),
-        "env": [token_env()],
+        "env": [token_env(), token_env(_PASSWORD)],
         "ports": [{"containerPort": CHASSIS_PORT}, {"containerPort": CONTROL_PORT}],
         "readinessProbe": {"tcpSocket": {"port": CONTROL_PORT}, "periodSeconds": 1},
         "securityContext": dict(ROOTLESS),
@@ -152,9 +153,14 @@ def _kubecomp_container(spec: StackSpec, component: str) -> Object:
         "image": spec.image,
         "imagePullPolicy": spec.pull,
         "command": kept(_kubecomp_argv(component)),
+        "env": [token_env(_PASSWORD)] if _wants_password(spec) else [],
         "securityContext": dict(ROOTLESS),
         "volumeMounts": [volume_file("config", "/etc/kubecomp"), RUN_MOUNT],
     }
+
+
+def _wants_password(spec: StackSpec) -> bool:
+    return any(entry.get("dialect") == "redfish" for entry in spec.config["chassis"])
 
 
 _CONFIG_VOLUME = {"name": "config", "configMap": {"name": CONFIG}}
@@ -206,7 +212,7 @@ def _device_managers(spec: StackSpec) -> Object:
     folders = [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in paths.items()]
     mounts: list[Object] = [{"name": name, "mountPath": path} for name, path in paths.items()]
     container = _kubecomp_container(spec, component)
-    container["env"] = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    container["env"] += [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
     container["securityContext"] = dict(ON_NODE)
     container["volumeMounts"] += mounts
     on_these = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(spec.nodes)}

@@ -14,11 +14,51 @@ from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.harness.scenario.errors import Lacking
 from mews.kube.clock import rest
 
 _ANSWER_S = 60.0
 _AGAIN_S = 0.2
 _BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
+
+
+class PodHardware:
+    """HardwareControl of the chassis in the cluster. The hosts are the cluster's own: they show no emulated devices."""
+
+    def __init__(self, control: HttpHardwareControl) -> None:
+        self._control = control
+
+    async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The device lookup tables."""
+        return await self._control.table()
+
+    async def edit(self, chassis: str, device: str, port: str | None) -> None:
+        """Change a table at once. Raises ValueError."""
+        await self._control.edit(chassis, device, port)
+
+    async def fault(self, chassis: str, spec: Mapping[str, Any]) -> None:
+        """Add a fault. Raises ValueError."""
+        await self._control.fault(chassis, spec)
+
+    async def clear(self, name: str | None = None) -> None:
+        """Undo all faults, or those of one chassis."""
+        await self._control.clear(name)
+
+    async def hosts(self) -> dict[str, dict[str, Any]]:
+        """No host shows anything."""
+        return {}
+
+    async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
+        """Raises Lacking."""
+        raise Lacking(f"needs a fault on {host}: real nodes have no emulated host")
+
+    async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
+        """Raises Lacking."""
+        raise Lacking(f"needs an operator on {host}: real nodes have no emulated host")
+
+    async def reset(self) -> None:
+        """As at the start."""
+        await self._control.reset()
 
 
 class PodChassis:

@@ -14,7 +14,7 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clock import Pace
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.clusters.real.access import Gate
-from mews.harness.clusters.real.chassis import PodChassis
+from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.ground import Ground
 from mews.harness.clusters.real.keeper import KILL, START
 from mews.harness.clusters.real.nodes import Nodes, note
@@ -96,7 +96,7 @@ class RealCluster:
         self._stack = run.stack
         url = self._gate.service(ground.place.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
-        self.hardware: HardwareControl = control
+        self.hardware: HardwareControl = PodHardware(control)
         self._chassis = PodChassis(control, run.hardware, self.journal)
         self._pods: dict[str, str] = {}
         self._down: set[str] = set()

@@ -30,7 +30,7 @@ def runtime():
 def instance(tmp_path, runtime):
     """A running `mews up --json`: (process, content of ready.json, folder, environment)."""
     folder = tmp_path / "dir"
-    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime}
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": runtime}
     command = [*MEWS, "up", "--dir", str(folder), "--json", "--speed", "10", "--name", "test"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -1,0 +1,140 @@
+"""The manifests: what they grant, and that they say what the components need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mews.harness.clusters.control_plane import programs
+from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.commands.manifests import files_of, node_map
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.manifests.stack import as_yaml, manifests
+from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.harness.scenario.loader import parse_scenario
+from mews.kube.kubecomp.config_file import load_config
+
+SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo\n"
+NODES = {"host-1": "worker-a", "host-2": "worker-b", "host-3": "worker-c"}
+
+
+def stack(text=SCENARIO, nodes=NODES):
+    scenario = parse_scenario(text, Path("x"), {})
+    place = Place(None, None, "pool", "registry.example.com/mews:1", nodes)
+    document, _ = hardware_document(scenario)
+    spec, _ = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret")
+    return manifests(spec)
+
+
+def named(objects, kind, name):
+    return next(obj for obj in objects if (obj["kind"], obj["metadata"]["name"]) == (kind, name))
+
+
+def test_the_configuration_is_one_that_kubecomp_reads(tmp_path):
+    text = named(stack(), "ConfigMap", "kubecomp-config")["data"]["config.yaml"]
+    (tmp_path / "config.yaml").write_text(text)
+    config = load_config(tmp_path / "config.yaml")
+    assert [node.name for node in config.nodes] == ["worker-a", "worker-b", "worker-c"]
+    assert config.chassis[0].endpoint == "http://chassis.pool.svc:8000"
+    assert config.namespace == "pool"
+
+
+def test_nobody_is_granted_everything():
+    rules = [rule for obj in stack() if obj["kind"].endswith("Role") for rule in obj["rules"]]
+    assert rules
+    for rule in rules:
+        assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+        assert "secrets" not in rule["resources"]
+        if {"create", "patch", "delete"} & set(rule["verbs"]):
+            assert "nodes" not in rule["resources"]
+
+
+def test_only_what_touches_the_node_runs_as_root_and_nothing_gains_rights():
+    pods = {
+        obj["metadata"]["name"]: obj["spec"]["template"]["spec"] for obj in stack() if "template" in obj.get("spec", {})
+    }
+    assert set(pods) == {"chassis", "scheduler", "reconfig-manager", "device-manager"}
+    for name, pod in pods.items():
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert not context["allowPrivilegeEscalation"]
+            assert context["readOnlyRootFilesystem"]
+            assert context.get("runAsNonRoot", False) is (name != "device-manager")
+        assert not any(pod.get(key) for key in ("hostNetwork", "hostPID", "hostIPC"))
+    assert pods["chassis"]["automountServiceAccountToken"] is False
+
+
+def test_a_part_that_the_scenario_leaves_out_is_left_out():
+    objects = stack(SCENARIO + "stack: {kubecomp: {scheduler: null, reconfigManager: null}}\n")
+    assert not [obj for obj in objects if obj["metadata"]["name"] in ("scheduler", "reconfig-manager")]
+    assert named(objects, "DaemonSet", "device-manager")
+
+
+def test_pods_are_made_anew_when_what_they_read_changes():
+    def hashes(objects):
+        return {
+            obj["metadata"]["name"]: obj["spec"]["template"]["metadata"]["annotations"]
+            for obj in objects
+            if "template" in obj.get("spec", {})
+        }
+
+    one, same = hashes(stack()), hashes(stack())
+    other = hashes(stack(SCENARIO + "stack: {kubecomp: {scheduler: {policy: best-fit}}}\n"))
+    assert one == same
+    assert {name for name in one if one[name] != other[name]} == {"scheduler", "reconfig-manager", "device-manager"}
+
+
+def test_the_stream_and_the_files_hold_the_same():
+    objects = stack()
+    assert list(yaml.safe_load_all(as_yaml(objects))) == objects
+    files = files_of(objects)
+    assert sorted(files) == list(files), "a folder is applied in the order of its names"
+    assert sum(len(list(yaml.safe_load_all(text))) for text in files.values()) == len(objects)
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (["host-9=a"], "host-9=a: must be HOST=NODE"),
+        (["host-1"], "must be HOST=NODE"),
+        (["host-1=host-2"], "two hosts"),
+    ],
+)
+def test_a_node_that_does_not_fit_is_told(given, wrong):
+    with pytest.raises(BadInput, match=wrong):
+        node_map(["host-1", "host-2"], given)
+
+
+@pytest.mark.wall
+def test_a_real_api_server_accepts_them(tmp_path):
+    try:
+        kubectl = programs.needed() and programs.find("kubectl")
+    except Lacks as error:
+        pytest.skip(str(error))
+    from mews.harness.clusters.control_plane.servers import Servers
+    from mews.harness.clusters.plane import write_kubeconfig
+
+    servers = Servers()
+    try:
+        servers.ready()
+        config = tmp_path / "kubeconfig"
+        write_kubeconfig(
+            config,
+            server={"server": servers.url, "insecure-skip-tls-verify": True},
+            user={"token": servers.identity.token},
+        )
+        run = [sys.executable, "-m", "mews.harness.cli", "manifests"]
+        text = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        base = [kubectl, "--kubeconfig", str(config)]
+        subprocess.run([*base, "create", "namespace", "kubecomp"], check=True, capture_output=True)
+        done = subprocess.run(
+            [*base, "apply", "--dry-run=server", "-f", "-"], input=text, capture_output=True, text=True, timeout=60
+        )
+    finally:
+        servers.stop()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("(server dry run)") == text.count("\n---\n") + 1

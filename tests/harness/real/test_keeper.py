@@ -1,0 +1,80 @@
+"""Process 1 of a component's container."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.wall
+
+CHILD = "import time, sys; print('up', flush=True); time.sleep(60)"
+
+
+@pytest.fixture
+def keeper(tmp_path):
+    """Starts a keeper of that program; ``(process, folder)``."""
+    started = []
+
+    def start(program=CHILD):
+        code = (
+            "import sys; from pathlib import Path; from mews.harness.clusters.real.keeper import Keeper;"
+            f"sys.exit(Keeper([sys.executable, '-c', {program!r}], Path({str(tmp_path)!r})).run())"
+        )
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, tmp_path
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def child(folder):
+    return int((folder / "pid").read_text())
+
+
+def until(condition, deadline_s=10.0):
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_component_killed_while_it_is_held_stays_down_until_it_is_started(keeper):
+    process, folder = keeper()
+    assert process.stdout.readline() == "up\n"
+    first = child(folder)
+    (folder / "held").touch()
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    (folder / "held").unlink()
+    process.send_signal(signal.SIGUSR1)
+    assert process.stdout.readline() == "up\n"
+    assert child(folder) != first
+
+
+def test_a_component_that_ends_unheld_takes_the_container_along(keeper):
+    process, _ = keeper("raise SystemExit(7)")
+    assert process.wait(10) == 7
+
+
+def test_a_component_killed_unheld_tells_by_which_signal(keeper):
+    process, folder = keeper()
+    assert process.stdout.readline() == "up\n"
+    os.kill(child(folder), signal.SIGKILL)
+    assert process.wait(10) == 128 + signal.SIGKILL
+
+
+def test_term_ends_both(keeper):
+    process, folder = keeper()
+    assert process.stdout.readline() == "up\n"
+    pid = child(folder)
+    process.terminate()
+    assert process.wait(10) == 0
+    until(lambda: not os.path.exists(f"/proc/{pid}"))

@@ -1,0 +1,79 @@
+"""What scenarios apply, as it reaches real nodes."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from mews.harness.clusters.real.rewriting import Fitting
+from mews.harness.kubelet.images import load_images
+
+OURS = "mews.local/components:1"
+
+
+@pytest.fixture
+def fit():
+    return Fitting(load_images(), OURS, {"host-1": "worker-7", "host-2": "host-2"}, 10.0)
+
+
+def pod(*containers, **more):
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "a", **more.pop("metadata", {})},
+        "spec": {"containers": list(containers), **more},
+    }
+
+
+def test_an_emulated_image_becomes_ours_with_the_command_it_stands_for(fit):
+    given = pod({"name": "main", "image": "mews/gpu-check:1", "resources": {"limits": {"falcon.com/gpu": "5"}}})
+    [container] = fit(given)["spec"]["containers"]
+    assert container["image"] == OURS
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["command"][:2] == ["python3", "-c"]
+    assert "NVIDIA_VISIBLE_DEVICES" in container["command"][2]
+    assert container["resources"] == {"limits": {"falcon.com/gpu": "5"}}
+    assert "command" not in given["spec"]["containers"][0], "what was given is another's"
+
+
+def test_a_command_of_the_pods_own_stays(fit):
+    [container] = fit(pod({"name": "main", "image": "busybox", "command": ["sh", "-c", "true"]}))["spec"]["containers"]
+    assert (container["image"], container["command"]) == (OURS, ["sh", "-c", "true"])
+
+
+def test_an_image_that_nobody_emulates_is_left_alone(fit):
+    given = pod({"name": "main", "image": "registry.example.com/trainer:3"})
+    assert fit(given) == given
+
+
+def test_templates_are_fitted_too(fit):
+    given = {"kind": "Deployment", "spec": {"template": pod({"name": "main", "image": "mews/gpu-hold"})}}
+    assert fit(given)["spec"]["template"]["spec"]["containers"][0]["image"] == OURS
+
+
+def test_hosts_become_their_nodes_in_selectors(fit):
+    given = pod({"name": "main", "image": "x"}, nodeSelector={"kubernetes.io/hostname": "host-1", "disk": "ssd"})
+    assert fit(given)["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "worker-7", "disk": "ssd"}
+
+
+@pytest.mark.wall
+def test_a_simulated_image_is_played_for_as_long_as_its_pod_says(fit):
+    given = pod({"name": "main", "image": "mews/train"}, metadata={"annotations": {"mews.dev/duration-s": "2"}})
+    [container] = fit(given)["spec"]["containers"]
+    argv = [sys.executable, *container["command"][1:]]
+    environment = {"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout) == (0, "training on GPU-1,GPU-2\n")
+    assert "duration, code, term, obeys, log = 0.2, 0" in container["command"][2], "ten times as fast"
+
+
+@pytest.mark.wall
+def test_what_never_ends_by_itself_obeys_term(fit):
+    [container] = fit(pod({"name": "main", "image": "registry.k8s.io/pause"}))["spec"]["containers"]
+    assert load_images().find("registry.k8s.io/pause").simulate.duration_s == math.inf
+    playing = subprocess.Popen([sys.executable, *container["command"][1:], "x"], stdout=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        playing.wait(0.5)
+    playing.terminate()
+    assert playing.wait(5) == 0
+    playing.stdout.close()

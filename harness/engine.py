@@ -54,6 +54,11 @@ class Engine:
         from mews.harness.scenario.errors import ScenarioError
 
         check_available(self.way.cluster)
+        if self.shared is None and self.way.cluster in ("kind", "kubeconfig"):
+            from mews.harness.clusters.shared import Shared
+
+            with Shared(keep=self.way.keep) as shared:
+                return replace(self, shared=shared).run(scenario, seed)
         seed = scenario.seed if seed is None else seed
         began_s = time.monotonic()
 

@@ -75,8 +75,9 @@ def engine(monkeypatch):
         ("run x.yaml --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish"),
         ("run x.yaml --timeout 0", 2, "--timeout 0"),
         ("run /no/such/file.yaml", 2, "/no/such/file.yaml: no such file"),
-        ("run x.yaml --cluster kind", 3, "available: embedded"),
-        ("run x.yaml --cluster kind", 3, "available: embedded, control-plane"),
+        ("run x.yaml --cluster kubeconfig --kubeconfig /no/such", 3, "/no/such"),
+        ("manifests --node host-1", 2, "--node host-1: must be HOST=NODE"),
+        ("manifests --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("up --cluster kind", 2, "--cluster kind: must be one of embedded, control-plane"),
         ("up --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("serve --hardware /no/such.yaml", 2, "/no/such.yaml"),
@@ -103,6 +104,14 @@ def test_what_cannot_be_is_one_line_and_a_code(line, code, says, capsys):
     told = capsys.readouterr()
     assert told.out == ""
     assert says in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_without_docker_there_is_no_kind_and_how_to_get_it_is_told(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert exit_code(["run", "x.yaml", "--cluster", "kind"]) == 3
+    told = capsys.readouterr()
+    assert told.err.startswith("--cluster kind: docker is not on PATH: install Docker Engine")
     assert told.err.count("\n") == 1
 
 

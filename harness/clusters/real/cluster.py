@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,15 +25,16 @@ from mews.harness.clusters.real.sentences import without_strangers
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.images import load_images
+from mews.harness.manifests.parts import labels
 from mews.harness.manifests.stack import StackSpec, manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of
 from mews.kube.api.quantities import whole
-from mews.kube.api.resources import NODES
+from mews.kube.api.resources import NAMESPACES, NODES, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, rest
 from mews.kube.deviceplugin.port import PodDevices
@@ -80,14 +81,15 @@ class RealCluster:
         self._admin = self._gate.kube("admin")
         self._reset = Reset(self._admin, ground.place, tell)
         fit = Fitting(load_images(), ground.place.image, ground.place.nodes, run.speed)
-        self.kube: KubeApi = FittingKube(self._admin, fit, self._reset.made)
+        self._fit = fit
+        self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
         unheard = (*SYSTEM, ground.place.namespace)
-        self._recorder = Recorder(self._gate.kube("recorder"), self.journal, unheard=unheard)
+        self._recorder = Recorder(self._view("recorder"), self.journal, unheard=unheard)
         self._recording: asyncio.Task[None] | None = None
         self._nodes = Nodes(
             self._gate,
-            self._gate.kube("nodes"),
+            self._view("nodes"),
             self.journal,
             hosts=self._hosts(),
             records=self.records,
@@ -103,6 +105,10 @@ class RealCluster:
         self._killing: dict[str, asyncio.Task[None]] = {}
         self._following: list[asyncio.Task[None]] = []
 
+    def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
+        """The API as the scenario knows it."""
+        return FittingKube(self._gate.kube(actor), self._fit, made, self._place.namespaces)
+
     def _hosts(self) -> dict[str, str]:
         return {host.name: self._place.nodes[host.name] for host in self._run.hardware.hosts}
 
@@ -116,6 +122,7 @@ class RealCluster:
         self._tell("clearing the cluster")
         await self._reset.scenario_objects()
         await self._reset.cordon(set(self._hosts().values()))
+        await self._make_namespaces()
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         fresh = await self._rollout.apply(manifests(stack))
@@ -132,6 +139,11 @@ class RealCluster:
         if not fresh:
             await asyncio.gather(*(self._signal(name, START) for name in self._software()))
         await self._ready()
+
+    async def _make_namespaces(self) -> None:
+        for name in self._place.namespaces.values():
+            with contextlib.suppress(AlreadyExists):
+                await self._admin.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
     def _agents(self) -> list[str]:
         return [host for host in self._hosts() if f"device-manager/{host}" in self._pods]
@@ -223,9 +235,9 @@ class RealCluster:
         await self._gate.close()
 
     async def remove(self) -> None:
-        """Take the whole stack out of the cluster; before ``close``."""
-        await self._reset.cordon(None)
-        await self._rollout.remove(manifests(self._stack))
+        """Take the whole stack out of the cluster, before ``close``."""
+        await self._reset.scenario_objects()
+        await self._rollout.remove(manifests(self._stack), list(self._place.namespaces.values()))
 
     # What the runner asks
 
@@ -326,7 +338,9 @@ class RealCluster:
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
-        return await self._nodes.pod_resources(host)
+        named = {real: name for name, real in self._place.namespaces.items()}
+        found = await self._nodes.pod_resources(host)
+        return tuple(replace(pod, namespace=named.get(pod.namespace, pod.namespace)) for pod in found)
 
     def stalled(self, since_line: int) -> bool:
         """Never, in wall-clock time."""

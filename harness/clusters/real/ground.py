@@ -13,7 +13,8 @@ class Place:
     """Where a stack goes.
 
     ``nodes`` maps the hardware's hosts to nodes; ``ours`` are all nodes that may be cordoned while a scenario has no
-    host for them; ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names.
+    host for them; ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names. ``namespaces`` maps those
+    that scenarios name to real ones; what lies in other namespaces is not looked at where there is such a map.
     """
 
     kubeconfig: Path | None
@@ -24,7 +25,7 @@ class Place:
     ours: Sequence[str] = ()
     pull: str = "IfNotPresent"
     prefix: str = "kubecomp-"
-    others: Sequence[str] = field(default=())
+    namespaces: Mapping[str, str] = field(default_factory=dict)
 
 
 class Ground(Protocol):

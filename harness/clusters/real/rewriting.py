@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mews.harness.kubelet.images import Image, ImageBook, Simulation
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
-from mews.kube.client.port import DeleteOptions, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
+from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
 
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
@@ -97,20 +98,51 @@ class Fitting:
 
 
 class FittingKube:
-    """KubeApi whose writes are fitted; ``made`` hears of everything that it creates."""
+    """KubeApi whose writes are fitted; ``made`` hears of everything that it creates. ``namespaces`` maps the
+    scenario's namespaces to real ones: asked for and told of under the scenario's names, nothing of others is seen."""
 
     def __init__(
-        self, kube: KubeApi, fit: Fitting, made: Callable[[Resource, str, str | None], None] = lambda *_: None
+        self,
+        kube: KubeApi,
+        fit: Fitting,
+        made: Callable[[Resource, str, str | None], None] = lambda *_: None,
+        namespaces: Mapping[str, str] | None = None,
     ) -> None:
         self._kube = kube
-        self._fit = fit
+        self._plain = fit
         self._made = made
+        self._there = dict(namespaces or {})
+        self._here = {real: named for named, real in self._there.items()}
+
+    def _fit(self, obj: Mapping[str, Any]) -> Object:
+        fitted = self._plain(obj)
+        metadata = fitted.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("namespace") in self._there:
+            metadata["namespace"] = self._there[metadata["namespace"]]
+        return fitted
+
+    def _real(self, namespace: str | None) -> str | None:
+        return None if namespace is None else self._there.get(namespace, namespace)
+
+    def _told(self, obj: Object) -> Object:
+        if not self._here:
+            return obj
+        told = dict(obj)
+        for part in ("metadata", "involvedObject"):
+            namespace = (obj.get(part) or {}).get("namespace")
+            if namespace in self._here:
+                told[part] = {**obj[part], "namespace": self._here[namespace]}
+        return told
+
+    def _seen(self, resource: Resource, obj: Object) -> bool:
+        return not self._here or not resource.namespaced or obj["metadata"].get("namespace") in self._here
 
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
     ) -> Object:
         """One object."""
-        return await self._kube.get(resource, name, namespace=namespace, subresource=subresource)
+        found = await self._kube.get(resource, name, namespace=self._real(namespace), subresource=subresource)
+        return self._told(found)
 
     async def list(
         self,
@@ -123,16 +155,17 @@ class FittingKube:
         continue_token: str = "",
     ) -> ObjectList:
         """Objects."""
-        return await self._kube.list(
+        found = await self._kube.list(
             resource,
-            namespace=namespace,
+            namespace=self._real(namespace),
             label_selector=label_selector,
             field_selector=field_selector,
             limit=limit,
             continue_token=continue_token,
         )
+        return replace(found, items=[self._told(obj) for obj in found.items if self._seen(resource, obj)])
 
-    def watch(
+    async def watch(
         self,
         resource: Resource,
         *,
@@ -144,23 +177,28 @@ class FittingKube:
         bookmarks: bool = False,
     ) -> AsyncIterator[WatchEvent]:
         """Events."""
-        return self._kube.watch(
+        async for event in self._kube.watch(
             resource,
-            namespace=namespace,
+            namespace=self._real(namespace),
             label_selector=label_selector,
             field_selector=field_selector,
             resource_version=resource_version,
             timeout_s=timeout_s,
             bookmarks=bookmarks,
-        )
+        ):
+            if event.type is EventType.BOOKMARK:
+                yield event
+            elif self._seen(resource, event.object):
+                yield WatchEvent(event.type, self._told(event.object))
 
     async def create(
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
     ) -> Object:
         """Create it, fitted."""
-        stored = await self._kube.create(resource, self._fit(obj), namespace=namespace, field_manager=field_manager)
+        where = self._real(namespace)
+        stored = await self._kube.create(resource, self._fit(obj), namespace=where, field_manager=field_manager)
         self._made(resource, stored["metadata"]["name"], stored["metadata"].get("namespace"))
-        return stored
+        return self._told(stored)
 
     async def replace(
         self,
@@ -173,9 +211,10 @@ class FittingKube:
     ) -> Object:
         """Replace it, fitted."""
         fitted = self._fit(obj)
-        return await self._kube.replace(
-            resource, fitted, namespace=namespace, subresource=subresource, field_manager=field_manager
+        stored = await self._kube.replace(
+            resource, fitted, namespace=self._real(namespace), subresource=subresource, field_manager=field_manager
         )
+        return self._told(stored)
 
     async def patch(
         self,
@@ -190,22 +229,23 @@ class FittingKube:
         force: bool = False,
     ) -> Object:
         """Patch it, fitted."""
-        return await self._kube.patch(
+        stored = await self._kube.patch(
             resource,
             name,
             self._fit(body) if isinstance(body, Mapping) else body,
             kind=kind,
-            namespace=namespace,
+            namespace=self._real(namespace),
             subresource=subresource,
             field_manager=field_manager,
             force=force,
         )
+        return self._told(stored)
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> Object:
         """Delete it."""
-        return await self._kube.delete(resource, name, namespace=namespace, options=options)
+        return self._told(await self._kube.delete(resource, name, namespace=self._real(namespace), options=options))
 
     async def delete_collection(
         self,
@@ -219,7 +259,7 @@ class FittingKube:
         """Delete several."""
         return await self._kube.delete_collection(
             resource,
-            namespace=namespace,
+            namespace=self._real(namespace),
             label_selector=label_selector,
             field_selector=field_selector,
             options=options,
@@ -235,11 +275,11 @@ class FittingKube:
         annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Bind it."""
-        await self._kube.bind(namespace, pod, node, uid=uid, annotations=annotations)
+        await self._kube.bind(self._there.get(namespace, namespace), pod, node, uid=uid, annotations=annotations)
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
         """Evict it."""
-        await self._kube.evict(namespace, pod, options=options)
+        await self._kube.evict(self._there.get(namespace, namespace), pod, options=options)
 
     def log(
         self,
@@ -253,14 +293,19 @@ class FittingKube:
     ) -> AsyncIterator[bytes]:
         """Its log."""
         return self._kube.log(
-            namespace, pod, container=container, follow=follow, previous=previous, tail_lines=tail_lines
+            self._there.get(namespace, namespace),
+            pod,
+            container=container,
+            follow=follow,
+            previous=previous,
+            tail_lines=tail_lines,
         )
 
     async def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None
     ) -> ExecResult:
         """Run a command in it."""
-        return await self._kube.exec(namespace, pod, command, container=container)
+        return await self._kube.exec(self._there.get(namespace, namespace), pod, command, container=container)
 
     async def discovery(self) -> Sequence[Resource]:
         """All resources."""

@@ -127,8 +127,11 @@ class Rollout:
                     said.append(f"{name_of(pod)} {condition.get('message', '')}")
         return "; ".join(said) or "no pod says why"
 
-    async def remove(self, objects: Sequence[Object]) -> None:
-        """Delete them all, and wait until the namespace is gone."""
+    async def remove(self, objects: Sequence[Object], namespaces: Sequence[str] = ()) -> None:
+        """Delete them all and those namespaces, and wait until our own namespace is gone."""
+        for name in namespaces:
+            with contextlib.suppress(NotFound):
+                await self._kube.delete(KINDS["Namespace"], name)
         for obj in reversed(objects):
             metadata = obj["metadata"]
             options = DeleteOptions(propagation="Foreground" if obj["kind"] in ("Deployment", "DaemonSet") else None)

@@ -17,8 +17,8 @@ CONTROL_PLANE = "1 node(s) had untolerated taint {node-role.kubernetes.io/contro
         ),
         (
             2,
-            f"0/4 nodes are available: {CONTROL_PLANE}, 1 node(s) were unschedulable, 2 Insufficient cpu. more",
-            "0/2 nodes are available: 2 Insufficient cpu. more",
+            f"0/4 nodes are available: {CONTROL_PLANE}, 1 node(s) were unschedulable, 2 Insufficient cpu. m",
+            "0/2 nodes are available: 2 Insufficient cpu. m",
         ),
         (3, "0/3 nodes are available: 3 Insufficient cpu.", "0/3 nodes are available: 3 Insufficient cpu."),
         (3, "Pod a requires 5 GPU but only 4 GPU in the pool.", "Pod a requires 5 GPU but only 4 GPU in the pool."),

@@ -18,6 +18,8 @@ import mews
 from mews.harness.clusters.kind.tools import BASE_IMAGE, call
 from mews.harness.errors import Lacks
 
+IMAGE = "MEWS_COMPONENT_IMAGE"
+"""Environment: an image that is there already, instead of one that is built."""
 REPOSITORY = "mews.local/components"
 DEFAULT_BASE = "python:3.12-slim"
 
@@ -27,10 +29,12 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def component_image(base: str | None = None) -> str:
-    """The tag of the image, built if it is not there yet.
+    """The tag of the image, built if it is not there yet; the environment may name another.
 
     Raises Lacks for a base image that is not there, for wheels that cannot be had, and for what Docker refuses.
     """
+    if os.environ.get(IMAGE):
+        return os.environ[IMAGE]
     base = base or os.environ.get(BASE_IMAGE) or DEFAULT_BASE
     identity = _base_identity(base)
     tag = f"{REPOSITORY}:{_digest(identity)}"
@@ -109,3 +113,10 @@ def _wheels(version: str, machine: str) -> Path:
             raise Lacks(f"the wheels of the component image cannot be had: {error}") from error
         made.rename(cache)
     return cache
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{component_image()}\n")
+    except Lacks as error:
+        sys.exit(str(error))

@@ -93,6 +93,8 @@ class Engine:
             speed=way.speed,
             dialect=dialect,
             shared=self.shared,
+            kubeconfig=way.kubeconfig,
+            context=way.context,
         )
         try:
             result = await run_scenario(scenario, cluster, seed=seed, observer=self.observe, artefacts=self.artefacts)

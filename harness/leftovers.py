@@ -25,6 +25,8 @@ _FILE = "owner.json"
 
 KIND_FILE = "kind.json"
 """In the folder of a kind cluster: ``{"name", "hosts", "image"}``."""
+SITE_FILE = "site.json"
+"""In the folder of somebody's cluster: ``{"kubeconfig", "context", "namespaces", "prefix"}``."""
 
 
 def runtime_folder() -> str | None:
@@ -88,13 +90,31 @@ def unmount_below(folder: Path) -> None:
 
 def kind_state() -> Path:
     """Where each kind cluster has its folder: one that is kept outlives its run, and a session of the user's."""
+    return _state() / "kind"
+
+
+def site_state() -> Path:
+    """Where it is written down what was made in somebody's cluster."""
+    return _state() / "kubeconfig"
+
+
+def _state() -> Path:
     state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "mews" / "kind"
+    return (Path(state) if state else Path.home() / ".local" / "state") / "mews"
 
 
 def kept_kind_clusters() -> list[Path]:
     """Folders of kind clusters whose run has ended: kept, or killed."""
-    return [file.parent for file in sorted(kind_state().glob(f"*/{_FILE}")) if not _owner_lives(file.parent)]
+    return _without_owner(kind_state())
+
+
+def kept_sites() -> list[Path]:
+    """Folders of what ended runs left in somebody's cluster."""
+    return _without_owner(site_state())
+
+
+def _without_owner(state: Path) -> list[Path]:
+    return [file.parent for file in sorted(state.glob(f"*/{_FILE}")) if not _owner_lives(file.parent)]
 
 
 def sweep_kind() -> list[Path]:

@@ -16,7 +16,7 @@ TIMES: Mapping[str, tuple[str, ...]] = {
 }
 """Cluster -> the times it can run in, its default first."""
 
-AVAILABLE = ("embedded", "control-plane", "kind")
+AVAILABLE = ("embedded", "control-plane", "kind", "kubeconfig")
 DIALECTS = ("h3api", "resource-pool", "redfish")
 
 

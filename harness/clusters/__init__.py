@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+    from mews.harness.clusters.kubeconfig.site import Site
     from mews.harness.clusters.plane import Plane
     from mews.harness.clusters.port import ServedCluster
     from mews.harness.clusters.real.cluster import RealCluster
@@ -28,17 +30,24 @@ async def open_cluster(
     dialect: str | None = None,
     folder: Path | None = None,
     shared: Shared | None = None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
 ) -> ServedCluster:
     """A running cluster for a scenario, on the running loop; close it.
 
     ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
     ``shared`` is what a cluster may find running from the one before, and leave; without it each starts its own.
 
+    ``kubeconfig`` and ``context`` name the cluster of ``--cluster kubeconfig``.
+
     Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
     """
     check_available(cluster)
     if cluster == "kind":
-        return await _kind(scenario, speed=speed, dialect=dialect, seed=seed, shared=shared)
+        return await _kind(scenario, speed=speed, dialect=dialect, seed=seed, shared=_needed(shared))
+    if cluster == "kubeconfig":
+        site = _needed(shared).site(kubeconfig, context)
+        return await _somebodys(scenario, site, speed=speed, dialect=dialect, seed=seed, tell=_needed(shared).tell)
     from mews.harness.clock import Pace, virtual_clock
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.kubelets import Kubelets
@@ -100,16 +109,30 @@ async def open_cluster(
     return running
 
 
-async def _kind(
-    scenario: Scenario, *, speed: float, dialect: str | None, seed: int, shared: Shared | None
-) -> RealCluster:
+async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: int, shared: Shared) -> RealCluster:
     from mews.harness.clusters.kind.ground import KindGround
     from mews.harness.clusters.real.opening import open_real
     from mews.harness.scenario.hardware import hardware_of
 
-    assert shared is not None, "a kind cluster is shared by scenarios: its owner ends it"
     machine, hosts = shared.kind(), [host.name for host in hardware_of(scenario).hosts]
     place = await asyncio.to_thread(machine.place, hosts)
     chosen = dialect or scenario.stack.dialect or "h3api"
     ground = KindGround(machine, place)
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell)
+
+
+async def _somebodys(
+    scenario: Scenario, site: Site, *, speed: float, dialect: str | None, seed: int, tell: Callable[[str], None]
+) -> RealCluster:
+    from mews.harness.clusters.kubeconfig.ground import SomeonesGround
+    from mews.harness.clusters.real.opening import open_real
+    from mews.harness.scenario.hardware import hardware_of
+
+    place = await site.place([host.name for host in hardware_of(scenario).hosts])
+    chosen = dialect or scenario.stack.dialect or "h3api"
+    return await open_real(scenario, SomeonesGround(place), dialect=chosen, speed=speed, seed=seed, tell=tell)
+
+
+def _needed(shared: Shared | None) -> Shared:
+    assert shared is not None, "what a real cluster gets is shared by scenarios: its owner ends it"
+    return shared

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from mews.harness.clusters.control_plane.servers import Servers
     from mews.harness.clusters.kind.machine import KindMachine
+    from mews.harness.clusters.kubeconfig.site import Site
 
 
 class Shared:
@@ -23,6 +25,7 @@ class Shared:
         self._keep = keep
         self._servers: Servers | None = None
         self._kind: KindMachine | None = None
+        self._site: Site | None = None
 
     def servers(self) -> Servers:
         """The real etcd and kube-apiserver."""
@@ -40,8 +43,19 @@ class Shared:
             self._kind = KindMachine(keep=self._keep, tell=self.tell)
         return self._kind
 
+    def site(self, kubeconfig: Path | None, context: str | None) -> Site:
+        """Somebody's cluster, always the same one."""
+        if self._site is None:
+            from mews.harness.clusters.kubeconfig.site import Site
+
+            self._site = Site(kubeconfig, context, keep=self._keep, tell=self.tell)
+        return self._site
+
     def close(self) -> None:
         """End it all."""
+        site, self._site = self._site, None
+        if site is not None:
+            site.close()
         kind, self._kind = self._kind, None
         if kind is not None:
             kind.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mews.harness.commands.instances import Instance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput
-from mews.harness.leftovers import sweep, sweep_kind
+from mews.harness.leftovers import kept_sites, sweep, sweep_kind
 
 PATIENCE_S = 15.0
 LEFTOVERS = ("ready.json", "kubeconfig")
@@ -31,7 +31,7 @@ def down(name: str | None, *, everything: bool = False) -> int:
     for instance in wanted:
         end(instance)
         sys.stdout.write(f"{instance.name}: ended\n")
-    swept = [*sweep(), *sweep_kind()]
+    swept = [*sweep(), *sweep_kind(), *_sweep_sites()]
     for folder in swept:
         sys.stdout.write(f"{folder}: removed, its owner is dead\n")
     if not wanted and (name is not None or not (everything or swept)):
@@ -40,6 +40,14 @@ def down(name: str | None, *, everything: bool = False) -> int:
     if not wanted and not swept:
         sys.stdout.write("nothing to end\n")
     return 0
+
+
+def _sweep_sites() -> list[Path]:
+    if not kept_sites():
+        return []
+    from mews.harness.clusters.kubeconfig.site import sweep_sites
+
+    return sweep_sites()
 
 
 def end(instance: Instance) -> None:

@@ -44,6 +44,8 @@ def run(
     Raises BadInput, Lacks.
     """
     check_available(way.cluster)
+    if way.kubeconfig is not None and not way.kubeconfig.is_file():
+        raise BadInput(f"--kubeconfig {way.kubeconfig}: no such file")
     keep_quiet()
     scenarios = load(paths, _overrides(overrides, way))
     _check_outputs(outputs)

@@ -75,7 +75,7 @@ def engine(monkeypatch):
         ("run x.yaml --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish"),
         ("run x.yaml --timeout 0", 2, "--timeout 0"),
         ("run /no/such/file.yaml", 2, "/no/such/file.yaml: no such file"),
-        ("run x.yaml --cluster kubeconfig --kubeconfig /no/such", 3, "/no/such"),
+        ("run x.yaml --cluster kubeconfig --kubeconfig /no/such", 2, "--kubeconfig /no/such: no such file"),
         ("manifests --node host-1", 2, "--node host-1: must be HOST=NODE"),
         ("manifests --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("up --cluster kind", 2, "--cluster kind: must be one of embedded, control-plane"),

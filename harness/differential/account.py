@@ -36,11 +36,12 @@ class Account:
 def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
     """What the journal tells, by place; what is said twice in a row is said once."""
     told: dict[Place, list[str]] = {}
+    schedulers: dict[str, str] = {}
     for line in lines:
         tell = _TELLERS.get(line.layer)
         if tell is None:
             continue
-        for place, item in tell(line):
+        for place, item in tell(line, schedulers):
             story = told.setdefault(place, [])
             if not story or story[-1] != item:
                 story.append(item)
@@ -50,7 +51,7 @@ def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
 _Told = Iterable[tuple[Place, str]]
 
 
-def _api(line: Line) -> _Told:
+def _api(line: Line, schedulers: dict[str, str]) -> _Told:
     fields = line.fields
     if line.event == "event":
         said = _plain(f"{fields['type']} {fields['reason']}: {fields['message']}")
@@ -69,24 +70,26 @@ def _api(line: Line) -> _Told:
         case "unschedulable":
             stream, item = "states", "cordoned" if fields["unschedulable"] else "uncordoned"
         case _:
-            stream, item = "states", _state(line)
+            stream, item = "states", _state(line, schedulers)
     yield (line.actor, stream), item
 
 
-def _state(line: Line) -> str:
+def _state(line: Line, schedulers: dict[str, str]) -> str:
+    """``schedulers``: pod uid -> who is to bind it, as its creation told."""
     fields = line.fields
     match line.event:
         case "bound":
-            return f"bound to {fields['node']}"
+            return f"bound to {fields['node']} by {schedulers.get(fields['uid'], 'somebody')}"
         case "phase":
             return _worded(fields["phase"], fields.get("reason"))
         case "created" if "scheduler" in fields:
-            return f"created for {fields['scheduler']}"
+            schedulers[fields["uid"]] = fields["scheduler"]
+            return "created"
         case _:
             return line.event
 
 
-def _kubelet(line: Line) -> _Told:
+def _kubelet(line: Line, schedulers: dict[str, str]) -> _Told:
     fields = line.fields
     match line.event:
         case "registered":
@@ -105,7 +108,7 @@ def _kubelet(line: Line) -> _Told:
             yield (f"pod/{fields['pod']}", "kubelet"), "ended"
 
 
-def _chassis(line: Line) -> _Told:
+def _chassis(line: Line, schedulers: dict[str, str]) -> _Told:
     if line.event not in _MOVES:
         return
     fields = line.fields
@@ -113,12 +116,12 @@ def _chassis(line: Line) -> _Told:
     yield (line.actor, "table"), f"{line.event}{hosts}"
 
 
-def _component(line: Line) -> _Told:
+def _component(line: Line, schedulers: dict[str, str]) -> _Told:
     cause = f": {line.fields['cause']}" if "cause" in line.fields else ""
     yield (line.actor, "life"), _plain(line.event + cause)
 
 
-_TELLERS: Mapping[str, Callable[[Line], _Told]] = {
+_TELLERS: Mapping[str, Callable[[Line, dict[str, str]], _Told]] = {
     "api": _api,
     "kubelet": _kubelet,
     "chassis": _chassis,

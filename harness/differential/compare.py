@@ -37,8 +37,10 @@ def compare(first: Account, other: Account, reasons: Sequence[Reason] = REASONS)
             text = f"{account.verdict}{f': {account.reason}' if account.reason else ''}"
             found.append(Difference(first.scenario, other.cluster, "scenario", "verdict", account.cluster, text, None))
     for place in sorted({*first.stories, *other.stories}):
+        ends = {first.stories.get(place, ("",))[-1], other.stories.get(place, ("",))[-1]}
         for only, item in _apart(first, other, place):
-            why = next((reason.why for reason in reasons if reason.fits(other.cluster, *place, item)), None)
+            last = len(ends) > 1 and item in ends
+            why = next((reason.why for reason in reasons if reason.fits(other.cluster, place, item, last=last)), None)
             found.append(Difference(first.scenario, other.cluster, *place, only, item, why))
     return found
 

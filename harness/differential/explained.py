@@ -9,20 +9,48 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Differences in stories whose thing, stream and item match these patterns (whole texts) are explained by
-    ``why``. ``clusters``: of those pairs' other side; empty: all."""
+    ``why``. ``clusters``: of those pairs' other side; empty: all. How a story ends is explained by rows with
+    ``even_last`` only."""
 
     thing: str
     stream: str
     item: str
     why: str
     clusters: tuple[str, ...] = ()
+    even_last: bool = False
 
-    def fits(self, cluster: str, thing: str, stream: str, item: str) -> bool:
+    def fits(self, cluster: str, place: tuple[str, str], item: str, *, last: bool) -> bool:
         """Whether it explains that item."""
-        if self.clusters and cluster not in self.clusters:
+        if (self.clusters and cluster not in self.clusters) or (last and not self.even_last):
             return False
-        pairs = ((self.thing, thing), (self.stream, stream), (self.item, item))
+        pairs = zip((self.thing, self.stream, self.item), (*place, item), strict=True)
         return all(re.fullmatch(pattern, text) for pattern, text in pairs)
 
 
-REASONS: tuple[Reason, ...] = ()
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        "node/.*",
+        "taints",
+        "none|.*not-ready:.*",
+        "whether the node controller looks at the nodes while one is not Ready yet is a matter of moments",
+    ),
+    Reason(
+        "pod/.*",
+        "states|events of default-scheduler",
+        "bound to .* by default-scheduler|Normal Scheduled: .*",
+        "kube-scheduler breaks ties between equally good nodes at random, ours from the seed",
+        even_last=True,
+    ),
+    Reason(
+        "kubelet/.*",
+        "plugin of .*",
+        ".* healthy, .* unhealthy",
+        "a manager that reads the chassis while several devices move may see, and announce, a state between",
+    ),
+    Reason(
+        "node/.*",
+        "allocatable .*",
+        "[0-9]+",
+        "a kubelet's tick that falls between two lists of a plugin shows a state between",
+    ),
+)

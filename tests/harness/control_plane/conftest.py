@@ -1,0 +1,21 @@
+"""The programs of a control plane are looked up as users' are; where they are absent these tests are skipped."""
+
+import pytest
+
+from mews.harness.clusters.shared import Shared
+from mews.harness.errors import Lacks
+from mews.harness.ways import check_available
+
+
+@pytest.fixture(scope="session")
+def programs():
+    try:
+        check_available("control-plane")
+    except Lacks as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def shared(programs):
+    with Shared() as shared:
+        yield shared

@@ -1,0 +1,43 @@
+"""Shipped scenarios, unchanged, on the real etcd and kube-apiserver: one control plane for all of them."""
+
+from pathlib import Path
+
+import pytest
+
+from mews.harness.engine import Engine
+from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.ways import Way
+
+pytestmark = pytest.mark.wall
+
+DOCS = Path(__file__).parents[3] / "docs" / "bring-your-own"
+SHIPPED = (
+    "demo",
+    "01-cpu-pod",
+    "02-gpus-at-hand",
+    "03-unattached-gpu",
+    "04-multi-container",
+    "13-lying-boolean",
+    "20-reconfig-manager-crash",
+    "23-kubelet-restart",
+    "24-scheduler-restart",
+    "25-fpga-pool",
+)
+YOURS = sorted(path for path in DOCS.glob("*.yaml") if "kind: Scenario" in path.read_text())
+
+
+def on_control_plane(path, shared):
+    return Engine(Way("control-plane", "wall", speed=10.0), shared=shared).run(load_scenario(path)).result
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_scenario_passes_unchanged(name, shared):
+    result = on_control_plane(shipped("scenario", name), shared)
+    assert (result.verdict, result.report, result.violations) == ("passed", "", ())
+    assert result.cluster == "control-plane"
+
+
+@pytest.mark.parametrize("path", YOURS, ids=[path.stem for path in YOURS])
+def test_what_the_user_brings_along_takes_our_components_place(path, shared):
+    result = on_control_plane(path, shared)
+    assert (result.verdict, result.report) == ("passed", "")

@@ -1,0 +1,96 @@
+"""Runs as stories, and what differs between two of them."""
+
+from mews.harness.differential.account import Account, stories_of
+from mews.harness.differential.compare import compare
+from mews.harness.differential.explained import REASONS, Reason
+from mews.harness.journal import Journal
+
+UID = "960a32e4-fd93-4dc5-bf33-b19f05a0c686"
+
+
+def stories(*lines):
+    journal = Journal(lambda: 0.0)
+    for layer, actor, event, fields in lines:
+        journal.write(layer, actor, event, **fields)
+    return stories_of(journal.lines())
+
+
+def test_each_thing_has_a_story_in_each_of_its_streams():
+    told = stories(
+        ("api", "pod/default/a", "created", {"uid": UID, "scheduler": "s", "node": "", "phase": "Pending"}),
+        ("api", "pod/default/a", "condition", {"uid": UID, "type": "Ready", "status": "True", "reason": ""}),
+        ("api", "pod/default/a", "bound", {"uid": UID, "node": "host-1"}),
+        ("kubelet", "kubelet/host-1", "allocated",
+         {"pod": "default/a", "container": "main", "resource": "x/gpu", "devices": ["0-000100"]}),
+        ("chassis", "chassis/A", "attached", {"device": "000100", "old_host": None, "host": "host-1"}),
+        ("chassis", "chassis/A", "operation-finished", {"device": "000100"}),
+        ("component", "scheduler", "killed", {}),
+        ("step", "s", "begun", {}),
+    )  # fmt: skip
+    assert told == {
+        ("chassis/A", "table"): ("attached free -> host-1",),
+        ("pod/default/a", "condition Ready"): ("True",),
+        ("pod/default/a", "kubelet"): ("allocated 1 x/gpu for main",),
+        ("pod/default/a", "states"): ("created", "bound to host-1 by s"),
+        ("scheduler", "life"): ("killed",),
+    }
+
+
+def test_uids_and_devices_are_left_out_and_repetition_is_no_news():
+    said = {"type": "Warning", "reason": "BackOff", "object": "pod/default/a"}
+    told = stories(
+        ("api", "kubelet/host-1", "event", {**said, "message": f"a_default({UID}) with 0-000100"}),
+        ("api", "kubelet/host-2", "event", {**said, "message": f"a_default({UID[::-1]}) with 1-000A00"}),
+    )
+    assert told == {("pod/default/a", "events of kubelet"): (
+        "Warning BackOff: a_default(UID) with DEVICE",
+        f"Warning BackOff: a_default({UID[::-1]}) with DEVICE",
+    )}  # fmt: skip
+
+
+def account(cluster, verdict="passed", **states):
+    return Account("s", cluster, verdict, "", 0.0, {(f"pod/{name}", "states"): told for name, told in states.items()})
+
+
+def test_equal_accounts_have_no_difference():
+    told = {"a": ("created", "Running"), "b": ("created",)}
+    assert compare(account("embedded", **told), account("control-plane", **told)) == []
+
+
+def test_what_only_one_tells_is_listed_with_who_tells_it():
+    found = compare(account("embedded", a=("x", "y")), account("control-plane", a=("x", "z"), b=("w",)), reasons=())
+    assert [(each.only, each.thing, each.item) for each in found] == [
+        ("embedded", "pod/a", "y"),
+        ("control-plane", "pod/a", "z"),
+        ("control-plane", "pod/b", "w"),
+    ]
+    assert found[0].text == "pod/a, states: only on embedded: y"
+    assert {each.why for each in found} == {None}
+
+
+def test_another_order_is_a_difference():
+    assert compare(account("embedded", a=("x", "y")), account("kind", a=("y", "x")), reasons=())
+
+
+def test_verdicts_that_differ_are_never_explained():
+    every = Reason(".*", ".*", ".*", "whatever")
+    (one, two) = compare(account("embedded"), account("kind", "failed"), reasons=(every,))
+    assert (one.why, two.why, one.item, two.item) == (None, None, "passed", "failed")
+
+
+def test_a_reason_explains_what_it_fits_on_the_clusters_it_names():
+    reason = Reason("pod/.*", "states", "y", "because", clusters=("kind",))
+    first = account("embedded", a=("x", "y", "z"))
+    assert [each.why for each in compare(first, account("kind", a=("x", "z")), (reason,))] == ["because"]
+    assert [each.why for each in compare(first, account("control-plane", a=("x", "z")), (reason,))] == [None]
+
+
+def test_how_a_story_ends_is_explained_by_reasons_for_ends_only():
+    for even_last, why in ((False, None), (True, "because")):
+        reason = Reason(".*", ".*", "y", "because", even_last=even_last)
+        found = compare(account("embedded", a=("x", "y")), account("kind", a=("x",)), (reason,))
+        assert [each.why for each in found] == [why]
+
+
+def test_every_reason_says_why():
+    assert all(len(reason.why.split()) > 4 for reason in REASONS)

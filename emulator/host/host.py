@@ -15,6 +15,7 @@ from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
 from mews.emulator.host.addresses import Addresses
 from mews.emulator.host.cards import card_of
 from mews.emulator.host.deed import Deed
+from mews.emulator.host.driver_events import DriverEvents
 from mews.emulator.host.errors import NoSuchDevice
 from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
 from mews.emulator.host.faults.board import HostFaults
@@ -58,7 +59,7 @@ class Host:
         self._settling = False
         self._now_s = 0.0
         self.version = 0
-        self.xids: list[tuple[int, str, int]] = []
+        self.driver_events = DriverEvents()
         self.log = KernelLog()
         self.holders = Holders()
         self.faults = HostFaults(self, random.Random(rng.getrandbits(64)))
@@ -228,6 +229,8 @@ class Host:
             function.plucked = True
         if arrow == function.top_arrow:
             self.faults.at_top(function)
+        if arrow == "driver" and function.is_gpu:
+            self.driver_events.add("bind", function.bdf)
         self.tell(ROSE[arrow], function)
         self.climb(function)
 
@@ -251,6 +254,8 @@ class Host:
             if arrow == "driver":
                 function.draining = function.persistence = function.failing = False
                 function.ecc.corrected = function.ecc.uncorrected = 0
+                if function.is_gpu:
+                    self.driver_events.add("unbind", function.bdf)
             self.tell(FELL[arrow], function)
             if arrow == "driver":
                 function.minor = None
@@ -271,7 +276,7 @@ class Host:
     def xid(self, function: Function, xid: int) -> None:
         """The driver reports an XID: into the kernel log and to whoever waits for NVML's events."""
         self.log.xid(self._now_s, function.bdf, xid)
-        self.xids.append((len(self.xids) + 1, function.bdf, xid))
+        self.driver_events.add("xid", function.bdf, xid)
         self.tell("xid", function, xid=xid)
 
     def _cut(self, function: Function) -> None:

@@ -6,7 +6,7 @@ from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import Function, Stage
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
-from mews.emulator.nvml.state import EVENT_RING, EccCounts, NvmlEvent, NvmlGpu, NvmlHost, NvmlProcess
+from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess
 
 DRIVER_VERSION = NvmlHost().driver_version
 BUSY_PERCENT = 87
@@ -19,11 +19,10 @@ FILLED_PERCENT = 72
 def nvml_host(host: Host, *, dev_root: str = "") -> NvmlHost:
     """The state for the library; GPUs in order of bus address, as NVML numbers them."""
     shown = [f for f in host.functions() if f.stage == Stage.NVML]
-    events = tuple(NvmlEvent(number, "xid", bdf, xid) for number, bdf, xid in host.xids[-EVENT_RING:])
     return NvmlHost(
         gpus=tuple(_gpu(host, function, index) for index, function in enumerate(shown)),
         dev_root=dev_root,
-        events=events,
+        events=host.driver_events.last(),
     )
 
 

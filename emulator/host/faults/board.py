@@ -78,6 +78,10 @@ class Armed:
         ecc = function.ecc
         ecc.corrected, ecc.total_corrected = ecc.corrected + corrected, ecc.total_corrected + corrected
         ecc.uncorrected, ecc.total_uncorrected = ecc.uncorrected + uncorrected, ecc.total_uncorrected + uncorrected
+        if corrected:
+            self.host.driver_events.add("ecc-single", function.bdf)
+        if uncorrected:
+            self.host.driver_events.add("ecc-double", function.bdf)
         self.host.tell("ecc", function, corrected=ecc.corrected, uncorrected=ecc.uncorrected)
         if uncorrected:
             self.host.xid(function, DOUBLE_BIT)

@@ -11,6 +11,7 @@ import mews.scenarios
 from mews.harness.engine import Engine
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.ways import Way
+from mews.kube.clock import rest
 from mews.kube.kod2.errors import ConfigError
 from mews.kube.kod2.trainer import network
 from mews.kube.kod2.trainer.names import look_up
@@ -69,7 +70,7 @@ def test_two_servers_and_workers_that_come_and_go_train_together(monkeypatch, tm
         workers = [Worker(Settings("worker", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.002)) for i in range(3)]
         first, second, third = (asyncio.create_task(worker.run()) for worker in workers)
         while servers[0].step < 60:
-            await asyncio.sleep(0.01)
+            await rest(0.01)
         second.cancel()  # one goes in the middle of it
         await asyncio.wait_for(asyncio.gather(first, third), 20)
         for task in (second, *serving):

@@ -27,7 +27,9 @@ def job(number: int, rng: random.Random, *, workers: int | None = None) -> Job:
     wanted = workers or rng.randint(2, 8)
     server = Ask((rng.randint(1, 4) * 1000, 4 * GIB, 1))
     worker = Ask((rng.randint(2, 8) * 1000, rng.randint(2, 16) * GIB, 1))
-    return Job(f"default/job-{number:04d}", float(number % 30), (("ps-0", server),), worker, 2, max(2, wanted), wanted + 4)
+    return Job(
+        f"default/job-{number:04d}", float(number % 30), (("ps-0", server),), worker, 2, max(2, wanted), wanted + 4
+    )
 
 
 def full(size: int) -> Queues:
@@ -59,7 +61,15 @@ def preempting(size: int) -> Queues:
         what = Job(f"default/run-{number:04d}", 0.0, (("ps-0", Ask((2_000, GIB, 1))),), worker, 1, 4, 4)
         home = f"node-{number:04d}"
         running.append(Running(what, {"ps-0": home, **{worker_task(i): home for i in range(4)}}))
-    large = Job("default/large", 0.0, (("ps-0", Ask((2_000, GIB, 1))),), Ask((20_000, GIB, 1)), size // 20, size // 20, size // 20)
+    large = Job(
+        "default/large",
+        0.0,
+        (("ps-0", Ask((2_000, GIB, 1))),),
+        Ask((20_000, GIB, 1)),
+        size // 20,
+        size // 20,
+        size // 20,
+    )
     return Queues(where, (Waiting(large, starving=True),), tuple(running))
 
 

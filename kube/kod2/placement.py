@@ -6,17 +6,19 @@ found whenever there is one. With several, each node is tried for the first of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from mews.kube.kod2.model import Ask, Job, worker_task
+from mews.kube.kod2.model import Job, worker_task
 from mews.kube.kod2.room import PLENTY, Room
 
 Tasks = dict[str, str]
+NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class _Layout:
+class Layout:
     """One way to place the fixed tasks: their nodes, and how many workers fit then (at most those asked about)."""
 
     fixed: Tasks
@@ -26,36 +28,29 @@ class _Layout:
 
 
 class Workers:
-    """How many of a job's workers fit, kept up to date while a room changes node by node."""
+    """How many of a job's workers fit, and where its fixed tasks go best for that. Asks the room anew each time."""
 
     def __init__(self, room: Room, job: Job) -> None:
         self.room = room
         self.job = job
-        self.capacity = [room.capacity(number, job.worker) for number in range(len(room.nodes))]
-        self._total = sum(self.capacity)
 
-    def changed(self, node: str) -> None:
-        """A node's room has changed."""
-        number = self.room.index.get(node)
-        if number is not None:
-            now = self.room.capacity(number, self.job.worker)
-            self._total += now - self.capacity[number]
-            self.capacity[number] = now
-
-    def within(self, changed: Sequence[tuple[int, int]] = ()) -> int:
+    def within(
+        self, changed: Mapping[int, int] = MappingProxyType({}), devices: Mapping[str, int] | None = None
+    ) -> int:
         """How many fit in all, were the capacities of some nodes others, and with what the pools have left."""
+        capacities = self.room.capacities(self.job.worker)
         if not self.job.worker.pooled:
-            return self._total + sum(now - self.capacity[number] for number, now in changed)
+            return capacities.total + sum(now - capacities.by_node[number] for number, now in changed.items())
         sums: dict[str, int] = {}
-        now = dict(changed)
-        for number, node in enumerate(self.room.nodes):
-            count = now.get(number, self.capacity[number])
-            if count and node.pool is not None:
-                sums[node.pool] = min(PLENTY, sums.get(node.pool, 0) + count)
-        room, asks = self.room.pools, self.job.worker.pooled
-        return sum(min(count, max(0, room.get(pool, 0) // asks)) for pool, count in sums.items())
+        for number, count in enumerate(capacities.by_node):
+            pool = self.room.nodes[number].pool
+            count = changed.get(number, count)
+            if count and pool is not None:
+                sums[pool] = min(PLENTY, sums.get(pool, 0) + count)
+        left, asks = self.room.pools if devices is None else devices, self.job.worker.pooled
+        return sum(min(count, max(0, left.get(pool, 0) // asks)) for pool, count in sums.items())
 
-    def layout(self, at_least: int, wanted: int, order: Sequence[int] | None = None) -> _Layout | None:
+    def layout(self, at_least: int, wanted: int, order: Sequence[int] | None = None) -> Layout | None:
         """The best way to place the fixed tasks so that at least so many workers fit: most workers (up to
         ``wanted``), then a worker beside the first fixed task, then the earliest node of ``order``.
 
@@ -63,8 +58,16 @@ class Workers:
         """
         if self.within() < at_least:
             return None
-        best: _Layout | None = None
+        if not self.job.fixed:
+            first = order[0] if order else 0
+            return Layout({}, first, min(wanted, self.within()), True)
+        homes = self.room.capacities(self.job.fixed[0][1])
+        if not homes.total:
+            return None
+        best: Layout | None = None
         for number in range(len(self.room.nodes)) if order is None else order:
+            if not homes.by_node[number]:
+                continue
             found = self._from(number, wanted, order)
             if found is None or found.workers < at_least:
                 continue
@@ -72,38 +75,34 @@ class Workers:
                 return found
             if best is None or (found.workers, found.together) > (best.workers, best.together):
                 best = found
-            if not self.job.fixed:
-                break
         return best
 
-    def _from(self, first: int, wanted: int, order: Sequence[int] | None) -> _Layout | None:
-        room, job = self.room, self.job
-        if not job.fixed:
-            return _Layout({}, first, min(wanted, self.within()), True)
-        if not room.fits(first, job.fixed[0][1]):
-            return None
-        placed: list[tuple[int, str, Ask]] = []
-        try:
-            for task, ask in job.fixed:
-                number = self._next(first, ask, order)
-                if number is None:
-                    return None
-                placed.append((number, task, ask))
-                room.take(room.nodes[number].name, ask)
-            touched = sorted({number for number, _, _ in placed})
-            changed = [(number, room.capacity(number, job.worker)) for number in touched]
-            workers = min(wanted, self.within(changed))
-            together = dict(changed)[first] > 0 and workers > 0
-            return _Layout({task: room.nodes[number].name for number, task, _ in placed}, first, workers, together)
-        finally:
-            for number, _, ask in placed:
-                room.give(room.nodes[number].name, ask)
+    def _from(self, first: int, wanted: int, order: Sequence[int] | None) -> Layout | None:
+        if len(self.job.fixed) == 1 and not self.job.fixed[0][1].pooled:
+            task, ask = self.job.fixed[0]
+            beside = self.room.capacity(first, self.job.worker, less=ask)
+            workers = min(wanted, self.within({first: beside}))
+            return Layout({task: self.room.nodes[first].name}, first, workers, beside > 0 and workers > 0)
+        return self._greedily(first, wanted, order)
 
-    def _next(self, first: int, ask: Ask, order: Sequence[int] | None) -> int | None:
-        if self.room.fits(first, ask):
-            return first
-        rest = range(len(self.room.nodes)) if order is None else order
-        return next((number for number in rest if self.room.fits(number, ask)), None)
+    def _greedily(self, first: int, wanted: int, order: Sequence[int] | None) -> Layout | None:
+        """The first fixed task on that node, each other one there too or on the next that takes it."""
+        room, job = self.room, self.job
+        trial = room.copy()
+        placed: Tasks = {}
+        touched: dict[int, int] = {}
+        for task, ask in job.fixed:
+            rest = range(len(room.nodes)) if order is None else order
+            number = next((number for number in (first, *rest) if trial.fits(number, ask)), None)
+            if number is None or (not placed and number != first):
+                return None
+            placed[task] = room.nodes[number].name
+            trial.take(placed[task], ask)
+            touched[number] = 0
+        for number in touched:
+            touched[number] = trial.capacity(number, job.worker)
+        workers = min(wanted, self.within(touched, trial.pools))
+        return Layout(placed, first, workers, touched[first] > 0 and workers > 0)
 
 
 def could_place(room: Room, job: Job, workers: int | None = None) -> bool:
@@ -123,7 +122,11 @@ def place(room: Room, job: Job, *, affinity: bool = True) -> Tasks | None:
     alone = _on_one(room, job, job.wanted)
     if alone is not None:
         return alone
-    order = room.by_idle()
+    takes = room.capacities(job.worker).by_node
+    homes = room.capacities(job.fixed[0][1]).by_node if job.fixed else takes
+    order = room.by_idle([number for number in range(len(room.nodes)) if takes[number] or homes[number]])
+    if len(job.fixed) > 1:
+        order = room.by_idle()
     layout = workers.layout(job.minimum, job.wanted, order)
     if layout is None:
         return None
@@ -133,9 +136,12 @@ def place(room: Room, job: Job, *, affinity: bool = True) -> Tasks | None:
 def _on_one(room: Room, job: Job, count: int) -> Tasks | None:
     """The whole job on the tightest single node that holds it."""
     best: tuple[float, str] | None = None
-    for number, node in enumerate(room.nodes):
-        if (best is None or (room.idle(number), node.name) < best) and _holds(room, number, job, count):
-            best = (room.idle(number), node.name)
+    for number, capacity in enumerate(room.capacities(job.worker).by_node):
+        if capacity < count:
+            continue
+        tightness = (room.idle(number), room.nodes[number].name)
+        if (best is None or tightness < best) and _holds(room, number, job, count):
+            best = tightness
     if best is None:
         return None
     tasks = [task for task, _ in job.fixed] + [worker_task(index) for index in range(count)]
@@ -143,33 +149,42 @@ def _on_one(room: Room, job: Job, count: int) -> Tasks | None:
 
 
 def _holds(room: Room, number: int, job: Job, count: int) -> bool:
-    node = room.nodes[number].name
-    if room.capacity(number, job.worker) < count or room.devices(number, job.worker) < count:
+    allowed = all(ask.nodes is None or room.nodes[number].name in ask.nodes for _, ask in job.fixed)
+    fixed = [ask for _, ask in job.fixed]
+    pooled = sum(ask.pooled for ask in fixed) + count * job.worker.pooled
+    pool = room.nodes[number].pool
+    if not allowed or (pooled and (pool is None or room.pools.get(pool, 0) < pooled)):
         return False
-    taken: list[Ask] = []
-    try:
-        for _, ask in job.fixed:
-            if not room.fits(number, ask):
-                return False
-            room.take(node, ask)
-            taken.append(ask)
-        return room.capacity(number, job.worker) >= count and room.devices(number, job.worker) >= count
-    finally:
-        for ask in taken:
-            room.give(node, ask)
+    for dimension, have in enumerate(room.free[number]):
+        asked = sum(ask.amounts[dimension] for ask in fixed) + count * job.worker.amounts[dimension]
+        if asked and asked > have:
+            return False
+    return True
 
 
-def _on_several(room: Room, job: Job, layout: _Layout, order: Sequence[int]) -> Tasks:
-    trial, tasks, index = room.copy(), dict(layout.fixed), 0
+def _on_several(room: Room, job: Job, layout: Layout, order: Sequence[int]) -> Tasks:
+    tasks, index = dict(layout.fixed), 0
+    trial = room.copy() if len(job.fixed) > 1 else room
+    pools = dict(room.pools)
     fixed = dict(job.fixed)
     for task, node in layout.fixed.items():
-        trial.take(node, fixed[task])
+        pool = room.nodes[room.index[node]].pool
+        if fixed[task].pooled and pool is not None:
+            pools[pool] -= fixed[task].pooled
+        if trial is not room:
+            trial.take(node, fixed[task])
     for number in (layout.first, *(number for number in order if number != layout.first)):
-        node = room.nodes[number].name
-        while index < layout.workers and trial.fits(number, job.worker):
-            tasks[worker_task(index)] = node
-            trial.take(node, job.worker)
+        less = job.fixed[0][1] if trial is room and job.fixed and number == layout.first else None
+        count = min(layout.workers - index, trial.capacity(number, job.worker, less=less))
+        pool = room.nodes[number].pool
+        if job.worker.pooled and pool is not None:
+            count = min(count, pools.get(pool, 0) // job.worker.pooled)
+            pools[pool] = pools.get(pool, 0) - max(0, count) * job.worker.pooled
+        for _ in range(count):
+            tasks[worker_task(index)] = room.nodes[number].name
             index += 1
+        if index >= layout.workers:
+            break
     return tasks
 
 

@@ -54,12 +54,20 @@ def decide(queues: Queues, now_s: float, options: Options | None = None) -> Verd
 def weight(job: Job, cluster: Cluster) -> float:
     """w' = n_min / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
     the largest node. Devices count for fitting only."""
+    return _weight(job, _largest(cluster))
+
+
+def _largest(cluster: Cluster) -> tuple[int, int]:
+    cpu = max((node.allocatable[CPU] for node in cluster.nodes), default=0)
+    return cpu, max((node.allocatable[MEMORY] for node in cluster.nodes), default=0)
+
+
+def _weight(job: Job, largest: tuple[int, int]) -> float:
     share = 0.0
-    for dimension in (CPU, MEMORY):
-        largest = max((node.allocatable[dimension] for node in cluster.nodes), default=0)
+    for dimension, whole in zip((CPU, MEMORY), largest, strict=True):
         asked = sum(ask.amounts[dimension] for _, ask in job.fixed) + job.minimum * job.worker.amounts[dimension]
-        if largest:
-            share += asked / largest
+        if whole:
+            share += asked / whole
     return round(job.minimum / share, _DIGITS) if share else math.inf
 
 
@@ -71,7 +79,8 @@ def published(raw: float) -> float:
 def weights_of(queues: Queues) -> dict[str, float]:
     """w' of every job, waiting or running; starving ones have their base weight here."""
     jobs = [*(entry.job for entry in queues.waiting), *(entry.job for entry in queues.running)]
-    return {job.key: weight(job, queues.cluster) for job in jobs}
+    largest = _largest(queues.cluster)
+    return {job.key: _weight(job, largest) for job in jobs}
 
 
 class _Scheduling:
@@ -87,6 +96,8 @@ class _Scheduling:
         self._room = Room(queues.cluster, queues.running)
         empty = Room(queues.cluster)
         self._too_large = {key for key, entry in self._waiting.items() if not could_place(empty, entry.job)}
+        self._heaviest = max((self._weights[key] for key in self._running), default=-math.inf)
+        self._line: list[Waiting] | None = None
         self.decisions: list[Decision] = []
 
     # One pass
@@ -105,6 +116,7 @@ class _Scheduling:
         for entry in order:
             if not entry.starving and self._now_s - entry.job.arrived_s > self._options.starve_limit_s:
                 self._waiting[entry.job.key] = replace(entry, starving=True)
+                self._line = None
                 self.decisions.append(Starved(entry.job.key))
                 changed = True
         return changed
@@ -112,8 +124,10 @@ class _Scheduling:
     def _order(self) -> list[Waiting]:
         """The waiting: starving ones by their wait, then by descending weight, equal ones by arrival. A job that does
         not fit the empty cluster waits outside the line."""
-        line = [entry for key, entry in self._waiting.items() if key not in self._too_large]
-        return sorted(line, key=self._rank)
+        if self._line is None:
+            line = [entry for key, entry in self._waiting.items() if key not in self._too_large]
+            self._line = sorted(line, key=self._rank)
+        return self._line
 
     def _rank(self, entry: Waiting) -> tuple[bool, float, float, str]:
         job = entry.job
@@ -123,18 +137,17 @@ class _Scheduling:
         return math.inf if entry.starving else self._weights[entry.job.key]
 
     def _is_heaviest(self, head: Waiting) -> bool:
-        return self._effective(head) >= max((self._weights[key] for key in self._running), default=-math.inf)
+        return self._effective(head) >= self._heaviest
 
     def _head(self, order: list[Waiting]) -> bool:
-        head, *others = order
-        if self._place(head) or (self._options.preemption and self._preempt(head)):
+        if self._place(order[0]) or (self._options.preemption and self._preempt(order[0])):
             return True
-        return self._walk(others) if self._options.backfill else False
+        return self._walk(order[1:]) if self._options.backfill else False
 
     def _walk(self, order: list[Waiting]) -> bool:
         changed = False
         in_vain: set[tuple[object, ...]] = set()
-        for entry in order:
+        for entry in list(order):
             shape = (tuple(ask for _, ask in entry.job.fixed), entry.job.worker, entry.job.minimum)
             if shape in in_vain:
                 continue
@@ -152,6 +165,9 @@ class _Scheduling:
             return False
         self._room.take_all(entry.job, tasks)
         del self._waiting[entry.job.key]
+        if self._line is not None:
+            self._line.remove(entry)
+        self._heaviest = max(self._heaviest, self._weights[entry.job.key])
         self._running[entry.job.key] = Running(entry.job, tasks)
         self.decisions.append(Placed(entry.job.key, tasks))
         return True

@@ -9,16 +9,33 @@ from mews.kube.kod2.model import CPU, MEMORY, Ask, Cluster, Job, Node, Running, 
 PLENTY = 1 << 30
 
 
-class Room:
-    """Free amounts per node, in the cluster's order of nodes, and free devices per pool."""
+class Capacities:
+    """How many more tasks of one kind each node holds (pools aside), and all together; kept by a room."""
 
-    __slots__ = ("free", "index", "nodes", "pools")
+    __slots__ = ("by_node", "seen", "total")
+
+    def __init__(self, by_node: list[int], seen: int) -> None:
+        self.by_node = by_node
+        self.total = sum(by_node)
+        self.seen = seen
+
+
+class Room:
+    """Free amounts per node, in the cluster's order of nodes, and free devices per pool.
+
+    What was asked about a kind of task is remembered, and brought up to date only for nodes that changed since.
+    """
+
+    __slots__ = ("_capacities", "_changes", "_idle", "free", "index", "nodes", "pools")
 
     def __init__(self, cluster: Cluster, running: Iterable[Running] = ()) -> None:
         self.nodes: tuple[Node, ...] = cluster.nodes
         self.index = {node.name: number for number, node in enumerate(cluster.nodes)}
         self.free = [list(node.free) for node in cluster.nodes]
         self.pools = dict(cluster.pools)
+        self._changes: list[int] = []
+        self._capacities: dict[Ask, Capacities] = {}
+        self._idle: list[float | None] = [None] * len(cluster.nodes)
         for job in running:
             self.take_all(job.job, job.tasks)
 
@@ -28,6 +45,7 @@ class Room:
         other.nodes, other.index = self.nodes, self.index
         other.free = [list(free) for free in self.free]
         other.pools = dict(self.pools)
+        other._changes, other._capacities, other._idle = [], {}, list(self._idle)
         return other
 
     def take(self, node: str, ask: Ask, count: int = 1) -> None:
@@ -36,6 +54,8 @@ class Room:
         if number is None:
             return
         free = self.free[number]
+        self._changes.append(number)
+        self._idle[number] = None
         for dimension, amount in enumerate(ask.amounts):
             free[dimension] -= amount * count
         pool = self.nodes[number].pool
@@ -54,15 +74,31 @@ class Room:
             if ask is not None:
                 self.take(node, ask)
 
-    def capacity(self, number: int, ask: Ask) -> int:
-        """How many more such tasks a node holds; its pool, which it shares, aside."""
+    def capacities(self, ask: Ask) -> Capacities:
+        """``capacity`` of every node now."""
+        known = self._capacities.get(ask)
+        if known is None:
+            made = Capacities([self.capacity(n, ask) for n in range(len(self.nodes))], len(self._changes))
+            self._capacities[ask] = made
+            return made
+        for number in set(self._changes[known.seen :]):
+            now = self.capacity(number, ask)
+            known.total += now - known.by_node[number]
+            known.by_node[number] = now
+        known.seen = len(self._changes)
+        return known
+
+    def capacity(self, number: int, ask: Ask, less: Ask | None = None) -> int:
+        """How many more such tasks a node holds, once it holds one of ``less``; its pool, which it shares, aside."""
         node = self.nodes[number]
         if ask.nodes is not None and node.name not in ask.nodes:
             return 0
         if ask.pooled and node.pool is None:
             return 0
-        least = PLENTY
-        for have, want in zip(self.free[number], ask.amounts, strict=True):
+        least, free = PLENTY, self.free[number]
+        if less is not None:
+            free = [have - want for have, want in zip(free, less.amounts, strict=True)]
+        for have, want in zip(free, ask.amounts, strict=True):
             if want:
                 count = have // want
                 if count <= 0:
@@ -82,10 +118,14 @@ class Room:
 
     def idle(self, number: int) -> float:
         """The smaller of a node's idle shares of CPU and memory."""
-        allocatable, free = self.nodes[number].allocatable, self.free[number]
-        shares = [free[d] / allocatable[d] for d in (CPU, MEMORY) if allocatable[d]]
-        return min(shares, default=0.0)
+        known = self._idle[number]
+        if known is None:
+            allocatable, free = self.nodes[number].allocatable, self.free[number]
+            shares = [free[d] / allocatable[d] for d in (CPU, MEMORY) if allocatable[d]]
+            known = self._idle[number] = min(shares, default=0.0)
+        return known
 
-    def by_idle(self) -> list[int]:
-        """Nodes by descending idle share, then by name."""
-        return sorted(range(len(self.nodes)), key=lambda number: (-self.idle(number), self.nodes[number].name))
+    def by_idle(self, numbers: Iterable[int] | None = None) -> list[int]:
+        """Nodes (all of them) by descending idle share, then by name."""
+        chosen = range(len(self.nodes)) if numbers is None else numbers
+        return sorted(chosen, key=lambda number: (-self.idle(number), self.nodes[number].name))

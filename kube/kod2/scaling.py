@@ -24,7 +24,6 @@ def scale_in(room: Room, job: Job, running: Sequence[Running], weights: Weights)
     for victim in victims(job, running, weights):
         for task in removable(victim):
             trial.give(victim.tasks[task], victim.job.worker)
-            workers.changed(victim.tasks[task])
             removals.append((victim, task))
             if workers.layout(job.minimum, job.minimum) is not None:
                 return _needed(trial, workers, job, removals)
@@ -61,10 +60,8 @@ def _needed(trial: Room, workers: Workers, job: Job, removals: Removals) -> Remo
     for position in range(len(removals) - 1, -1, -1):
         victim, task = removals[position]
         trial.take(victim.tasks[task], victim.job.worker)
-        workers.changed(victim.tasks[task])
         if workers.layout(job.minimum, job.minimum) is None:
             trial.give(victim.tasks[task], victim.job.worker)
-            workers.changed(victim.tasks[task])
             kept.append((victim, task))
     return kept[::-1]
 
@@ -73,19 +70,26 @@ def scale_out(room: Room, runner: Running) -> dict[str, str]:
     """The workers to add to a job, task -> node: on its parameter servers' nodes first, then on nodes that host it,
     then by name, the lowest free indices first, up to its maximum. The room is not changed."""
     missing = runner.job.maximum - len(runner.workers)
-    if missing <= 0:
+    capacities = room.capacities(runner.job.worker)
+    if missing <= 0 or not capacities.total:
         return {}
-    trial = room.copy()
     there = set(runner.workers)
     indices = [index for index in range(runner.job.maximum) if index not in there]
     servers = {node for task, node in runner.tasks.items() if is_server(task)}
     hosts = set(runner.tasks.values())
-    names = sorted(trial.index, key=lambda name: (name not in servers, name not in hosts, name))
+    taking = [room.nodes[number].name for number, count in enumerate(capacities.by_node) if count]
+    pools, asks = dict(room.pools), runner.job.worker.pooled
     added: dict[str, str] = {}
-    for name in names:
-        while indices and len(added) < missing and trial.fits(trial.index[name], runner.job.worker):
-            trial.take(name, runner.job.worker)
+    for name in sorted(taking, key=lambda name: (name not in servers, name not in hosts, name)):
+        number = room.index[name]
+        count, pool = min(missing - len(added), capacities.by_node[number]), room.nodes[number].pool
+        if asks and pool is not None:
+            count = min(count, pools.get(pool, 0) // asks)
+            pools[pool] = pools.get(pool, 0) - max(0, count) * asks
+        for _ in range(count):
             added[worker_task(indices.pop(0))] = name
+        if len(added) >= missing:
+            break
     return added
 
 

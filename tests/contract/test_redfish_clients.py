@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made
 from tests.contract.redfish import ENDPOINTS, ROOT, ZONES, port_of
-from tests.contract.wire import FIXTURES
+from tests.contract.wire import FIXTURES, with_profile
 
 pytestmark = pytest.mark.wall
 
@@ -24,10 +25,11 @@ PASSWORD = "Cl1ent-password"
 
 
 @contextmanager
-def chassis(folder: Path) -> Iterator[tuple[ChassisServer, str, str]]:
+def chassis(folder: Path, profile: Any = None, hardware: str = "demo") -> Iterator[tuple[ChassisServer, str, str]]:
     """A chassis that speaks TLS: the server, its URL, its certificate."""
     identity = made(folder)
-    server = ChassisServer(load_hardware(FIXTURES / "demo.yaml"), password=PASSWORD, tls=identity, speed=1000)
+    loaded = with_profile(load_hardware(FIXTURES / f"{hardware}.yaml"), profile)
+    server = ChassisServer(loaded, password=PASSWORD, tls=identity)
     server.start()
     try:
         yield server, server.ready()["chassis"]["A"]["redfish"], str(identity.certificate)

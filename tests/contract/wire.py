@@ -85,9 +85,7 @@ class OverHttp:
 @contextmanager
 def backend(kind: str, hardware: str = "demo", profile: Any = None) -> Iterator[Backend]:
     """A running backend with the given fixture, and another profile if one is given."""
-    loaded = load_hardware(FIXTURES / f"{hardware}.yaml")
-    if profile is not None:
-        loaded = _with_profile(loaded, profile)
+    loaded = with_profile(load_hardware(FIXTURES / f"{hardware}.yaml"), profile)
     if kind == "in-process":
         made = InProcess(loaded)
         made.rack.start()
@@ -104,6 +102,9 @@ def backend(kind: str, hardware: str = "demo", profile: Any = None) -> Iterator[
         server.stop()
 
 
-def _with_profile(hardware: Hardware, profile: Any) -> Hardware:
+def with_profile(hardware: Hardware, profile: Any) -> Hardware:
+    """The hardware with another profile in all chassis, if one is given."""
+    if profile is None:
+        return hardware
     chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in hardware.chassis)
     return replace(hardware, chassis=chassis)

@@ -80,7 +80,7 @@ class Message:
         """The message on the wire."""
         severity, text, resolution = BASE_MESSAGES[self.name]
         shown: dict[str, Any] = {
-            "@odata.type": "#Message.v1_3_1.Message",
+            "@odata.type": "#Message.v1_3_0.Message",
             "MessageId": f"{BASE}.{self.name}",
             "Message": text.format(*self.args),
             "MessageArgs": list(self.args),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
 from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
@@ -38,9 +40,9 @@ def service(view: View) -> Body:
 
 
 def entries(view: View) -> Body:
-    """Newest last."""
-    found = [f"{ENTRIES}/{record['EventId']}" for record in view.world.log]
-    return collection("LogEntry", ENTRIES, "Log entries", found)
+    """Newest last; the schema has this collection show its members whole."""
+    found = [_body(record) for record in view.world.log]
+    return collection("LogEntry", ENTRIES, "Log entries", []) | {"Members": found, "Members@odata.count": len(found)}
 
 
 def entry(view: View, name: str) -> Body | None:
@@ -49,7 +51,11 @@ def entry(view: View, name: str) -> Body | None:
     place = int(name) - int(log[0]["EventId"]) if log and name.isascii() and name.isdecimal() else -1
     if not 0 <= place < len(log) or log[place]["EventId"] != name:
         return None
-    record = log[place]
+    return _body(log[place])
+
+
+def _body(record: dict[str, Any]) -> Body:
+    name = record["EventId"]
     return resource(
         "LogEntry",
         f"{ENTRIES}/{name}",

@@ -71,7 +71,7 @@ def _messages(task: Task) -> list[dict[str, Any]]:
     word = {"Running": "Started", "Cancelled": "Cancelled"}.get(task.state, "CompletedOK")
     return [
         {
-            "@odata.type": "#Message.v1_3_1.Message",
+            "@odata.type": "#Message.v1_3_0.Message",
             "MessageId": f"TaskEvent.1.0.Task{word}",
             "Message": f"{task.started.name}: {task.state}.",
             "MessageArgs": [task.id],

@@ -1,4 +1,4 @@
-"""All dialects on one chassis: whatever is done in whichever, all of them show what a dict says; and editors that race."""
+"""All dialects on one chassis: whatever is done in any, all show what a dict says; and editors that race."""
 
 from __future__ import annotations
 

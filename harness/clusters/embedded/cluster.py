@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
@@ -17,12 +15,11 @@ from mews.harness.clock import Pace, VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.kubelets import KubeletApi, Kubelets
 from mews.harness.clusters.embedded.readiness import nodes_ready
+from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.stack import default_profile, kod2_config, kubecomp_config
+from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
-from mews.harness.controllers.manager import ControllerManager
-from mews.harness.controllers.service_names import ServiceNames
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.containerd import Containerd
@@ -41,20 +38,12 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.testbed import testbed_overhead
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock, stream
-from mews.kube.component import Component, Context
-from mews.kube.deviceplugin.port import DevicePluginLink, PodDevices
+from mews.kube.component import Component
+from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.kod2.install import install
-from mews.kube.kod2.operator import Operator
-from mews.kube.kubecomp.device_manager import DeviceManager
 from mews.kube.kubecomp.metrics import Count
 from mews.kube.kubecomp.metrics import Recorder as Measures
-from mews.kube.kubecomp.plugin import kubecomp_profile
-from mews.kube.kubecomp.reconfig_manager import ReconfigManager
-from mews.kube.scheduling.config import Profile, SchedulerConfig
-from mews.kube.scheduling.plugins import default_plugins
-from mews.kube.scheduling.scheduler import Scheduler
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
@@ -101,15 +90,28 @@ class EmbeddedCluster:
             dialect=dialect,
             configure=lambda urls: kubecomp_config(scenario, hardware, dialect=dialect, endpoints=urls),
         )
+        self._stack = StackUnits(
+            scenario,
+            hardware,
+            world=world,
+            journal=journal,
+            clock=clock,
+            pace=pace,
+            dialect=dialect,
+            seed=seed,
+            config=self._config,
+            yours=self._yours,
+            measures=self._measures,
+        )
         kubelets.find = self.kubelet_of
         self.kube = world.kube("admin")
         self._hall = Hall(pace)
         self._recorder = Recorder(world.kube("recorder"), journal, tfjobs=scenario.stack.kod2 is not None)
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
-        real = world.program("controller-manager", {})
-        self._controllers = Unit("controller-manager", journal, real or self._controller_manager)
-        self._units = {unit.name: unit for unit in self._make_units()}
+        self._controllers = self._stack.controllers()
+        kubelets_units = [self._kubelet_unit(host) for host in self._machines]
+        self._units = {unit.name: unit for unit in (*kubelets_units, *self._stack.units())}
         self._dead_chassis: set[str] = set()
         self._recording: asyncio.Task[None] | None = None
         self._quiet: tuple[int, float] = (-1, 0.0)
@@ -297,10 +299,6 @@ class EmbeddedCluster:
 
     # Putting together
 
-    def _context(self, actor: str, fence: Fence) -> Context:
-        log = logging.getLogger(f"mews.run.{actor}")
-        return Context(fence.around(self.world.kube(actor)), self.clock, stream(self._seed, actor), log)
-
     def _machine(self, number: int, host: HostSpec) -> Machine:
         rng = stream(self._seed, f"containerd/{host.name}")
         note = self._recorder.kubelet(host.name)
@@ -335,121 +333,12 @@ class EmbeddedCluster:
             return None
         return testbed_overhead(stream(self._seed, f"testbed/{host}"))
 
-    def _controller_manager(self, fence: Fence) -> Component:
-        return ControllerManager(self._context("controller-manager", fence), self.pace, namespaces=True)
-
-    def _make_units(self) -> list[Unit]:
-        stack, yours = self._scenario.stack, self._yours
-        units = [self._kubelet_unit(host) for host in self._machines]
-        units += [Unit(name, self.journal, make) for name, make in yours.extender_programs()]
-        if stack.default_scheduler is not None:
-            units += self._own_or("default-scheduler", self._default_scheduler)
-        if stack.kod2 is not None:
-            units.append(Unit("operator", self.journal, self._operator))
-            units += self._service_names()
-        if stack.kubecomp is None:
-            return units
-        if stack.kubecomp.scheduler is not None:
-            units += self._own_or("scheduler", lambda: self._unit("scheduler", profile=self._kubecomp_profile()))
-        if stack.kubecomp.reconfig_manager is not None:
-            ours = self._reconfig_manager
-            units += self._own_or("reconfig-manager", lambda: Unit("reconfig-manager", self.journal, ours))
-        if stack.kubecomp.device_manager is not None:
-            for node in self._config.nodes:
-                units += self._own_or("device-manager", partial(self._device_manager_unit, node.name), node.name)
-        return units
-
-    def _operator(self, fence: Fence) -> Component:
-        config = kod2_config(self._scenario)
-        return Operator(self._context("operator", fence), config)
-
-    def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:
-        """The unit of the user's program for a component, of ours without one; none where a manifest brings it."""
-        if self._yours.is_elsewhere(component):
-            return []
-        theirs = self._yours.program(component, host)
-        if theirs is None:
-            return [ours()]
-        return [Unit(f"{component}/{host}" if host else component, self.journal, theirs)]
-
-    def _default_scheduler(self) -> Unit:
-        """kube-scheduler where the world has it; ours where it has not, or is given a plugin of the user's.
-
-        Raises Lacks for extenders without kube-scheduler.
-        """
-        options, plugin = self._scenario.stack.default_scheduler or {}, self._yours.plugin("default-scheduler")
-        extenders = self._yours.extenders()
-        if plugin is None:
-            real = self.world.program("default-scheduler", options, extenders=extenders)
-            if real is not None:
-                return Unit("default-scheduler", self.journal, real)
-        if extenders:
-            raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
-        profile = default_profile(self._scenario)
-        if plugin is not None:
-            profile = replace(profile, plugins=(*profile.plugins, plugin))
-        return self._unit("default-scheduler", profile=profile)
-
-    def _kubecomp_profile(self) -> Profile:
-        plugin = self._yours.plugin("scheduler")
-        if plugin is None:
-            return kubecomp_profile(self._config, metrics=self._measures, score=self._yours.policy())
-        fitting = default_plugins(ignored_resource_groups=(self._config.resource_group,))
-        return Profile(self._config.scheduler_name, (*fitting, plugin))
-
-    def _service_names(self) -> list[Unit]:
-        file = self.world.names_file()
-        if file is None:
-            return []
-        name = "service-names"
-        return [Unit(name, self.journal, lambda fence: ServiceNames(self._context(name, fence), file))]
-
-    def _unit(self, name: str, *, profile: Profile) -> Unit:
-        config = SchedulerConfig((profile,))
-        return Unit(name, self.journal, lambda fence: Scheduler(self._context(name, fence), config))
-
     def _kubelet_unit(self, host: str) -> Unit:
         name = f"kubelet/{host}"
 
         def make(fence: Fence) -> Component:
-            process = self._machines[host].kubelet(self._context(name, fence))
+            process = self._machines[host].kubelet(self._stack.context(name, fence))
             self._kubelets[host] = process
             return process
 
         return Unit(name, self.journal, make)
-
-    def _chassis(self, fence: Fence) -> dict[str, ChassisApi]:
-        timeout_s = self._config.timing.chassis_timeout_s
-        return {
-            spec.name: fence.around(self.world.chassis(spec.name, self.dialect, timeout_s=timeout_s))
-            for spec in self._inventory.chassis
-        }
-
-    def _reconfig_manager(self, fence: Fence) -> Component:
-        context = self._context("reconfig-manager", fence)
-        return ReconfigManager(context, self._config, self._chassis(fence), self._measures)
-
-    def _device_manager_unit(self, host: str) -> Unit:
-        name = f"device-manager/{host}"
-        links: list[DevicePluginLink] = []
-
-        def make(fence: Fence) -> Component:
-            link = self.world.link(host)
-            links.append(link)
-            return DeviceManager(
-                self._context(name, fence),
-                replace(self._config, allocate=self.world.allocate(host)),
-                host,
-                chassis=self._chassis(fence),
-                link=fence.around(link),
-                pod_resources=fence.around(self.world.pod_resources(host)),
-                confirm=self.world.confirm(host),
-            )
-
-        async def bury() -> None:
-            while links:
-                closing = self.world.bury(links.pop())
-                if closing is not None:
-                    await closing
-
-        return Unit(name, self.journal, make, bury=bury)

@@ -15,7 +15,7 @@ from mews.harness.conformance.client import Address
 from mews.harness.conformance.dialects.registry import SUITES
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
 from mews.harness.conformance.guard import restore as put_back
-from mews.harness.conformance.open import check_url, credentials_of
+from mews.harness.conformance.open import PASSWORD, USER, check_url, credentials_of
 from mews.harness.conformance.recording import load, record
 from mews.harness.conformance.report.outcome import Outcome
 from mews.harness.conformance.report.text import TextReport
@@ -88,15 +88,16 @@ def restore(file: Path, credentials: Path | None) -> int:
 
 def _order(wish: Wish, outputs: Outputs) -> Order:
     url = check_url(wish.url)
-    if wish.dialect not in SUITES:
-        raise Lacks(f"--dialect {wish.dialect}: has no clauses in this version; there are {', '.join(SUITES)}")
+    credentials = credentials_of(wish.credentials)
+    if wish.dialect == "redfish" and credentials is None:
+        raise BadInput(f"--dialect redfish: set {USER} and {PASSWORD}, or give --credentials FILE")
     clauses = SUITES[wish.dialect].clauses
     if (wish.devices or wish.ports) and not wish.changes:
         raise BadInput("--device and --port: only with --allow-changes")
     return Order(
         address=Address(url, None if wish.ca is None else str(wish.ca), wish.insecure, wish.patience_s),
         dialect=wish.dialect,
-        credentials=credentials_of(wish.credentials),
+        credentials=credentials,
         changes=wish.changes,
         devices=tuple(dict.fromkeys(wish.devices)),
         ports=tuple(dict.fromkeys(wish.ports)),

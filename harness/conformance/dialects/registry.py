@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import Client
-from mews.harness.conformance.dialects import h3api, resource_pool
+from mews.harness.conformance.dialects import h3api, redfish, resource_pool
 from mews.harness.conformance.table import Face
 
 
@@ -23,4 +23,5 @@ class Suite:
 SUITES: Mapping[str, Suite] = {
     "h3api": Suite(h3api.Face, h3api.CLAUSES, h3api.__file__),
     "resource-pool": Suite(resource_pool.Face, resource_pool.CLAUSES, resource_pool.__file__),
+    "redfish": Suite(redfish.Face, redfish.CLAUSES, redfish.__file__),
 }

@@ -22,7 +22,7 @@ class TextReport:
     def ended(self, result: Result) -> None:
         """One clause."""
         self._line(
-            f"{result.verdict:8} ", STYLES.get(result.verdict, "dim"), f"{result.clause.id:18} {result.clause.title}"
+            f"{result.verdict:8} ", STYLES.get(result.verdict, "dim"), f"{result.clause.id:27} {result.clause.title}"
         )
         for text in () if result.reason == READ_ONLY else details(result):
             self._line("", "", f"         {text}")

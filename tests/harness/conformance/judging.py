@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
@@ -14,7 +14,8 @@ from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.conformance.bench import Bench
-from mews.harness.conformance.client import Address, Client
+from mews.harness.conformance.clause import Clause
+from mews.harness.conformance.client import Address, Client, Reply
 from mews.harness.conformance.dialects.registry import SUITES
 from mews.harness.conformance.errors import Malformed
 from mews.harness.conformance.expectations import Quirks
@@ -35,8 +36,10 @@ def hardware(profile: Any = "instant", name: str = "demo") -> Hardware:
 
 
 @contextmanager
-def served(profile: Any = "instant", speed: float = 1.0) -> Iterator[ChassisServer]:
-    server = ChassisServer(hardware(profile), speed=speed)
+def served(
+    profile: Any = "instant", speed: float = 1.0, *, name: str = "demo", password: str | None = None, tls: Any = None
+) -> Iterator[ChassisServer]:
+    server = ChassisServer(hardware(profile, name), speed=speed, password=password, tls=tls)
     server.start()
     try:
         yield server
@@ -60,10 +63,15 @@ def judged(
     changes: bool = True,
     patience_s: float = 4.0,
     devices: Any = IDLE,
+    credentials: Any = None,
+    ca: str | None = None,
+    mangle: Callable[[Reply], Reply] = lambda reply: reply,
+    only: Callable[[Clause], bool] = lambda clause: True,
 ) -> dict[str, Result]:
     """Clause -> result, as a run with ``--allow-changes`` finds them."""
     suite = SUITES[dialect]
-    client = Client(Address(url, patience_s=patience_s))
+    client = Mangled(Address(url, ca, patience_s=patience_s), mangle)
+    client.credentials = credentials
     face = suite.face(client)
     bench = Bench(client, face, limits=limits)
     with suppress(Malformed):
@@ -71,11 +79,22 @@ def judged(
     if changes:
         bench.allow(devices, ("1", "2", "3"), None)
     judge = Judge(bench, Quirks(limits=limits), (), DAY, changes)
-    ordered = sorted(suite.clauses, key=lambda clause: clause.last)
+    ordered = sorted(filter(only, suite.clauses), key=lambda clause: clause.last)
     try:
         return {clause.id: judge.judge(clause) for clause in ordered}
     finally:
         face.close()
+
+
+class Mangled(Client):
+    """Every reply is changed on its way."""
+
+    def __init__(self, address: Address, mangle: Callable[[Reply], Reply]) -> None:
+        super().__init__(address)
+        self.mangle = mangle
+
+    def send(self, *arguments: Any, **named: Any) -> Reply:
+        return self.mangle(super().send(*arguments, **named))
 
 
 def broken(results: Mapping[str, Result]) -> set[str]:

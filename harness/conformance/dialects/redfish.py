@@ -1,0 +1,259 @@
+"""Dialect ``redfish`` (contract chassis.md 4): the clauses that edit, and all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.clause import Clause, must, noticed
+from mews.harness.conformance.client import Reply
+from mews.harness.conformance.dialects.redfish_face import ADD, REMOVE, Face, durable_name, tail
+from mews.harness.conformance.dialects.redfish_model import MODEL, walk
+from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, ask, extended, status
+from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.moves import moving, watched
+
+__all__ = ["CLAUSES", "Face"]
+
+UNKNOWN_PORT = "mews-no-such-port"
+
+
+def _tag(bench: Bench, path: str) -> str:
+    found = ask(bench, "GET", path).headers.get("etag")
+    if not found:
+        raise NotJudged(f"{path} has no ETag")
+    return found
+
+
+def _etag_changes(bench: Bench) -> None:
+    device, port = bench.free(), bench.ports[0]
+    path = bench.face.zone(port)
+    before = _tag(bench, path)
+    if not bench.move(device, port):
+        raise NotJudged(f"device {device} cannot be attached")
+    must(_tag(bench, path) != before, f"{path}: ETag {before} is the same after an attach")
+
+
+def _etag_parameter(bench: Bench) -> None:
+    device, port = bench.free(), bench.ports[0]
+    for name in ("ZoneETag", "EndpointETag"):
+        replies: list[Reply] = []
+
+        def add(name: str = name, replies: list[Reply] = replies) -> bool:
+            replies.append(bench.face.act(bench.face.zone(port), ADD, device, **{name: '"mews-stale"'}))
+            return replies[-1].status < 400
+
+        bench.refused(device, port, add, f"AddEndpoint with a stale {name}")
+        status(replies[-1], 428, f"AddEndpoint with a stale {name}")
+
+
+def _endpoints(bench: Bench, port: str) -> list[dict[str, str]]:
+    shown = ask(bench, "GET", bench.face.zone(port)).json()
+    return [{"@odata.id": each["@odata.id"]} for each in shown.get("Links", {}).get("Endpoints", [])]
+
+
+def _patch(bench: Bench, port: str, endpoints: list[dict[str, str]], **headers: str) -> Reply:
+    body = {"Links": {"Endpoints": endpoints}}
+    reply: Reply = bench.face.follow(bench.face.send("PATCH", bench.face.zone(port), body, headers))
+    return reply
+
+
+def _zone_patch(bench: Bench) -> None:
+    """Attach by the list with the device, detach by the list without; the assumed body."""
+    device, port = bench.free(), bench.ports[0]
+    own = {"@odata.id": bench.face.endpoint(device)}
+    for target, word in ((port, "with"), (None, "without")):
+
+        def patch(target: str | None = target) -> bool:
+            others = [each for each in _endpoints(bench, port) if each != own]
+            return _patch(bench, port, others if target is None else [*others, own]).status < 400
+
+        mark = bench.ledger.mark()
+        if bench.move(device, target, patch):
+            continue
+        if not bench.move(device, target):
+            raise NotJudged(f"device {device} cannot be moved by actions either")
+        bench.ledger.rewind(mark, "attach", "detach", "reply")
+        raise Unmet(f"PATCH of {bench.face.zone(port)} with the list {word} device {device} does not move it")
+
+
+def _if_match(bench: Bench) -> None:
+    device, port = bench.free(), bench.ports[0]
+    own = {"@odata.id": bench.face.endpoint(device)}
+    replies: list[Reply] = []
+
+    def patch() -> bool:
+        replies.append(_patch(bench, port, [*_endpoints(bench, port), own], **{"If-Match": '"mews-stale"'}))
+        return replies[-1].status < 400
+
+    bench.refused(device, port, patch, "PATCH of a zone with a stale If-Match")
+    status(replies[-1], 412, "PATCH of a zone with a stale If-Match")
+
+
+def _refusal_keeps(bench: Bench) -> None:
+    device, port = bench.attached()
+    path = bench.face.zone(port)
+    claims: list[bool] = []
+
+    def attach() -> bool:
+        claims.append(bench.face.attach(device, port))
+        return claims[-1]
+
+    before = ask(bench, "GET", path)
+    bench.refused(device, port, attach, "attach of an attached device")
+    if claims != [False]:
+        raise NotJudged("the attach of an attached device is not answered with 4xx")
+    must(ask(bench, "GET", path).body == before.body, f"{path}: is not as it was after a refused attach")
+
+
+def _pcie_device(bench: Bench) -> Mapping[str, Any]:
+    """A PCIeDevice with ReadyToRemove, of an idle device."""
+    for value in walk(bench).of("PCIeDevice"):
+        if value.get("Id") in bench.devices and "ReadyToRemove" in value:
+            return value
+    raise NotJudged("no idle device has a PCIeDevice with ReadyToRemove")
+
+
+def _patched(bench: Bench, body: Mapping[str, Any]) -> Reply:
+    reply: Reply = bench.insist(
+        lambda: bench.face.follow(bench.face.send("PATCH", _pcie_device(bench)["@odata.id"], body))
+    )
+    return reply
+
+
+def _ready(bench: Bench) -> bool:
+    return bool(ask(bench, "GET", _pcie_device(bench)["@odata.id"]).json()["ReadyToRemove"])
+
+
+def _writable(bench: Bench) -> None:
+    status(_patched(bench, {"ReadyToRemove": _ready(bench)}), (200, 204), "PATCH of ReadyToRemove to what it is")
+
+
+def _patch_bad(bench: Bench) -> None:
+    reply = _patched(bench, {"MewsNoSuchProperty": 1})
+    status(reply, 400, "PATCH of unknown properties only")
+    extended(reply, "PATCH of unknown properties only")
+
+
+def _patch_mixed(bench: Bench) -> None:
+    reply = _patched(bench, {"ReadyToRemove": _ready(bench), "MewsNoSuchProperty": 1})
+    status(reply, 200, "PATCH of a known and an unknown property")
+    notes = [name for name in reply.json() if name.endswith("@Message.ExtendedInfo")]
+    must(notes, "PATCH of a known and an unknown property: no annotation says what was wrong")
+
+
+def _patch_nothing(bench: Bench) -> None:
+    what = "PATCH of OData annotations only"
+    reply = _patched(bench, {"@odata.id": _pcie_device(bench)["@odata.id"]})
+    status(reply, 400, what)
+    ids = [str(each.get("MessageId")) for each in extended(reply, what)["@Message.ExtendedInfo"]]
+    must(any(name.endswith(".NoOperation") for name in ids), f"{what}: {', '.join(ids)}, must be NoOperation")
+
+
+def _not_allowed(bench: Bench) -> None:
+    reply = ask(bench, "DELETE", "/redfish/v1/")
+    status(reply, 405, "DELETE of the service root")
+    must("GET" in reply.headers.get("allow", ""), "DELETE of the service root: 405 without Allow")
+
+
+def _task(bench: Bench) -> None:
+    """What the last attach went through."""
+    device = bench.free()
+    if not bench.move(device, bench.ports[0]):
+        raise NotJudged(f"device {device} cannot be attached")
+    replies: list[Reply] = bench.face.task
+    if replies[0].status != 202:
+        raise NotJudged(f"an attach is answered at once, with HTTP {replies[0].status}")
+    must(replies[0].headers.get("location"), "202 without the Location of a task monitor")
+    must(replies[0].headers.get("retry-after"), "202 without Retry-After")
+    must(replies[-1].status in (200, 201, 204), f"the task monitor ends with HTTP {replies[-1].status}")
+
+
+def _training(bench: Bench) -> None:
+    device = bench.free()
+    shown = ask(bench, "GET", bench.face.endpoint(device)).json()
+    ports = shown.get("Links", {}).get("ConnectedPorts", [])
+    if not ports:
+        raise NotJudged(f"the endpoint of device {device} names no port")
+    statuses: list[str] = []
+    bench.face.during = lambda: statuses.append(ask(bench, "GET", ports[0]["@odata.id"]).json().get("LinkStatus"))
+    try:
+        bench.move(device, bench.ports[0])
+    finally:
+        bench.face.during = lambda: None
+    if not statuses:
+        raise NotJudged("an attach is answered at once")
+    must(
+        "Training" in statuses, f"{ports[0]['@odata.id']}: LinkStatus {', '.join(map(str, statuses))} during an attach"
+    )
+
+
+def _taken_block(bench: Bench) -> None:
+    device, port = bench.attached()
+    blocks = [value["@odata.id"] for value in walk(bench).of("ResourceBlock") if value.get("Id") == device]
+    name = "#ComputerSystem.AddResourceBlock"
+    systems = [value for value in walk(bench).of("ComputerSystem") if name in value.get("Actions", {})]
+    if not blocks or not systems:
+        raise NotJudged(f"there is no resource block of device {device}, or no system with AddResourceBlock")
+    other = [port] if len(bench.ports) == 1 else [each for each in bench.ports if each != port]
+    target = systems[-1]["Actions"][name]["target"]
+    body = {"ResourceBlock": {"@odata.id": blocks[0]}}
+    bench.refused(
+        device,
+        other[0],
+        lambda: bench.face.follow(bench.face.send("POST", target, body)).status < 400,
+        f"composing {tail(blocks[0])}, which is taken",
+    )
+
+
+def _names_stay(bench: Bench) -> None:
+    """A device's endpoint is the same resource wherever the device is."""
+    device, _ = bench.attached()
+    where = bench.face.endpoint(device)
+    before = durable_name(ask(bench, "GET", where).json())
+    if not bench.move(device, None):
+        raise NotJudged(f"device {device} cannot be detached")
+    must(durable_name(ask(bench, "GET", where).json()) == before, f"{where}: its DurableName is another after a detach")
+
+
+AT = "chassis.md 4"
+READ = "GET Endpoints"
+ATTACH = ADD.lstrip("#")
+DETACH = REMOVE.lstrip("#")
+
+
+def _changing(id_: str, title: str, reference: str, check: Any, *, assumed: bool = False) -> Clause:
+    return Clause(id_, title, reference, check, changes=True, assumed=assumed)
+
+
+CLAUSES: tuple[Clause, ...] = (
+    *PROTOCOL,
+    *MODEL,
+    *moving(4, attach=ATTACH, detach=DETACH, unknown_port=UNKNOWN_PORT),
+    _changing("4.etag-changes", "an ETag changes on each write", RULES, _etag_changes),
+    _changing("4.etag-parameter", "a mismatching ETag parameter is 428", f"{AT}: {ATTACH}, {DETACH}", _etag_parameter),
+    _changing("4.if-match", "a stale If-Match is 412 and nothing is written", RULES, _if_match),
+    _changing(
+        "4.zone-patch", "PATCH of a zone replaces its whole list", f"{AT}: H3's dialect (I)", _zone_patch, assumed=True
+    ),
+    _changing("4.refusal-keeps", "a 4xx leaves the resource as it was", RULES, _refusal_keeps),
+    _changing("4.task", "a long operation is 202, Location, Retry-After, then its own reply", RULES, _task),
+    _changing("4.training", "a port's LinkStatus is Training during an attach", f"{AT}: Port", _training),
+    _changing("4.ready-to-remove", "ReadyToRemove is writable", f"{AT}: PCIeDevice", _writable),
+    _changing("4.patch-bad", "PATCH of bad properties only is 400", RULES, _patch_bad),
+    _changing("4.patch-mixed", "PATCH of good and bad ones is 200 with annotations", RULES, _patch_mixed),
+    _changing("4.patch-nothing", "PATCH of OData annotations only is 400 NoOperation", RULES, _patch_nothing),
+    _changing("4.not-allowed", "405 comes with Allow", RULES, _not_allowed),
+    _changing("4.taken-block", "a taken resource block is refused", f"{AT}: specific composition", _taken_block),
+    _changing("4.endpoint-stays", "an endpoint keeps its DurableName when it moves", f"{AT}: Endpoint", _names_stay),
+    Clause(
+        "4.reply",
+        "replies to writes are of the protocol's form",
+        RULES,
+        noticed("reply", kind="detach"),
+        changes=True,
+        last=True,
+    ),
+    *watched(4, attach=ATTACH, detach=DETACH, read=READ),
+)

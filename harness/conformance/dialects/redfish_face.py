@@ -1,0 +1,251 @@
+"""The table over Redfish (contract chassis.md 4): a session, the zones of a PCIe fabric, and their actions."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.errors import Malformed, NoAnswer, ServerError
+from mews.harness.conformance.table import Row, Table, Versions
+
+ROOT = "/redfish/v1/"
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+TYPE = re.compile(r"#(\w+)\.v(\d+)_(\d+)_(\d+)\.\w+")
+ADD, REMOVE = "#Zone.AddEndpoint", "#Zone.RemoveEndpoint"
+
+
+class Face:
+    """Logs in with the client's credentials when first needed; where sessions are refused, Basic over TLS is tried."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._headers: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+        self._zones: dict[str, str] = {}
+        self._endpoints: dict[str, str] = {}
+        self.login: Reply | None = None
+        """The reply to the login."""
+        self.task: list[Reply] = []
+        """The replies to the last long operation: 202s and its own."""
+        self.during: Callable[[], None] = lambda: None
+        """Called while a long operation runs."""
+        self.seen: dict[str, str] = {}
+        """Schema -> version, of everything that was read."""
+
+    # Requests
+
+    def send(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, *, known: bool = True
+    ) -> Reply:
+        """An answer below 500; ``known``: as somebody who has logged in.
+
+        Raises NoAnswer, ServerError.
+        """
+        content = None if body is None else json.dumps(body).encode()
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        own = {"Accept": "application/json", **kind, **(headers or {})}
+        reply = self._client.send(method, path, content, {**own, **(self.who() if known else {})})
+        if reply.status == 401 and known and self.login is not None and self.login.status == 201:
+            with self._lock:
+                self._headers = {}
+            reply = self._client.send(method, path, content, {**own, **self.who()})
+        if reply.status >= 500 and reply.status != 501:
+            raise ServerError(f"{method} {path}: HTTP {reply.status}: {reply.text[:120]}")
+        return reply
+
+    def get(self, path: str) -> dict[str, Any]:
+        """A resource.
+
+        Raises NoAnswer, ServerError, Malformed.
+        """
+        reply = self.send("GET", path)
+        if reply.status != 200:
+            raise Malformed(f"GET {path}: HTTP {reply.status}: {reply.text[:120]}")
+        value = reply.json()
+        if not isinstance(value, dict):
+            raise Malformed(f"GET {path}: must be an object: {reply.text[:120]!r}")
+        self.saw(value)
+        return value
+
+    def saw(self, value: Any) -> None:
+        """Take down the schema version of a resource."""
+        found = TYPE.fullmatch(str(value.get("@odata.type"))) if isinstance(value, dict) else None
+        if found:
+            self.seen[found[1]] = ".".join(found.groups()[1:])
+
+    def who(self) -> Mapping[str, str]:
+        """The headers of somebody who has logged in."""
+        with self._lock:
+            if not self._headers and self._client.credentials is not None:
+                self._log_in(*self._client.credentials)
+            return dict(self._headers)
+
+    def _log_in(self, user: str, password: str) -> None:
+        body = json.dumps({"UserName": user, "Password": password}).encode()
+        reply = self._client.send("POST", SESSIONS, body, {"Content-Type": "application/json"})
+        self.login = reply
+        token = reply.headers.get("x-auth-token", "")
+        if reply.status == 201 and token:
+            self._client.keep_secret(token)
+            self._headers = {"X-Auth-Token": token}
+        elif self._client.encrypted:
+            self._headers = self.basic()
+
+    def basic(self) -> dict[str, str]:
+        """The header of Basic authentication."""
+        user, password = self._client.credentials or ("", "")
+        pair = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._client.keep_secret(pair)
+        return {"Authorization": f"Basic {pair}"}
+
+    # The table
+
+    def path(self, name: str) -> str:
+        """Where Fabric, Zones or Endpoints are: those of the first PCIe fabric."""
+        if not self._paths:
+            fabrics = self.get(link(self.get(ROOT), "Fabrics"))
+            found = [self.get(str(member["@odata.id"])) for member in fabrics.get("Members", [])]
+            fabric = next((each for each in found if each.get("FabricType") == "PCIe"), found[0] if found else None)
+            if fabric is None:
+                raise Malformed("the service has no fabric")
+            names = ("Zones", "Endpoints")
+            self._paths = {"Fabric": str(fabric["@odata.id"]), **{each: link(fabric, each) for each in names}}
+        return self._paths[name]
+
+    def members(self, path: str) -> list[dict[str, Any]]:
+        """The resources of a collection, expanded where the service can, over all its pages."""
+        features = self.get(ROOT).get("ProtocolFeaturesSupported") or {}
+        expands = bool((features.get("ExpandQuery") or {}).get("NoLinks"))
+        page: str | None = f"{path}?$expand=.($levels=1)" if expands else path
+        found: list[dict[str, Any]] = []
+        while page is not None:
+            value = self.get(page)
+            listed = value.get("Members")
+            if not isinstance(listed, list) or not all(isinstance(member, dict) for member in listed):
+                raise Malformed(f"GET {page}: must have Members")
+            found += [member if set(member) - {"@odata.id"} else self.get(member["@odata.id"]) for member in listed]
+            page = value.get("Members@odata.nextLink")
+        for member in found:
+            self.saw(member)
+        return found
+
+    def read(self) -> Table:
+        """Devices are the target endpoints, ports the zones of the initiators."""
+        rows: dict[str, Row] = {}
+        ports: list[str] = []
+        for endpoint in self.members(self.path("Endpoints")):
+            try:
+                zones = [zone["@odata.id"] for zone in endpoint.get("Links", {}).get("Zones", [])]
+                port = tail(zones[0]) if zones else None
+                name = str(endpoint["Id"])
+                self._endpoints[name] = endpoint["@odata.id"]
+                if initiates(endpoint):
+                    if port is not None:
+                        ports.append(port)
+                        self._zones[port] = zones[0]
+                    continue
+            except (KeyError, TypeError, AttributeError) as error:
+                raise Malformed(f"an endpoint in another form: {error!r}: {json.dumps(endpoint)[:120]}") from error
+            rows[name] = Row(durable_name(endpoint), port)
+        return Table(rows, tuple(ports))
+
+    def zone(self, port: str) -> str:
+        """The zone of a host port; what it would be called, of one that there is not."""
+        return self._zones.get(port) or f"{self.path('Zones')}/{port}"
+
+    def endpoint(self, device: str) -> str:
+        """A device's endpoint; likewise."""
+        return self._endpoints.get(device) or f"{self.path('Endpoints')}/{device}"
+
+    def attach(self, device: str, port: str) -> bool:
+        """``#Zone.AddEndpoint`` of the port's zone."""
+        return self.act(self.zone(port), ADD, device).status < 400
+
+    def detach(self, device: str) -> bool:
+        """``#Zone.RemoveEndpoint`` of the device's zone; a free one stays so."""
+        reply = self.send("GET", self.endpoint(device))
+        if reply.status >= 400:
+            return False
+        zones = reply.json().get("Links", {}).get("Zones", [])
+        return not zones or self.act(zones[0]["@odata.id"], REMOVE, device).status < 400
+
+    def act(self, zone: str, action: str, device: str, **parameters: str) -> Reply:
+        """One of a zone's actions, followed to its end."""
+        body = {"Endpoint": {"@odata.id": self.endpoint(device)}, **parameters}
+        return self.follow(self.send("POST", f"{zone}/Actions/{action.lstrip('#')}", body))
+
+    def follow(self, reply: Reply) -> Reply:
+        """The operation's own reply: that of its task monitor once it is not 202 any more."""
+        self.task = [reply]
+        began_s, patience_s = time.monotonic(), self._client.address.patience_s
+        while reply.status == 202:
+            monitor = reply.headers.get("location") or self.task[0].headers.get("location")
+            if not monitor:
+                raise Malformed("HTTP 202 without the Location of a task monitor")
+            if time.monotonic() - began_s > patience_s:
+                raise NoAnswer("timeout", f"{monitor}: still 202 after {patience_s:g} s")
+            self.during()
+            text = reply.headers.get("retry-after", "")
+            threading.Event().wait(min(int(text), 5) if text.isdecimal() else 1.0)
+            reply = self.send("GET", local(monitor))
+            self.task.append(reply)
+        return reply
+
+    def versions(self) -> Versions:
+        """Of the root, the manager's firmware, and every schema that was seen."""
+        root = self.send("GET", ROOT, known=False).json()
+        service = {name: str(root[name]) for name in ("RedfishVersion", "Vendor", "Product", "UUID") if root.get(name)}
+        try:
+            for manager in self.members(link(root, "Managers")):
+                if manager.get("FirmwareVersion"):
+                    service["FirmwareVersion"] = str(manager["FirmwareVersion"])
+        except Malformed:
+            pass
+        return Versions(service, dict(sorted(self.seen.items())))
+
+    def close(self) -> None:
+        """Log out."""
+        where = self.login.headers.get("location") if self.login is not None else None
+        with self._lock:
+            who, self._headers, self.login = self._headers, {}, None
+        if where and "X-Auth-Token" in who:
+            self._client.send("DELETE", local(where), None, who)
+
+
+def link(value: Mapping[str, Any], name: str) -> str:
+    """Where a member of a resource leads.
+
+    Raises Malformed.
+    """
+    found = value.get(name)
+    if not isinstance(found, dict) or not isinstance(found.get("@odata.id"), str):
+        raise Malformed(f"{value.get('@odata.id')}: has no {name}")
+    return str(found["@odata.id"])
+
+
+def tail(path: str) -> str:
+    """The last part."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def initiates(endpoint: Mapping[str, Any]) -> bool:
+    """Whether it is a host port's."""
+    return any(entity.get("EntityRole") == "Initiator" for entity in endpoint.get("ConnectedEntities", []))
+
+
+def durable_name(endpoint: Mapping[str, Any]) -> str:
+    """The first durable name of an endpoint: a GPU's UUID."""
+    names = [str(each.get("DurableName", "")) for each in endpoint.get("Identifiers", [])]
+    return names[0] if names else ""
+
+
+def local(uri: str) -> str:
+    """The path of a URI that may name the host too."""
+    return "/" + uri.partition("://")[2].partition("/")[2] if "://" in uri else uri

@@ -1,0 +1,266 @@
+"""Clauses about how a Redfish service speaks (contract chassis.md 4, rules of the protocol), changing nothing."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.clause import Clause, must
+from mews.harness.conformance.client import Reply
+from mews.harness.conformance.dialects.redfish_face import ROOT
+from mews.harness.conformance.dialects.redfish_model import walk
+from mews.harness.conformance.errors import NoAnswer, NotJudged
+
+PUBLIC = ("/redfish", ROOT, "/redfish/v1/odata", "/redfish/v1/$metadata")
+PRIVATE = ("Systems", "Chassis", "Fabrics", "Managers", "SessionService", "AccountService")
+RULES = "chassis.md 4: rules of the protocol"
+
+
+def ask(bench: Bench, method: str, path: str, *, known: bool = True, body: Any = None, **headers: str) -> Reply:
+    """One request, again while there is no answer."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    reply: Reply = bench.insist(lambda: bench.face.send(method, path, body, named, known=known))
+    return reply
+
+
+def extended(reply: Reply, what: str) -> Mapping[str, Any]:
+    """The error of a reply.
+
+    Raises Unmet where it has another form.
+    """
+    value = reply.json() if reply.body else {}
+    error = value.get("error") if isinstance(value, dict) else None
+    form = isinstance(error, dict) and {"code", "message"} <= set(error)
+    must(form, f"{what}: {reply.text[:120]!r}: must be error{{code,message,@Message.ExtendedInfo[…]}}")
+    found: Mapping[str, Any] = error if isinstance(error, dict) else {}
+    info = found.get("@Message.ExtendedInfo")
+    must(isinstance(info, list) and info, f"{what}: has no @Message.ExtendedInfo")
+    return found
+
+
+def status(reply: Reply, wanted: int | tuple[int, ...], what: str) -> None:
+    """The reply must have one of these."""
+    allowed = (wanted,) if isinstance(wanted, int) else wanted
+    must(reply.status in allowed, f"{what}: HTTP {reply.status}, must be {' or '.join(map(str, allowed))}")
+
+
+def resources(bench: Bench) -> Iterator[tuple[str, Reply]]:
+    """Path and reply of every resource of the walk."""
+    found = walk(bench)
+    return ((path, found.replies[path]) for path in found.resources)
+
+
+def zone(bench: Bench) -> str:
+    """A zone."""
+    ports = bench.insist(bench.face.read).ports
+    if not ports:
+        raise NotJudged("there is no zone")
+    found: str = bench.face.zone(ports[0])
+    return found
+
+
+def features(bench: Bench) -> Mapping[str, Any]:
+    """``ProtocolFeaturesSupported``."""
+    return ask(bench, "GET", ROOT).json().get("ProtocolFeaturesSupported") or {}
+
+
+def _odata_version(bench: Bench) -> None:
+    for path, reply in resources(bench):
+        found = reply.headers.get("odata-version")
+        must(found == "4.0", f"GET {path}: OData-Version {found!r}, must be 4.0")
+    status(ask(bench, "GET", ROOT, OData_Version="5.0"), 412, f"GET {ROOT} with OData-Version: 5.0")
+
+
+def _public(bench: Bench) -> None:
+    for path in PUBLIC:
+        status(ask(bench, "GET", path, known=False), 200, f"GET {path} without credentials")
+
+
+def _private(bench: Bench) -> None:
+    root = ask(bench, "GET", ROOT, known=False).json()
+    for name in PRIVATE:
+        if name not in root:
+            continue
+        path = root[name]["@odata.id"]
+        reply = ask(bench, "GET", path, known=False)
+        status(reply, 401, f"GET {path} without credentials")
+        must(reply.headers.get("www-authenticate"), f"GET {path} without credentials: 401 without WWW-Authenticate")
+    status(ask(bench, "GET", "/redfish/v1/NoSuchThing", known=False), 401, "GET of nothing without credentials")
+
+
+def _allow(bench: Bench) -> None:
+    for path, reply in resources(bench):
+        allowed = reply.headers.get("allow", "")
+        must("GET" in allowed, f"GET {path}: Allow {allowed!r}, must name the verbs")
+
+
+def _described_by(bench: Bench) -> None:
+    for path, reply in resources(bench):
+        found = reply.headers.get("link", "")
+        must("describedby" in found, f"GET {path}: Link {found!r}, must be <schema>; rel=describedby")
+
+
+def _sessions(bench: Bench) -> None:
+    reply = bench.face.login
+    if reply is None:
+        raise NotJudged("no login was made")
+    status(reply, 201, "POST of a session")
+    must(reply.headers.get("x-auth-token"), "a new session: no X-Auth-Token")
+    must(reply.headers.get("location"), "a new session: no Location")
+
+
+def _basic(bench: Bench) -> None:
+    if bench.client.credentials is None:
+        raise NotJudged("there are no credentials")
+    reply = ask(bench, "GET", "/redfish/v1/Systems", known=False, **bench.face.basic())
+    status(
+        reply, 200 if bench.client.encrypted else 401, f"Basic {'over TLS' if bench.client.encrypted else 'in clear'}"
+    )
+
+
+def _roles(bench: Bench) -> None:
+    roles = {str(value.get("RoleId") or value.get("Id")) for value in walk(bench).of("Role")}
+    missing = {"Administrator", "Operator", "ReadOnly"} - roles
+    must(not missing, f"roles {', '.join(sorted(missing))} are missing")
+
+
+def _etag(bench: Bench) -> None:
+    tagged = 0
+    for path, reply in resources(bench):
+        member, header = reply.json().get("@odata.etag"), reply.headers.get("etag")
+        tagged += member is not None
+        must(member is None or member == header, f"GET {path}: ETag {header!r}, @odata.etag {member!r}: must be equal")
+    must(tagged, "no resource has an @odata.etag")
+
+
+def _etag_stays(bench: Bench) -> None:
+    path = zone(bench)
+    first, second = (ask(bench, "GET", path).headers.get("etag") for _ in range(2))
+    must(first and first == second, f"GET {path} twice: ETags {first!r} and {second!r}, must be the same")
+
+
+def _if_none_match(bench: Bench) -> None:
+    path = zone(bench)
+    tag = ask(bench, "GET", path).headers.get("etag")
+    if not tag:
+        raise NotJudged(f"{path} has no ETag")
+    status(ask(bench, "GET", path, If_None_Match=tag), 304, f"GET {path} with If-None-Match {tag}")
+
+
+def _head(bench: Bench) -> None:
+    for path in (ROOT, zone(bench)):
+        shown, reply = ask(bench, "GET", path), ask(bench, "HEAD", path)
+        status(reply, shown.status, f"HEAD {path}")
+        must(not reply.body, f"HEAD {path}: has a body")
+        for name in ("etag", "allow", "odata-version"):
+            must(reply.headers.get(name) == shown.headers.get(name), f"HEAD {path}: {name} differs from that of GET")
+
+
+def _errors(bench: Bench) -> None:
+    path = f"{bench.insist(lambda: bench.face.path('Zones'))}/mews-no-such-zone"
+    reply = ask(bench, "GET", path)
+    status(reply, 404, f"GET {path}")
+    extended(reply, f"GET {path}")
+
+
+def _unknown_query(bench: Bench) -> None:
+    path = f"{ROOT}?$frobnicate=1"
+    status(ask(bench, "GET", path), 501, f"GET {path}")
+
+
+def _bad_query(bench: Bench) -> None:
+    if not features(bench).get("TopSkipQuery"):
+        raise NotJudged("the service has no $top and $skip")
+    for query in ("$top=lots", "$skip=-1"):
+        path = f"{bench.face.path('Endpoints')}?{query}"
+        status(ask(bench, "GET", path), 400, f"GET {path}")
+
+
+def _queries(bench: Bench) -> None:
+    """Every feature that is claimed works, every one that is denied is 501."""
+    offered = features(bench)
+    endpoints, one = bench.insist(lambda: bench.face.path("Endpoints")), "/redfish/v1/Fabrics"
+    expand = offered.get("ExpandQuery") or {}
+    for claimed, path in (
+        (expand.get("NoLinks"), f"{endpoints}?$expand=."),
+        (expand.get("ExpandAll"), f"{one}?$expand=*"),
+        (expand.get("Links"), f"{one}?$expand=~"),
+        (offered.get("SelectQuery"), f"{zone(bench)}?$select=Id,Name"),
+        (offered.get("FilterQuery"), f"{endpoints}?$filter=Id%20eq%20'none'"),
+        (offered.get("OnlyMemberQuery"), f"{one}?only"),
+        (offered.get("TopSkipQuery"), f"{endpoints}?$top=1&$skip=1"),
+    ):
+        status(
+            ask(bench, "GET", path), 200 if claimed else (501, 400), f"GET {path}, {'claimed' if claimed else 'denied'}"
+        )
+    if offered.get("SelectQuery"):
+        shown = ask(bench, "GET", f"{zone(bench)}?$select=Id").json()
+        more = [name for name in shown if not name.startswith("@") and name != "Id"]
+        must(not more, f"$select=Id shows {', '.join(more)} too")
+    if expand.get("NoLinks"):
+        shown = ask(bench, "GET", f"{endpoints}?$expand=.($levels=1)").json()
+        must(all("Id" in member for member in shown["Members"]), "$expand=. leaves members unexpanded")
+
+
+def _count(bench: Bench) -> None:
+    path = bench.insist(lambda: bench.face.path("Endpoints"))
+    whole = ask(bench, "GET", path).json()
+    total = whole.get("Members@odata.count")
+    if "Members@odata.nextLink" not in whole:
+        must(
+            total == len(whole["Members"]),
+            f"GET {path}: Members@odata.count {total}: there are {len(whole['Members'])}",
+        )
+    if features(bench).get("TopSkipQuery"):
+        page = ask(bench, "GET", f"{path}?$top=1").json()
+        found = page.get("Members@odata.count")
+        must(found == total, f"GET {path}?$top=1: Members@odata.count {found}, must be the total, {total}")
+        must(len(page["Members"]) <= 1, f"GET {path}?$top=1: {len(page['Members'])} members")
+
+
+def _event_stream(bench: Bench) -> None:
+    uri = next((str(value.get("ServerSentEventUri") or "") for value in walk(bench).of("EventService")), "")
+    must(uri, "the EventService has no ServerSentEventUri")
+    connection = bench.client.connection()
+    try:
+        who = bench.face.who()
+        connection.request("GET", uri, headers={"Accept": "text/event-stream", **who})
+        response = connection.getresponse()
+        kind = response.getheader("content-type") or ""
+        must(response.status == 200, f"GET {uri}: HTTP {response.status}")
+        must(kind.startswith("text/event-stream"), f"GET {uri}: Content-Type {kind!r}, must be text/event-stream")
+    except (OSError, http.client.HTTPException) as error:
+        raise NoAnswer("dropped", f"GET {uri}: {error}") from error
+    finally:
+        connection.close()
+
+
+def _metadata(bench: Bench) -> None:
+    reply = ask(bench, "GET", "/redfish/v1/$metadata", known=False)
+    must("xml" in reply.headers.get("content-type", ""), "$metadata is not XML")
+    must(b"Edmx" in reply.body, "$metadata is no Edmx document")
+
+
+PROTOCOL: tuple[Clause, ...] = (
+    Clause("4.sessions", "a new session is 201 with X-Auth-Token and Location", RULES, _sessions),
+    Clause("4.public", "root, /redfish, odata and $metadata need no authentication", RULES, _public),
+    Clause("4.metadata", "$metadata is an Edmx document", RULES, _metadata),
+    Clause("4.private", "all else is 401 with WWW-Authenticate, before anything else is judged", RULES, _private),
+    Clause("4.basic", "Basic over TLS only", RULES, _basic),
+    Clause("4.roles", "there are Administrator, Operator and ReadOnly", RULES, _roles),
+    Clause("4.odata-version", "OData-Version 4.0 on each reply, 412 for another", RULES, _odata_version),
+    Clause("4.allow", "Allow on GET", RULES, _allow),
+    Clause("4.describedby", "Link: <schema>; rel=describedby", RULES, _described_by),
+    Clause("4.etag", "the ETag header is @odata.etag", RULES, _etag),
+    Clause("4.etag-stays", "an ETag is unchanged while nothing changes", RULES, _etag_stays),
+    Clause("4.if-none-match", "If-None-Match is 304 while nothing changes", RULES, _if_none_match),
+    Clause("4.head", "HEAD is GET without the body", RULES, _head),
+    Clause("4.errors", "errors are error{code,message,@Message.ExtendedInfo[…]}", RULES, _errors),
+    Clause("4.unknown-query", "an unknown $x is 501", RULES, _unknown_query),
+    Clause("4.bad-query", "an invalid value of a query parameter is 400", RULES, _bad_query),
+    Clause("4.queries", "query parameters are as ProtocolFeaturesSupported says", RULES, _queries),
+    Clause("4.count", "Members@odata.count is the total", RULES, _count),
+    Clause("4.event-stream", "events can be had over SSE", "chassis.md 4: EventService with SSE", _event_stream),
+)

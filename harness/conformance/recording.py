@@ -160,10 +160,11 @@ def _text(text: str, words: frozenset[str]) -> str:
 
 def _path(path: str, words: frozenset[str]) -> str:
     """A path whose segments are names of members of the dialect, others left out: ``/redfish/v1/Systems/{}``."""
-    if not path.startswith("/redfish/v1/"):
+    if not path.startswith("/redfish/v1/") or path == "/redfish/v1/":
         return path
-    kept = [part if part in words else "{}" for part in path.removeprefix("/redfish/v1/").rstrip("/").split("/")]
-    return "/redfish/v1/" + "/".join(kept)
+    where, mark, query = path.removeprefix("/redfish/v1/").partition("?")
+    kept = [part if part in words else "{}" for part in where.rstrip("/").split("/")]
+    return "/redfish/v1/" + "/".join(kept) + mark + query
 
 
 def _words(recordings: Iterable[Sequence[Mapping[str, Any]]]) -> frozenset[str]:

@@ -35,7 +35,11 @@ def wire_app(answer: Answer) -> Flask:
         app.url_map.add(Rule(path, endpoint="wire", merge_slashes=False))
 
     def wire(path: str = "") -> FlaskResponse:
-        reply = answer(read_request())
+        try:
+            asked = read_request()
+        except (ValueError, OSError) as error:  # of cheroot, where a body's length or its chunks make no sense
+            return WireResponse(f"malformed body: {error}\n", 400)
+        reply = answer(asked)
         if isinstance(reply, Dropped):
             request.environ[DROP] = True
             return WireResponse()

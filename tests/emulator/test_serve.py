@@ -112,6 +112,16 @@ def test_a_signal_at_a_bad_moment_ends_it_too(tmp_path: Path):
         assert running.wait(timeout=15) == 0
 
 
+@pytest.mark.parametrize("body", ["Content-Length: -5\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nZZ\r\n"])
+def test_a_body_whose_length_makes_no_sense_is_a_bad_request(body: str, tmp_path: Path):
+    with process(tmp_path) as (_, ready):
+        host, port = ready["chassis"]["A"]["h3api"].removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(f"POST /allocation HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{body}".encode())
+            assert connection.makefile("rb").readline() == b"HTTP/1.1 400 BAD REQUEST\r\n"
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
 def test_listen_is_the_first_port_and_all_others_are_free_ones(tmp_path: Path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

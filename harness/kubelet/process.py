@@ -132,6 +132,8 @@ class ProcessRuntime:
                 )  # fmt: skip
         except OSError as error:
             raise StartError("RunContainerError", f"exec: {argv[0]!r}: {error.strerror}") from error
+        except ValueError as error:  # a null byte, or half a surrogate pair, among arguments or variables
+            raise StartError("RunContainerError", f"exec: {argv[0]!r}: {error}") from error
         self._running = [one for one in self._running if one._process.returncode is None]
         started = RealProcess(process, log, env, where)
         self._running.append(started)

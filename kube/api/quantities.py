@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from functools import lru_cache
 
 _PATTERN = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([KMGTPE]i)|([numkMGTPE]))?$")
@@ -22,7 +22,10 @@ def _parse(text: str) -> Decimal:
     number, exponent, binary, decimal = match.groups()
     value = Decimal(number)
     if exponent:
-        return value.scaleb(int(exponent[1:]))
+        try:
+            return value.scaleb(int(exponent[1:]))
+        except InvalidOperation:
+            raise ValueError(f"quantity {text!r}: its exponent is out of range") from None
     if binary:
         return value * _BINARY[binary]
     if decimal:

@@ -54,10 +54,13 @@ def _requirement(text: str) -> Callable[[Labels], bool]:
     raise ValueError(f"unable to parse requirement: {text.strip()!r}")
 
 
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+
+
 def _comparison(key: str, *, greater: bool, bound: int) -> Callable[[Labels], bool]:
     def holds(labels: Labels) -> bool:
         value = labels.get(key, "")
-        if not re.fullmatch(r"-?\d+", value):
+        if not _WHOLE.fullmatch(value):
             return False
         return int(value) > bound if greater else int(value) < bound
 
@@ -119,6 +122,8 @@ def expression_holds(expression: Mapping[str, Any], labels: Labels) -> bool:
         case "DoesNotExist":
             return key not in labels
         case "Gt" | "Lt":
+            if len(values) != 1 or not _WHOLE.fullmatch(str(values[0])):
+                return False  # as the scheduler does with what it cannot read
             return _comparison(key, greater=operator == "Gt", bound=int(values[0]))(labels)
     raise ValueError(
         f"{operator!r} is not a valid label selector operator; allowed: In, NotIn, Exists, DoesNotExist, Gt, Lt"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from mews.harness.clusters.embedded import names, refusals
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.request import ADMIN, Request
+from mews.harness.clusters.embedded.shapes import check_shape
 from mews.harness.clusters.embedded.views import view_of
 from mews.kube.api.errors import BadRequest
 from mews.kube.api.objects import Object, clone, is_deleting
-from mews.kube.api.resources import NAMESPACES, Resource
+from mews.kube.api.resources import NAMESPACES
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.store import Store
@@ -88,16 +89,8 @@ def received(kind: Kind, body: Mapping[str, Any]) -> Object:
     given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
         raise _wrong_kind(kind, *given)
-    metadata = obj.get("metadata")
-    if metadata is None:
-        metadata = {}
-    if not isinstance(metadata, dict):
-        raise BadRequest(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
-            f"unmarshal {_go_type(metadata)} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
-        )
-    for name in ("labels", "annotations"):
-        _check_texts(resource, name, metadata.get(name))
+    metadata = {} if obj.get("metadata") is None else obj["metadata"]
+    check_shape(resource, obj, custom=kind.custom)
     obj.pop("apiVersion", None)
     obj.pop("kind", None)
     for name in _DROPPED_WHEN_EMPTY:
@@ -128,28 +121,6 @@ def _wrong_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
 def _rest(obj: Object) -> Object:
     obj.pop("metadata", None)
     return obj
-
-
-def _check_texts(resource: Resource, name: str, texts: Any) -> None:
-    if texts is None:
-        return
-    wrong = texts if not isinstance(texts, dict) else next((v for v in texts.values() if not isinstance(v, str)), "")
-    if wrong != "" or not isinstance(texts, dict):
-        goal = "string" if isinstance(texts, dict) else "map[string]string"
-        raise BadRequest(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot '
-            f"unmarshal {_go_type(wrong)} into Go struct field ObjectMeta.metadata.{name} of type {goal}"
-        )
-
-
-def _go_type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, dict):
-        return "object"
-    return "string" if isinstance(value, str) else "array"
 
 
 def without_nulls(value: Any) -> Any:

@@ -103,9 +103,19 @@ def decode(raw: bytes, content_type: str) -> Any:
 def parse_json(raw: bytes) -> Any:
     """JSON, worded as the API server does when it is none."""
     try:
-        return json.loads(raw)
+        value = json.loads(raw)
+        return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def _whole(value: Any) -> Any:
+    """Halves of surrogate pairs become replacement characters, as Go's decoder makes them."""
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
 
 
 def parse_yaml(raw: bytes) -> Any:

@@ -39,6 +39,7 @@ async def watch(call: Call) -> web.StreamResponse:
     version = "" if initial else query.get("resourceVersion", "")
     if version and not version.isdecimal():
         raise ApiError(str(refusals.version_fault(version)))
+    lasts_s = parameters.number(query, "timeoutSeconds") or _LONGEST_WATCH_S
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
     try:
         subscription = store.watch(call.kind, selection, version)
@@ -49,7 +50,7 @@ async def watch(call: Call) -> web.StreamResponse:
     call.world.watches[subscription] = None
     try:
         await response.prepare(call.request)
-        await _pump(call, subscription, response, initial=initial)
+        await _pump(call, subscription, response, initial=initial, lasts_s=lasts_s)
     except ConnectionError:
         pass  # the client is gone, and so is whoever would care
     finally:
@@ -58,9 +59,11 @@ async def watch(call: Call) -> web.StreamResponse:
     return response
 
 
-async def _pump(call: Call, subscription: Subscription, response: web.StreamResponse, *, initial: bool) -> None:
+async def _pump(
+    call: Call, subscription: Subscription, response: web.StreamResponse, *, initial: bool, lasts_s: float
+) -> None:
     loop = asyncio.get_running_loop()
-    end_s = loop.time() + (parameters.number(call.query, "timeoutSeconds") or _LONGEST_WATCH_S)
+    end_s = loop.time() + lasts_s
     bookmarks = parameters.flag(call.query, "allowWatchBookmarks")
     lines = _Lines(call)
     if initial:

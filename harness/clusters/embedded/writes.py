@@ -13,6 +13,7 @@ from mews.harness.clusters.embedded.negotiation import decode, media_of, parse_j
 from mews.harness.clusters.embedded.reads import list_body, written
 from mews.harness.clusters.embedded.request import Request
 from mews.harness.clusters.embedded.selection import select
+from mews.harness.clusters.embedded.shapes import check_shape
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object
 from mews.kube.client.port import Patch
@@ -42,6 +43,7 @@ async def post(call: Call) -> web.StreamResponse:
 
 def _act(call: Call, body: Object, request: Request) -> Object:
     name = call.route.name
+    check_shape(call.kind.resource, body, custom=True)
     given = (body.get("metadata") or {}).get("name")
     match call.route.subresource:
         case "binding":

@@ -238,7 +238,7 @@ def _check(value: Any, shape: Shape, struct: str, path: str) -> None:
     elif not isinstance(value, Mapping if shape.keyed else list | tuple):
         raise _mismatch(value, shape, struct, path)
     else:
-        for item in value.values() if shape.keyed else value:
+        for item in value.values() if isinstance(value, Mapping) else value:
             _check(item, shape.item, struct, path)
 
 

@@ -76,8 +76,9 @@ async def _pump(
         try:
             event = await asyncio.wait_for(subscription.next(), to_bookmark_s if due else left_s)
         except TimeoutError:
-            if due:
-                await response.write(lines.bookmark(call.world.store.version))
+            if due:  # a bookmark says that all up to it was told, also what came in this very moment
+                told = b"".join(lines.line(each) for each in subscription.ready())
+                await response.write(told + lines.bookmark(call.world.store.version))
             continue
         if event is None:
             return

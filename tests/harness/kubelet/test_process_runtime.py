@@ -157,3 +157,14 @@ def test_a_program_that_is_not_there_is_a_start_error(tmp_path: Path) -> None:
             assert raised.value.reason == "RunContainerError"
 
     asyncio.run(main())
+
+
+def test_an_argument_that_no_process_can_have_is_a_start_error(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with daemon(tmp_path) as containerd:
+            start = launch("odd", ["sleep", "\0"])
+            containerd.create(start.pod)
+            with pytest.raises(StartError, match="null byte"):
+                await containerd.start(start)
+
+    asyncio.run(main())

@@ -1,0 +1,128 @@
+"""The lean simulator of training jobs: its own rules, and that the whole stack does what it says."""
+
+import asyncio
+import random
+
+import pytest
+
+from mews.harness.clock import run_virtual
+from mews.harness.clusters import open_cluster
+from mews.harness.experiments.kod2 import VARIANTS, mean_of, numbers_of, simulate
+from mews.harness.experiments.kod2_cells import Assumptions, cells, cluster, jobs_of
+from mews.harness.simulator.training import Costs, Simulation, TrainJob, pick_default, pick_random, rigid
+from mews.harness.training import Shape, loss, speed
+from mews.kube.api.objects import seconds
+from mews.kube.kod2.install import TFJOBS
+from mews.kube.kod2.model import Ask, Job
+from tests.kube.kod2.test_operator import cluster_doc
+
+GIB = 2**30
+
+
+def train_job(name, *, workers, cores=2, at=0.0, steps=100.0, least=1, most=None):
+    server, worker = Ask((1000, GIB, 1)), Ask((cores * 1000, GIB, 1))
+    return TrainJob(Job(name, at, (("ps-0", server),), worker, least, workers, most or workers), Shape(steps=steps))
+
+
+def test_speed_grows_with_the_workers_until_the_servers_are_busy():
+    shape = Shape(step_s=1.0, near_s=0.0, far_s=1.0, server_rate=3.0)
+    assert [speed(shape, near=n, far=0, servers=1) for n in (0, 1, 2, 3, 4)] == [0, 1, 2, 3, 3]
+    assert speed(shape, near=0, far=2, servers=1) == 1.0
+    assert speed(shape, near=8, far=0, servers=2) == 6.0
+    assert speed(shape, near=8, far=0, servers=0) == 0.0
+    assert loss(shape, 0) > loss(shape, 500) > loss(shape, 1000) > 0
+
+
+def test_one_job_takes_its_steps_over_its_speed_and_the_clusters_overhead():
+    outcome = Simulation(cluster(), [train_job("a", workers=2)], costs=Costs(start_s=2.0, stop_s=1.0)).run()
+    assert outcome.lives["a"].jct_s == pytest.approx(2.0 + 100 / (2 / 0.55) + 1.0)
+
+
+def test_a_baseline_job_begins_when_all_of_its_pods_run_and_a_hanging_one_ends_at_its_deadline():
+    large = train_job("large", workers=12, cores=3)
+    outcome = Simulation(cluster(), [large], pick=pick_default, costs=Costs(deadline_s=500.0)).run()
+    assert (outcome.lives["large"].dead, outcome.lives["large"].ended_s) == (True, 500.0)
+    elastic = Simulation(cluster(), [large]).run()
+    assert not elastic.lives["large"].dead
+
+
+def test_two_baseline_jobs_can_hold_what_the_other_lacks_and_the_elastic_ones_do_not():
+    hang = 0
+    for seed in range(10):
+        jobs = [train_job(f"j{i}", workers=3 + i % 3, cores=4 + i % 2, at=5.0 * i, steps=300) for i in range(6)]
+        costs = Costs(deadline_s=5000.0)
+        baseline = Simulation(cluster(), jobs, pick=pick_random, costs=costs, rng=random.Random(seed)).run()
+        hang += sum(life.dead for life in baseline.lives.values())
+        assert not any(life.dead for life in Simulation(cluster(), jobs, costs=costs).run().lives.values())
+    assert hang > 0
+
+
+def test_the_same_seed_gives_the_same_run():
+    for name in ("kod2", "random"):
+        first, second = (numbers_of(simulate("VGG-16", 64, 3, VARIANTS[name], Assumptions())) for _ in (1, 2))
+        assert first == second
+
+
+def test_the_cells_are_the_papers_and_their_jobs_differ_from_one_another():
+    assert len(list(cells())) == 20
+    jobs = jobs_of("VGG-16", 64, 1, Assumptions())
+    assert [entry.job.arrived_s for entry in jobs] == [30.0 * i for i in range(10)]
+    assert len({entry.job.worker for entry in jobs}) > 3
+    assert rigid(jobs[0]).job.minimum == rigid(jobs[0]).job.maximum == jobs[0].job.wanted
+    assert mean_of([{"jct_s": 1.0}, {"jct_s": None}, {"jct_s": 3.0}]) == {"jct_s": 2.0}
+
+
+@pytest.mark.parametrize(("model", "batch", "seed"), [("VGG-16", 64, 1), ("CNN-rand", 8, 2)])
+def test_the_whole_stack_takes_as_long_as_the_simulator_says(model, batch, seed):
+    jobs = jobs_of(model, batch, seed, Assumptions())
+    simulated = Simulation(cluster(), jobs).run()
+
+    async def main():
+        running = await open_cluster(cluster_doc(), seed=1)
+        try:
+            return await submitted(running, jobs)
+        finally:
+            await running.close()
+
+    times = run_virtual(main)
+    expected = {key: life.jct_s for key, life in simulated.lives.items()}
+    assert sum(times.values()) == pytest.approx(sum(expected.values()), rel=0.08)
+    for key, jct_s in expected.items():
+        assert times[key] == pytest.approx(jct_s, rel=0.2, abs=20)
+
+
+async def submitted(running, jobs):
+    """Submit the jobs as they arrive; key -> completion time."""
+    loop = asyncio.get_running_loop()
+    start_s = loop.time()
+    for entry in jobs:
+        await asyncio.sleep(max(0.0, start_s + entry.job.arrived_s - loop.time()))
+        await running.kube.create(TFJOBS, tfjob_of(entry), namespace="default")
+    while True:
+        await asyncio.sleep(30)
+        found = (await running.kube.list(TFJOBS)).items
+        elastic = {f"default/{job['metadata']['name']}": job["status"]["elastic"] for job in found}
+        if all(part["state"] == "COMPLETED" for part in elastic.values()):
+            return {k: seconds(part["finishedAt"]) - seconds(part["waitingSince"]) for k, part in elastic.items()}
+
+
+def tfjob_of(entry):
+    job, shape = entry.job, entry.shape
+    names = {"steps": shape.steps, "step-s": shape.step_s, "near-s": shape.near_s, "far-s": shape.far_s}
+    notes = {f"mews.dev/train-{k}": repr(v) for k, v in {**names, "server-rate": shape.server_rate}.items()}
+
+    def role(count, ask):
+        asks = {"cpu": f"{ask.amounts[0]}m", "memory": str(ask.amounts[1])}
+        container = {"name": "tensorflow", "image": "mews/tf-trainer", "resources": {"requests": asks}}
+        spec = {"containers": [container], "terminationGracePeriodSeconds": 1}
+        return {"replicas": count, "template": {"metadata": {"annotations": notes}, "spec": spec}}
+
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": job.key.partition("/")[2], "namespace": "default"},
+        "spec": {
+            "elasticPolicy": {"minReplicas": job.minimum, "maxReplicas": job.maximum},
+            "tfReplicaSpecs": {"PS": role(1, job.fixed[0][1]), "Worker": role(job.wanted, job.worker)},
+        },
+    }

@@ -9,6 +9,9 @@ from mews.harness.scenario.model import Scenario
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 
+_WIRED = ("embedded", "control-plane")
+"""The clusters on which something else can take our components' place."""
+
 
 def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:
     """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened."""
@@ -20,15 +23,27 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
     ):
         if wanted and there not in wanted:
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
-    for name, yours in scenario.stack.replace.items():
-        if time == "virtual" and yours.outside is not None:
-            return f"stack.replace.{name}: a {yours.outside} needs wall-clock time (--time wall)"
-    if time == "virtual" and scenario.stack.extenders:
-        return "stack.extenders: an HTTP extender needs wall-clock time (--time wall)"
+    reason = _unplaced(scenario, cluster, time)
+    if reason is not None:
+        return reason
     for step in (*scenario.steps, *scenario.finally_):
         kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
         if kind in INEXPRESSIBLE.get(dialect, ()):
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
+    return None
+
+
+def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
+    """Why what the user brings along cannot take its place."""
+    stack = scenario.stack
+    if (stack.replace or stack.extenders) and cluster not in _WIRED:
+        what = "stack.replace" if stack.replace else "stack.extenders"
+        return f"{what}: is wired on {' and '.join(_WIRED)} only; --cluster {cluster} would run our components"
+    for name, yours in stack.replace.items():
+        if time == "virtual" and yours.outside is not None:
+            return f"stack.replace.{name}: a {yours.outside} needs wall-clock time (--time wall)"
+    if time == "virtual" and stack.extenders:
+        return "stack.extenders: an HTTP extender needs wall-clock time (--time wall)"
     return None
 
 

@@ -47,3 +47,12 @@ def test_a_call_that_was_under_way_happens_but_its_answer_is_never_seen() -> Non
         assert port.written == ["under way"]
 
     asyncio.run(main())
+
+
+def test_what_is_to_be_killed_with_the_incarnation_is_called_once_when_the_fence_is_cut():
+    fence, killed = Fence(), []
+    fence.on_cut(lambda: killed.append(fence.is_cut))
+    assert killed == []
+    fence.cut()
+    fence.cut()
+    assert killed == [True]

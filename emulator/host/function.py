@@ -63,13 +63,19 @@ class Function:
     draining: bool = False
     persistence: bool = False
     driver_override: str = ""
+    driver: str = ""
     stuck: str = ""
     ecc: Ecc = field(default_factory=Ecc)
 
     @property
     def top(self) -> Stage:
-        """The last stage of such a device."""
-        return Stage(self.card.layers)
+        """The last stage of such a device; under another driver than its own that is the driver."""
+        return Stage.DRIVER if self.takes != self.card.driver else Stage(self.card.layers)
+
+    @property
+    def takes(self) -> str:
+        """The driver that has it, or would take it."""
+        return self.driver or self.driver_override or self.card.driver
 
     @property
     def top_arrow(self) -> str:
@@ -93,13 +99,13 @@ class Function:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether the NVIDIA driver takes it."""
-        return self.card.driver == "nvidia"
+        """Whether the NVIDIA driver has it, or would take it."""
+        return self.takes == "nvidia"
 
     @property
     def bound(self) -> str:
         """The driver that has it, "" for none."""
-        return (self.driver_override or self.card.driver) if self.stage >= Stage.DRIVER else ""
+        return self.driver
 
     @property
     def has_function(self) -> bool:

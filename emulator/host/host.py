@@ -236,6 +236,8 @@ class Host:
 
     def _reach(self, function: Function, arrow: str) -> None:
         function.stage = Stage(ARROWS.index(arrow) + 1)
+        if function.stage == Stage.DRIVER:
+            function.driver = function.takes
         if function.stage == Stage.DRIVER and function.is_gpu:
             taken = {f.minor for f in self._functions if f is not function and f.stage >= Stage.DRIVER}
             function.minor = next(n for n in range(len(self._functions) + 1) if n not in taken)
@@ -258,7 +260,7 @@ class Host:
                     self.driver_events.add("unbind", function.bdf)
             self.tell(FELL[arrow], function)
             if arrow == "driver":
-                function.minor = None
+                function.minor, function.driver = None, ""
         if function.stage < Stage.FUNCTION:
             function.lost = False
             function.driver_override = ""

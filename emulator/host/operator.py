@@ -106,9 +106,9 @@ class Operator:
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
-        takes = function.driver_override or function.card.driver
-        if driver not in (None, takes):
-            raise NoSuchDevice(f"{bdf}: {driver} does not take it, {takes} would")
+        matching = function.driver_override or function.card.driver
+        if driver not in (None, matching):
+            raise NoSuchDevice(f"{bdf}: {driver} does not take it, {matching} would")
         if function.bound:
             raise AlreadyBound(f"{bdf}: {function.bound} has it")
         function.unbound = False

@@ -215,6 +215,7 @@ class Sysfs:
         bound: dict[str, list[str]] = {name: [] for name in ALWAYS_THERE}
         for function in self._shown():
             bound.setdefault(function.card.driver, [])
+            bound.setdefault(function.takes, [])
             if function.bound:
                 bound.setdefault(function.bound, []).append(function.bdf)
         ports = {bdf: path for function in self._host.functions() for bdf, path in _above(function)}

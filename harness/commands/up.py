@@ -104,6 +104,12 @@ def _record(name: str, folder: Path) -> Instance:
     return instance
 
 
+def _shell(name: str, node: Mapping[str, Any]) -> list[str]:
+    """The lines that let a shell see the GPUs of one node."""
+    exports = " ".join(f"{variable}={value}" for variable, value in node["env"].items())
+    return [f"  node {name}: export {exports}"] if exports else []
+
+
 def _tell(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
     if as_json:
         text = json.dumps(ready)
@@ -115,6 +121,7 @@ def _tell(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
             f"up: {ready['api']}",
             f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
             *chassis,
+            *(line for name, node in ready["nodes"].items() for line in _shell(name, node)),
             f"  ends with Ctrl-C or: mews down{ends}",
         ]
         text = "\n".join(parts)

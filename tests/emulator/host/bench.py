@@ -1,0 +1,70 @@
+"""Two hosts cabled to one chassis, and short words for what happens to them."""
+
+import random
+
+from mews.emulator.chassis.inventory import parse_hardware
+from mews.emulator.host.fleet import Hosts
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.tree import HostTree
+
+MODELS = ("V100", "A100", "H100", "T4")
+
+
+def hardware(profile="instant", kinds=("GPU",) * 4, ports=("1", "1", "1", "2")):
+    devices = [
+        {
+            "id": f"{n:06d}",
+            "uuid": f"{kind}-00000000-0000-4000-8000-{n:012d}",
+            "kind": kind,
+            "model": MODELS[n % 4],
+            "serial": f"13200{n:08d}",
+            "port": port,
+        }
+        for n, (kind, port) in enumerate(zip(kinds, ports, strict=True), start=1)
+    ]
+    hosts = [{"name": f"host-{n}", "cpus": 64, "memory_mib": 1024, "profile": profile} for n in (1, 2)]
+    chassis = {"name": "A", "index": 0, "slots": 8, "ports": {"1": "host-1", "2": "host-2"}, "devices": devices}
+    document = {"apiVersion": "mews/v1", "kind": "Hardware", "metadata": {"name": "pair"}}
+    return parse_hardware({**document, "hosts": hosts, "chassis": [chassis]}, "test")
+
+
+class Pair:
+    """Both hosts, their time and what they told."""
+
+    def __init__(self, profile="instant", **options):
+        self.t = 0.0
+        self.told = []
+        self.hosts = Hosts(hardware(profile, **options), random.Random(7).random(), listener=self.told.append)
+        self.hosts.begin(self.t)
+        self.told.clear()
+        self.host = self.hosts.host("host-1")
+        self.other = self.hosts.host("host-2")
+        self.tree = HostTree(self.host)
+        self.operator = self.tree.operator
+
+    def move(self, device, old, new):
+        fields = {"device": device, "old_port": old, "new_port": new, "cause": "edit"}
+        self.hosts.hear("A", "table-changed", fields, self.t)
+
+    def link(self, device, up, port="1"):
+        self.hosts.hear("A", "link-up" if up else "link-down", {"device": device, "port": port}, self.t)
+
+    def later(self, seconds):
+        self.t += seconds
+        for host in self.hosts.hosts.values():
+            host.settle(self.t)
+
+    def device(self, device, host=None):
+        return (host or self.host).holding(device)
+
+    def hold(self, device, key="somebody"):
+        self.host.hold(Holder(key, (self.device(device).device.uuid,), pid=4711), self.t)
+
+    def release(self, key="somebody"):
+        self.host.release(key, self.t)
+
+    def events(self):
+        """Names of the events told since the last look."""
+        names = [event.event for event in self.told]
+        self.told.clear()
+        return names

@@ -1,0 +1,125 @@
+"""A device comes up layer by layer, comes down in order or by surprise, and keeps what is its own when it moves."""
+
+import pytest
+
+from mews.emulator.chassis.inventory import parse_hardware
+from mews.emulator.host.fleet import Hosts
+from mews.emulator.host.function import Stage
+from mews.emulator.host.profiles import ARROWS
+from tests.emulator.host.bench import Pair
+
+SLOW = {"link": 1, "function": 2, "driver": 4, "node": 8, "nvml": 16, "surprise": 3}
+UP = ["link-up", "function-added", "driver-bound", "node-added", "nvml-visible"]
+DOWN = ["nvml-hidden", "node-removed", "driver-unbound", "function-removed"]
+
+
+def test_with_profile_instant_all_layers_come_up_at_once_in_their_order():
+    pair = Pair(ports=("1", "1", None, "2"))
+    pair.move("000003", None, "1")
+    assert pair.events() == UP
+
+
+def test_each_layer_takes_its_own_time():
+    pair = Pair(SLOW, ports=("1", "1", None, "2"))
+    pair.move("000003", None, "1")
+    seen = []
+    for _ in range(32):
+        seen.append(pair.device("000003").stage)
+        pair.later(1)
+    assert [seen.index(stage) for stage in Stage] == [0, 1, 3, 7, 15, 31]
+    assert [event.t for event in pair.told] == [1, 3, 7, 15, 31]
+
+
+def test_a_moved_gpu_keeps_uuid_and_serial_and_takes_a_new_address():
+    pair = Pair()
+    before = pair.device("000001")
+    identity, place = (before.device.uuid, before.device.serial), before.bdf
+    pair.move("000001", "1", "2")
+    after = pair.device("000001", pair.other)
+    assert (after.device.uuid, after.device.serial) == identity
+    assert after.bdf != place
+    assert (after.minor, after.stage) == (1, Stage.NVML)
+    pair.move("000001", "2", "1")
+    assert pair.device("000001").bdf not in (place, after.bdf)
+
+
+def test_a_device_that_the_chassis_takes_away_is_lost_by_surprise():
+    pair = Pair(SLOW)
+    pair.move("000002", "1", None)
+    assert pair.events() == ["xid", "lost"]
+    pair.later(3)
+    assert pair.events() == [*DOWN, "link-down"]
+    assert len(pair.host.functions()) == 2
+    assert "Xid (PCI:0000:21:00): 79" in pair.host.log.text()
+
+
+def test_one_that_was_removed_first_is_missed_by_nobody():
+    pair = Pair()
+    pair.operator.remove(pair.device("000002").bdf, pair.t)
+    pair.events()
+    pair.move("000002", "1", None)
+    assert pair.events() == ["link-down"]
+    assert pair.host.log.text() == ""
+
+
+def test_a_lost_device_in_use_stays_in_sysfs_until_it_is_closed():
+    pair = Pair()
+    pair.hold("000002")
+    pair.move("000002", "1", None)
+    assert [f.lost for f in pair.host.functions() if f.device.id == "000002"] == [True]
+    pair.release()
+    assert [f.device.id for f in pair.host.functions()] == ["000001", "000003"]
+
+
+def test_a_link_that_comes_back_brings_the_device_back():
+    pair = Pair()
+    pair.link("000001", False)
+    assert pair.device("000001").stage == Stage.ABSENT
+    pair.link("000001", True)
+    assert pair.device("000001").healthy
+
+
+def test_without_pciehp_a_device_is_found_by_a_rescan_only():
+    pair = Pair({"pciehp": False}, ports=("1", "1", None, "2"))
+    pair.move("000003", None, "1")
+    pair.later(100)
+    assert pair.device("000003").stage == Stage.LINK
+    pair.operator.rescan(pair.t)
+    assert pair.device("000003").stage == Stage.NVML
+
+
+@pytest.mark.parametrize(("kind", "driver"), [("NIC", "mlx5_core"), ("FPGA", "xclmgmt")])
+def test_other_kinds_stop_at_their_driver(kind, driver):
+    pair = Pair(kinds=(kind, "GPU", "GPU", "GPU"))
+    function = pair.device("000001")
+    assert (function.stage, function.bound, function.minor, function.healthy) == (Stage.DRIVER, driver, None, True)
+    pair.move("000001", "1", None)
+    assert "xid" not in pair.events()
+
+
+def test_more_than_two_hundred_devices_have_addresses_of_their_own():
+    devices = [{"id": f"{n:06d}", "uuid": f"GPU-{n}", "port": "1"} for n in range(300)]
+    document = {
+        "apiVersion": "mews/v1",
+        "kind": "Hardware",
+        "metadata": {"name": "big"},
+        "hosts": [{"name": "h"}],
+        "chassis": [{"name": "A", "slots": 300, "ports": {"1": "h"}, "devices": devices}],
+    }
+    hosts = Hosts(parse_hardware(document, "test"), 1)
+    hosts.begin(0.0)
+    functions = hosts.host("h").functions()
+    assert len({f.bdf for f in functions}) == len({f.minor for f in functions}) == 300
+
+
+def test_a_reset_of_the_chassis_is_followed():
+    pair = Pair()
+    pair.move("000001", "1", "2")
+    pair.link("000002", False)
+    pair.hosts.hear("A", "reset", {}, pair.t)
+    assert sorted(f.device.id for f in pair.host.functions() if f.healthy) == ["000001", "000002", "000003"]
+    assert [f.device.id for f in pair.other.functions()] == ["000004"]
+
+
+def test_every_arrow_has_its_event():
+    assert len(UP) == len(ARROWS) == len(Stage) - 1

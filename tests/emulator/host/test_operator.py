@@ -1,0 +1,121 @@
+"""What blocks, what is refused, and what NVML's hot-plug calls do (contract host.md sections 2 to 4)."""
+
+import pytest
+
+from mews.emulator.host.errors import DriverFailed, InUse, NoSuchDevice
+from mews.emulator.host.function import Stage
+from mews.emulator.host.nvml_view import nvml_host
+from tests.emulator.host.bench import Pair
+
+
+@pytest.fixture
+def pair():
+    return Pair()
+
+
+@pytest.mark.parametrize("do", ["remove", "unbind"])
+def test_a_write_on_a_gpu_in_use_waits_until_it_is_closed(pair, do):
+    function = pair.device("000001")
+    pair.hold("000001", "one")
+    pair.hold("000001", "two")
+    deed = getattr(pair.operator, do)(function.bdf, pair.t)
+    pair.release("one")
+    assert not deed.done
+    assert pair.host.view()["waiting"] == [deed.what]
+    pair.release("two")
+    assert deed.done
+    assert function.stage < Stage.DRIVER
+
+
+def test_switching_a_busy_slot_off_waits_too(pair):
+    pair.hold("000002")
+    deed = pair.operator.power(pair.device("000002").slot, False, pair.t)
+    assert not deed.done
+    pair.release()
+    assert deed.done
+
+
+def test_nothing_waits_for_a_gpu_without_a_driver(pair):
+    pair.operator.unbind(pair.device("000001").bdf, pair.t)
+    pair.hold("000001")
+    assert pair.operator.remove(pair.device("000001").bdf, pair.t).done
+
+
+def test_persistence_mode_keeps_a_gpu_from_draining_and_from_removal(pair):
+    bdf = pair.device("000001").bdf
+    pair.operator.persistence(bdf, True, pair.t)
+    with pytest.raises(InUse):
+        pair.operator.drain(bdf, True, pair.t)
+    with pytest.raises(InUse):
+        pair.operator.remove_gpu(bdf, pair.t)
+    pair.operator.persistence(bdf, False, pair.t)
+    pair.operator.drain(bdf, True, pair.t)
+    assert [gpu.draining for gpu in nvml_host(pair.host).gpus] == [True, False, False]
+
+
+def test_removal_by_nvml_is_refused_while_another_process_is_attached(pair):
+    bdf = pair.device("000001").bdf
+    pair.hold("000001", "nvml/1")
+    pair.operator.drain(bdf, True, pair.t)
+    with pytest.raises(InUse):
+        pair.operator.remove_gpu(bdf, pair.t)
+    pair.operator.remove_gpu(bdf, pair.t, asker=["nvml/1"])
+    with pytest.raises(NoSuchDevice):
+        pair.operator.remove_gpu(bdf, pair.t)
+
+
+@pytest.mark.parametrize(
+    ("detach", "shut_link", "stage"),
+    [(False, False, Stage.FUNCTION), (True, False, Stage.LINK), (True, True, Stage.ABSENT)],
+)
+def test_removal_goes_as_deep_as_it_is_asked_to_and_discovery_brings_it_back(pair, detach, shut_link, stage):
+    function = pair.device("000001")
+    pair.operator.remove_gpu(function.bdf, pair.t, detach=detach, shut_link=shut_link)
+    assert function.stage == stage
+    pair.operator.discover(pair.t)
+    if stage != Stage.FUNCTION:
+        assert function.healthy
+
+
+def test_discovery_is_done_when_the_drivers_are_bound():
+    pair = Pair({"function": 2, "driver": 3, "nvml": 1})
+    function = pair.device("000001")
+    pair.operator.remove(function.bdf, pair.t)
+    deed = pair.operator.discover(pair.t)
+    pair.later(1.9)
+    assert not deed.done
+    pair.later(0.2)
+    assert deed.done
+
+
+def test_a_removed_node_comes_back_with_the_driver(pair):
+    function = pair.device("000001")
+    pair.operator.unlink_node(0, pair.t)
+    assert "nvidia0" not in pair.tree.names("dev")
+    with pytest.raises(NoSuchDevice):
+        pair.operator.unlink_node(0, pair.t)
+    pair.operator.unbind(function.bdf, pair.t)
+    pair.operator.bind(function.bdf, pair.t)
+    assert "nvidia0" in pair.tree.names("dev")
+
+
+def test_a_bind_that_fails_says_so_and_the_next_may_succeed(pair):
+    function = pair.device("000001")
+    pair.operator.unbind(function.bdf, pair.t)
+    pair.host.faults.add({"kind": "driver-fails"}, pair.t)
+    deed = pair.operator.bind(function.bdf, pair.t)
+    assert isinstance(deed.refusal, DriverFailed)
+    assert pair.operator.bind(function.bdf, pair.t).refusal is None
+    assert function.healthy
+
+
+def test_what_a_pod_uses_shows_as_load_memory_and_process(pair):
+    from mews.emulator.host.holders import Holder
+
+    uuid = pair.device("000002").device.uuid
+    pair.host.hold(Holder("pod/u/main/0", (uuid,), pid=99, name="train/main", computing=True), pair.t)
+    idle, busy, _ = nvml_host(pair.host).gpus
+    assert (idle.utilization_percent, idle.memory_used_mib, idle.processes) == (0, 0, ())
+    assert busy.utilization_percent > 50
+    assert 0 < busy.memory_used_mib < busy.profile.memory_mib
+    assert [(p.pid, p.name, p.used_mib) for p in busy.processes] == [(99, "train/main", busy.memory_used_mib)]

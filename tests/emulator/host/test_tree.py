@@ -1,0 +1,185 @@
+"""Every file that the contract names is there, says what readers expect, and acts when it is written."""
+
+import struct
+
+import pytest
+
+from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
+from mews.emulator.host.tree import File, Link
+from mews.kube.kubecomp.sysfs import vendor_field
+from tests.emulator.host.bench import Pair
+
+DEVICES = "sys/bus/pci/devices"
+CONTRACT = (
+    "vendor", "device", "class", "subsystem_vendor", "subsystem_device", "numa_node", "local_cpulist", "config",
+    "resource", "resource0", "revision", "irq", "modalias", "uevent", "driver_override", "reset", "sriov_totalvfs",
+    "remove", "rescan",
+)  # fmt: skip
+
+
+@pytest.fixture
+def pair():
+    return Pair(kinds=("GPU", "NIC", "FPGA", "GPU"))
+
+
+def text(pair, path):
+    return pair.tree.read(path).decode()
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_every_device_has_the_contracts_file(pair, name):
+    for function in pair.host.functions():
+        assert isinstance(pair.tree.find(f"{DEVICES}/{function.bdf}/{name}"), File)
+
+
+def test_devices_are_links_into_the_hierarchy_and_every_link_leads_somewhere(pair):
+    links = [(path, node) for path, node in pair.tree.walk() if isinstance(node, Link)]
+    assert len(links) > 10
+    for path, _ in links:
+        pair.tree.find(path)
+    bdf = pair.device("000001").bdf
+    assert pair.tree.target(f"{DEVICES}/{bdf}") == (
+        f"../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/{bdf}"
+    )
+
+
+def test_nfds_five_files_rule_holds(pair):
+    """Node Feature Discovery skips a device that lacks one of the five, and reads each as a hexadecimal number."""
+    for name in pair.tree.names(DEVICES):
+        for attribute in ("class", "vendor", "device", "subsystem_vendor", "subsystem_device"):
+            assert text(pair, f"{DEVICES}/{name}/{attribute}").strip().startswith("0x")
+
+
+def test_config_agrees_with_the_other_files(pair):
+    for function in pair.host.functions():
+        at = f"{DEVICES}/{function.bdf}"
+        config = pair.tree.read(f"{at}/config")
+        vendor, device = struct.unpack_from("<HH", config)
+        subsystem = struct.unpack_from("<HH", config, 0x2C)
+        assert len(config) == 4096
+        assert f"0x{vendor:04x}\n" == text(pair, f"{at}/vendor")
+        assert f"0x{device:04x}\n" == text(pair, f"{at}/device")
+        assert f"0x{subsystem[0]:04x}\n" == text(pair, f"{at}/subsystem_vendor")
+        assert f"0x{int.from_bytes(config[9:12], 'little'):06x}\n" == text(pair, f"{at}/class")
+        first = int(text(pair, f"{at}/resource").split()[0], 16)
+        assert struct.unpack_from("<I", config, 0x10)[0] & 0xFFFFFFF0 == first & 0xFFFFFFFF
+
+
+def test_resource_has_thirteen_lines_and_sizes_that_are_powers_of_two(pair):
+    for function in pair.host.functions():
+        lines = text(pair, f"{DEVICES}/{function.bdf}/resource").splitlines()
+        assert len(lines) == 13
+        spans = [(int(line.split()[0], 16), int(line.split()[1], 16)) for line in lines]
+        sizes = [end - start + 1 for start, end in spans if end]
+        assert sizes
+        assert all(size & (size - 1) == 0 for size in sizes)
+
+
+def test_proc_tells_what_the_container_toolkit_reads(pair):
+    function = pair.device("000001")
+    lines = text(pair, f"proc/driver/nvidia/gpus/{function.bdf}/information").splitlines()
+    told = dict(line.split(":", 1) for line in lines)
+    assert told["GPU UUID"].strip() == function.device.uuid
+    assert told["Bus Location"].strip() == function.bdf
+    assert told["Device Minor"].strip() == "0"
+    wanted = {"Model", "IRQ", "GPU UUID", "Video BIOS", "Bus Type", "DMA Size", "DMA Mask", "Bus Location"}
+    assert wanted | {"Device Minor", "GPU Firmware", "GPU Excluded"} == set(told)
+    assert text(pair, "proc/driver/nvidia/version").startswith("NVRM version: ")
+    assert "DeviceFileMode: 438" in text(pair, "proc/driver/nvidia/params")
+
+
+def test_only_gpus_have_nodes_and_proc_entries(pair):
+    assert pair.tree.names("dev") == ["nvidia-uvm", "nvidia0", "nvidiactl"]
+    assert pair.tree.names("proc/driver/nvidia/gpus") == [pair.device("000001").bdf]
+
+
+def test_what_is_no_gpu_bears_serial_and_unique_id_in_its_vital_product_data(pair):
+    function = pair.device("000003")
+    vpd = pair.tree.read(f"{DEVICES}/{function.bdf}/vpd")
+    assert vendor_field(vpd) == function.device.uuid
+    assert function.device.serial.encode() in vpd
+
+
+def test_slots_tell_address_power_adapter_and_latch(pair):
+    assert pair.tree.names("sys/bus/pci/slots") == ["1", "2", "3"]
+    assert text(pair, "sys/bus/pci/slots/1/address") == f"{pair.device('000001').bdf[:-2]}\n"
+    for name in ("power", "adapter", "latch"):
+        assert text(pair, f"sys/bus/pci/slots/1/{name}") == "1\n"
+
+
+def test_remove_and_rescan_take_a_device_out_and_in(pair):
+    bdf = pair.device("000001").bdf
+    assert pair.tree.write(f"{DEVICES}/{bdf}/remove", "1\n", 0.0).done
+    assert bdf not in pair.tree.names(DEVICES)
+    assert "nvidia0" not in pair.tree.names("dev")
+    assert pair.tree.write("sys/bus/pci/rescan", "1", 0.0).done
+    assert pair.tree.target(f"{DEVICES}/{bdf}/driver").endswith("/drivers/nvidia")
+
+
+def test_a_bridge_rescans_what_is_below_it_only(pair):
+    first, second = pair.device("000001"), pair.device("000002")
+    for function in (first, second):
+        pair.tree.write(f"{DEVICES}/{function.bdf}/remove", "1", 0.0)
+    pair.tree.write(f"{DEVICES}/{first.bridge}/rescan", "1", 0.0)
+    assert (first.has_function, second.has_function) == (True, False)
+
+
+def test_the_slots_power_switches_the_device(pair):
+    pair.tree.write("sys/bus/pci/slots/1/power", "0", 0.0)
+    assert not pair.device("000001").has_function
+    assert text(pair, "sys/bus/pci/slots/1/power") == "0\n"
+    pair.tree.write("sys/bus/pci/rescan", "1", 0.0)
+    assert not pair.device("000001").has_function
+    pair.tree.write("sys/bus/pci/slots/1/power", "1", 0.0)
+    assert pair.device("000001").healthy
+
+
+def test_unbind_and_bind_take_the_driver_off_and_on(pair):
+    bdf = pair.device("000001").bdf
+    pair.tree.write("sys/bus/pci/drivers/nvidia/unbind", bdf, 0.0)
+    assert bdf in pair.tree.names(DEVICES)
+    assert "DRIVER=" not in text(pair, f"{DEVICES}/{bdf}/uevent")
+    with pytest.raises(FileNotFoundError):
+        pair.tree.target(f"{DEVICES}/{bdf}/driver")
+    pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
+    assert bdf in pair.tree.names("sys/bus/pci/drivers/nvidia")
+    with pytest.raises(AlreadyBound):
+        pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "refusal"),
+    [
+        ("sys/bus/pci/rescan", "yes", BadWrite),
+        ("sys/bus/pci/drivers/nvidia/bind", "0000:ff:00.0", NoSuchDevice),
+        ("sys/bus/pci/drivers/mlx5_core/bind", "0000:20:00.0", NoSuchDevice),
+        ("sys/bus/pci/drivers/nvidia/unbind", "0000:21:00.0", NoSuchDevice),
+        ("sys/bus/pci/slots/1/power", "2", BadWrite),
+        ("sys/bus/pci/devices/0000:20:00.0/vendor", "1", PermissionError),
+        ("sys/bus/pci/nothing", "1", FileNotFoundError),
+    ],
+)
+def test_nonsense_is_refused(pair, path, said, refusal):
+    before = pair.host.version
+    with pytest.raises(refusal):
+        pair.tree.write(path, said, 0.0)
+    assert pair.host.version == before
+
+
+def test_a_device_that_fell_off_the_bus_reads_as_ones(pair):
+    function = pair.device("000001")
+    pair.host.fall(function)
+    assert set(pair.tree.read(f"{DEVICES}/{function.bdf}/config")) == {0xFF}
+    assert function.bdf in pair.tree.names(DEVICES)
+
+
+def test_another_driver_takes_it_where_it_is_told_to(pair):
+    bdf = pair.device("000001").bdf
+    pair.tree.write(f"{DEVICES}/{bdf}/driver_override", "vfio-pci\n", 0.0)
+    pair.tree.write("sys/bus/pci/drivers/nvidia/unbind", bdf, 0.0)
+    with pytest.raises(NoSuchDevice):
+        pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
+    pair.tree.write("sys/bus/pci/drivers/vfio-pci/bind", bdf, 0.0)
+    assert (pair.device("000001").bound, pair.device("000001").minor) == ("vfio-pci", None)
+    assert pair.tree.names("dev") == []
+    assert text(pair, f"{DEVICES}/{bdf}/driver_override") == "vfio-pci\n"

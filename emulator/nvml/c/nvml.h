@@ -151,6 +151,10 @@ typedef struct {
 } DynamicPstates;
 
 typedef struct {
+    unsigned sessions, fps, latency;
+} FbcStats;
+
+typedef struct {
     unsigned max, high, partial, low, none;
 } RemapperHistogram;
 

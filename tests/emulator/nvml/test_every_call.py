@@ -24,17 +24,21 @@ HEAD = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "nvml.h"
 static void *devices[3], *set;
-static const unsigned VERSIONS[] = {0, 1, 8, 0x2000028, 0x1000040, 0x100000C, 0x1000008, 0x1000010, 0x1000018,
-                                    0x1000020, 0x1000034, 0x1000054, 0x7000001};
-/* A page that begins with a version, a count or a kind, whichever the call takes it for. */
-static void *page(unsigned first) {
-    unsigned *words = calloc(1, 1 << 12);
-    words[0] = first;
-    words[1] = first % 3;
-    return words;
+static const unsigned FIRST[] = {0, 1, 2, 8, 0x2000028, 0x1000040, 0x100000C, 0x1000008, 0x1000010, 0x1000018,
+                                 0x1000020, 0x1000034, 0x1000054, 0x7000001};
+/* Exactly as long as the call may expect. It begins with a version, a count or a kind, whichever it is taken for. */
+static void *page(size_t size, unsigned first) {
+    char *bytes = calloc(1, size);
+    unsigned words[2] = {first, first % 3};
+    memcpy(bytes, words, size < sizeof words ? size : sizeof words);
+    return bytes;
 }
 """
+
+COUNTS, VERSIONS = 4, 14
+"""Turns: the first four words of FIRST are fit for a count, all of them for a version."""
 
 MAIN_HEAD = """
 int main(void) {
@@ -80,27 +84,50 @@ def definitions():
     return found
 
 
-def values(argument):
+def parsed(argument):
+    """(type without its last star or const, name, whether it is a pointer)."""
+    kind, name = re.fullmatch(r"(.*?)(\w+)", argument).groups()
+    kind = kind.replace("const ", "").strip()
+    return kind.removesuffix("*").strip(), name, kind.endswith("*")
+
+
+def values(kind, name, pointer):
     """What to give for an argument of this type."""
-    if argument.startswith("Device ") and "*" not in argument:
-        return ["devices[0]", "devices[1]", "(void *)devices"]
-    if argument.startswith("EventSetHandle ") and "*" not in argument:
-        return ["set", "(void *)devices"]
-    if "*" in argument:
+    if pointer:
         return ["page", "0"]
-    if "long long" in argument:
+    if kind == "Device":
+        return ["devices[0]", "devices[1]", "(void *)devices"]
+    if kind == "EventSetHandle":
+        return ["set", "(void *)devices"]
+    if "long long" in kind:
         return ["8ull"]
-    return ["0", "1", "64"] if "timeout" not in argument else ["0", "2"]
+    return ["0", "2"] if "timeout" in name else ["0", "1", "64"]
+
+
+def size(kind, name, known, choice):
+    """C: the bytes behind a pointer. Beside a number called length, size or count it is an array of so many."""
+    if kind == "void":
+        return "64"
+    if kind == "char" and "length" not in known:
+        return "96"
+    for count in ("length", "size", "count"):
+        if count in known and name != count:
+            many = choice[count] if choice[count] != "page" else "FIRST[v]"
+            structure = kind in ("DriverBranch",)
+            return f"sizeof({kind})" if structure or (many == "0" and kind != "char") else f"{many} * sizeof({kind})"
+    return f"sizeof({kind})"
 
 
 def calls(name, arguments):
-    """C statements: every combination; pointers take every version in turn."""
-    for choice in itertools.product(*map(values, arguments)):
-        pages = [f"p{place}" for place, word in enumerate(choice) if word == "page"]
-        given = ", ".join(f"p{place}" if word == "page" else word for place, word in enumerate(choice))
-        before = "".join(f"void *{one} = page(VERSIONS[v]); " for one in pages)
+    """C statements: every combination; pointers take every first word in turn."""
+    known = {words[1]: words for words in map(parsed, arguments)}
+    for chosen in itertools.product(*(values(*words) for words in known.values())):
+        choice = dict(zip(known, chosen, strict=True))
+        pages = [one for one, word in choice.items() if word == "page"]
+        before = "".join(f"void *{one} = page({size(known[one][0], one, known, choice)}, FIRST[v]); " for one in pages)
+        given = ", ".join(one if word == "page" else word for one, word in choice.items())
         after = "".join(f"free({one}); " for one in pages)
-        turns = "sizeof VERSIONS / sizeof *VERSIONS" if pages else "1"
+        turns = COUNTS if choice.get("count") == "page" else VERSIONS if pages else 1
         yield f"    for (unsigned v = 0; v < {turns}; v++) {{ {before}{name}({given}); {after}}}\n"
 
 
@@ -115,12 +142,12 @@ def client(folder, *flags, library):
             lines.append(f"static void try_{name}(void) {{\n{''.join(calls(name, arguments))}}}\n")
     lines.append(MAIN_HEAD)
     lines += [f"    try_{name}();\n" for name in known if name not in ends]
-    lines += [SYSTEM_EVENTS, "    nvmlEventSetFree(0);\n    nvmlEventSetFree(set);\n"]
+    lines += [SYSTEM_EVENTS, "    nvmlEventSetFree(0);\n    nvmlEventSetFree(set);\n    set = 0;\n"]
     lines.append('    while (nvmlShutdown() == 0) continue;\n    puts("done");\n    return 0;\n}\n')
     source = folder / "client.c"
     source.write_text("".join(lines))
     program = folder / "client"
-    command = [*CC, "-std=gnu11", "-w", "-g", *flags, "-o", str(program), str(source), str(library)]
+    command = [*CC, "-std=gnu11", "-w", "-g", f"-I{sources()}", *flags, "-o", str(program), str(source), str(library)]
     subprocess.run(command, check=True)
     return program, len(known)
 

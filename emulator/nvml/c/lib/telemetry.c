@@ -46,8 +46,9 @@ EXPORT Return nvmlDeviceGetEncoderStats(Device device, unsigned *sessions, unsig
     return no_sessions(device, sessions, fps, latency);
 }
 
-EXPORT Return nvmlDeviceGetFBCStats(Device device, unsigned *stats) {
-    return no_sessions(device, stats, stats ? stats + 1 : NULL, stats ? stats + 2 : NULL);
+EXPORT Return nvmlDeviceGetFBCStats(Device device, FbcStats *stats) {
+    if (stats == NULL) return INVALID_ARGUMENT;
+    return no_sessions(device, &stats->sessions, &stats->fps, &stats->latency);
 }
 
 /* ---- Temperature ---- */

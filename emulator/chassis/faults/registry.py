@@ -40,5 +40,6 @@ FAULTS: Mapping[str, type[Any]] = {
 INEXPRESSIBLE: Mapping[str, frozenset[str]] = {
     "h3api": frozenset(),
     "resource-pool": frozenset({"lying-result"}),
+    "redfish": frozenset(),
 }
 """Dialect -> fault kinds that it has no words for; a scenario that needs one is skipped with that reason."""

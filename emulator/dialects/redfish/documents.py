@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import quoteattr
+from html import escape
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.messages import Failed, Message
@@ -63,8 +63,8 @@ def metadata() -> bytes:
     includes["RedfishExtensions_v1.xml"] = ["RedfishExtensions.v1_0_0"]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<edmx:Edmx xmlns:edmx="{EDMX}" Version="4.0">']
     for file, namespaces in sorted(includes.items()):
-        lines.append(f"  <edmx:Reference Uri={quoteattr(f'{SCHEMA_URL}/{file}')}>")
-        lines += [f"    <edmx:Include Namespace={quoteattr(each)}{_alias(each)}/>" for each in namespaces]
+        lines.append(f'  <edmx:Reference Uri="{escape(SCHEMA_URL)}/{escape(file)}">')
+        lines += [f'    <edmx:Include Namespace="{escape(each)}"{_alias(each)}/>' for each in namespaces]
         lines.append("  </edmx:Reference>")
     container = f"ServiceRoot.{VERSIONS['ServiceRoot']}.ServiceContainer"
     lines += [

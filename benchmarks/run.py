@@ -8,7 +8,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-BENCHES = ("cold_start", "chassis_http", "redfish", "bind_rate", "phases", "testbed", "nvml", "clusters", "kod2_pass", "hotplug")
+BENCHES = (
+    "cold_start",
+    "chassis_http",
+    "redfish",
+    "bind_rate",
+    "phases",
+    "testbed",
+    "nvml",
+    "clusters",
+    "kod2_pass",
+    "hotplug",
+)
 
 
 def main() -> None:

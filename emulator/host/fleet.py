@@ -100,7 +100,7 @@ class Hosts:
 
     def _host_on(self, chassis: str, port: str | None) -> Host | None:
         name = None if port is None else self._chassis[chassis].ports.get(port)
-        return None if name is None else self.hosts[name]
+        return None if name is None else self.hosts.get(name)
 
     def _on(self, host: str, ports: Ports | None) -> dict[str, list[DeviceSpec]]:
         if ports is None:

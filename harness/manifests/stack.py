@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -34,6 +34,9 @@ from mews.harness.manifests.rights import rights
 
 _KUBELET = "/var/lib/kubelet"
 _CONFIG_FILE = "/etc/kubecomp/config.yaml"
+HOST_ROOT = "/var/lib/mews/host"
+"""On the nodes: what their hosts show, and the NVML that containers with a device get."""
+NVML = f"{HOST_ROOT}/this"
 _EVERYWHERE = [{"operator": "Exists"}]
 _PASSWORD = "MEWS_REDFISH_PASSWORD"
 _RECORDS = "/run/mews/records.jsonl"
@@ -60,6 +63,8 @@ class StackSpec:
     prefix: str = "kubecomp-"
     speed: float = 1.0
     seed: int | str = 0
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """Node -> host of the hardware."""
 
 
 def endpoint(namespace: str, number: int) -> str:
@@ -201,7 +206,10 @@ def _prefer_control_plane() -> Object:
 def _template_metadata(spec: StackSpec, component: str) -> Object:
     """A pod's labels, and a hash of what it reads: it is made anew when that changed."""
     read: list[Any] = [spec.token]
-    read.append(spec.hardware if component == "chassis" else spec.config)
+    if component in ("chassis", "device-manager"):
+        read.append(spec.hardware)
+    if component != "chassis":
+        read.append(spec.config)
     digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {"labels": labels(component), "annotations": {"mews.dev/reads": digest}}
 
@@ -227,8 +235,14 @@ def _device_managers(spec: StackSpec) -> Object:
                 }
             }
         },
-        "containers": [container, _agent(spec, mounts)],
-        "volumes": [_CONFIG_VOLUME, RUN, *folders],
+        "containers": [container, _agent(spec, mounts), _host(spec)],
+        "volumes": [
+            _CONFIG_VOLUME,
+            RUN,
+            *folders,
+            {"name": "hardware", "configMap": {"name": HARDWARE}},
+            {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}},
+        ],
     }
     made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(component, component, spec.namespace)}
     body = {
@@ -253,4 +267,25 @@ def _agent(spec: StackSpec, mounts: Sequence[Object]) -> Object:
         "readinessProbe": {"tcpSocket": {"port": AGENT_PORT}, "periodSeconds": 1},
         "securityContext": dict(ON_NODE),
         "volumeMounts": [{**mount, "readOnly": True} for mount in mounts] + [{**RUN_MOUNT, "readOnly": True}],
+    }
+
+
+def _host(spec: StackSpec) -> Object:
+    """Shows the node's devices to whoever looks: files and NVML below a folder of the node's own."""
+    control = f"http://chassis.{spec.namespace}.svc:{CONTROL_PORT}"
+    argv = ["-m", "mews.harness.clusters.real.host", "--hardware", "/etc/mews/hardware.yaml", "--root", HOST_ROOT]
+    argv += ["--hosts", json.dumps(dict(spec.hosts)), "--chassis", control]
+    argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed)]
+    return {
+        "name": "host",
+        "image": spec.image,
+        "imagePullPolicy": spec.pull,
+        "command": ["python3", *argv],
+        "env": [token_env(), {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "securityContext": dict(ON_NODE),
+        "volumeMounts": [
+            volume_file("hardware", "/etc/mews"),
+            {"name": "host", "mountPath": HOST_ROOT},
+            RUN_MOUNT,
+        ],
     }

@@ -12,11 +12,16 @@ from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.clusters.stack import kubecomp_config
-from mews.harness.manifests.stack import StackSpec, endpoint
+from mews.harness.manifests.stack import NVML, StackSpec, endpoint
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
-from mews.kube.kubecomp.config import KubeCompConfig
+from mews.kube.deviceplugin.port import Mount
+from mews.kube.kubecomp.config import AllocateConfig, KubeCompConfig
 from mews.kube.kubecomp.config_file import as_document
+
+IN_CONTAINER = "/usr/local/nvidia/lib64"
+"""Where a container with a device finds the library and nvidia-smi; NVIDIA's own images look there, too."""
+_SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def stack_spec(
@@ -27,7 +32,11 @@ def stack_spec(
     endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
     config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
     nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
-    config = replace(config, nodes=nodes, namespace=place.namespace)
+    allocate = AllocateConfig(
+        envs={"LD_LIBRARY_PATH": IN_CONTAINER, "PATH": f"{IN_CONTAINER}:{_SEARCH_PATH}"},
+        mounts=(Mount(IN_CONTAINER, NVML, read_only=True),),
+    )
+    config = replace(config, nodes=nodes, namespace=place.namespace, allocate=allocate)
     parts = scenario.stack.kubecomp
     running = {
         "scheduler": parts is not None and parts.scheduler is not None,
@@ -45,6 +54,7 @@ def stack_spec(
         parts=frozenset(name for name, runs in running.items() if runs),
         pull=place.pull,
         prefix=place.prefix,
+        hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
     )
     return spec, config
 

@@ -5,6 +5,7 @@ The tag is a hash of all that goes in: what did not change is neither built nor 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -15,6 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import mews
+from mews.emulator.nvml import library
+from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.harness.clusters.kind.tools import BASE_IMAGE, call
 from mews.harness.errors import Lacks
 
@@ -48,6 +51,9 @@ def component_image(base: str | None = None) -> str:
             (context / name).write_text(_DATA.joinpath(name).read_text("utf-8"), encoding="utf-8")
         shutil.copytree(wheels, context / "wheels")
         shutil.copytree(_package(), context / "package" / "mews", ignore=_LEFT_OUT)
+        with contextlib.suppress(CompilerMissing, CompileFailed):
+            # Without a compiler on this machine containers see no NVML, and their devices in their environment only.
+            library.install_copies(context / "package" / "mews" / "emulator" / "nvml" / "bin")
         # The classic builder is everywhere that Docker is; BuildKit's client part is not.
         argv = ["docker", "build", "--quiet", "--tag", tag, "--build-arg", f"BASE={base}", str(context)]
         call(argv, timeout_s=600.0, env={"DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")})

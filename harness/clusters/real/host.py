@@ -1,0 +1,105 @@
+"""What one node's host shows of its devices: ``python -m mews.harness.clusters.real.host``, beside DisagGPU-DevMgr.
+
+Follows the chassis over their back door and keeps, below a folder of the node's own, the host's files (sysfs, /proc)
+and its NVML: library, nvidia-smi, state. ``ROOT/this`` is the NVML folder whichever host the node is, so that every
+DevMgr can be told the same path to mount into containers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hostd.follower import Lost
+from mews.emulator.hostd.serve import HostServer
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.nvml import library
+from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.serve import ENDINGS
+from mews.harness.clusters.real.agent import TOKEN
+
+THIS = "this"
+_LINKS = ("libnvidia-ml.so.1", "libnvidia-ml.so", "nvidia-smi")
+
+
+def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: float, seed: str) -> None:
+    """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' back door.
+
+    Raises Lost where that does not answer.
+    """
+    alone = replace(hardware, hosts=tuple(spec for spec in hardware.hosts if spec.name == host))
+    with tempfile.TemporaryDirectory(dir="/run/mews") as folder:
+        ready = Path(folder) / "chassis.json"
+        ready.touch(mode=0o600)
+        ready.write_text(json.dumps({"control": {"url": chassis, "token": os.environ.get(TOKEN, "")}}))
+        server = HostServer(alone, chassis=ready, root=root, fuse="no", speed=speed, seed=seed)
+        bring(root / host)
+        point(root / THIS, host)
+        server.start()
+        try:
+            signal.sigwait(ENDINGS)
+        finally:
+            server.stop()
+
+
+def bring(folder: Path) -> None:
+    """Library and program as files of the folder's own: it is mounted where links lead nowhere. Nothing where this
+    image has none."""
+    for name in _LINKS:
+        (folder / name).unlink(missing_ok=True)
+    try:
+        library.install_copies(folder)
+    except (CompilerMissing, CompileFailed):
+        return
+    (folder / "libnvidia-ml.so").symlink_to("libnvidia-ml.so.1")
+
+
+def point(link: Path, target: str) -> None:
+    """Let the link name the target, whatever it named before."""
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(link)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; 3 where the chassis do not answer (the kubelet tries again)."""
+    parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.host", description="Show a host's devices.")
+    parser.add_argument("--hardware", required=True, metavar="FILE")
+    parser.add_argument("--hosts", required=True, type=json.loads, metavar="JSON", help="node -> host")
+    parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""))
+    parser.add_argument("--chassis", required=True, metavar="URL", help="the chassis' back door")
+    parser.add_argument("--root", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--seed", default="0")
+    chosen = parser.parse_args(arguments)
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    host = chosen.hosts.get(chosen.node)
+    if host is None:
+        sys.stderr.write(f"--node {chosen.node}: must be one of {', '.join(chosen.hosts)}\n")
+        return 2
+    try:
+        serve(
+            load_hardware(chosen.hardware),
+            host,
+            chassis=chosen.chassis,
+            root=chosen.root,
+            speed=chosen.speed,
+            seed=chosen.seed,
+        )
+    except (OSError, Lost) as error:
+        sys.stderr.write(f"{' '.join(str(error).split())}\n")
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""The life of a kind cluster of ours, with stand-ins for docker and kind that write down what they are asked."""
+
+import json
+import os
+
+import pytest
+import yaml
+
+from mews.harness.clusters.kind.machine import KindMachine, kind_config
+from mews.harness.errors import Lacks
+from mews.harness.leftovers import kept_kind_clusters, sweep_kind
+
+KIND = """#!/bin/sh
+echo "kind $*" >> "$LOG"
+case "$1 $2" in
+  "create cluster") echo "$4" >> "$CLUSTERS"; touch "$8";;
+  "delete cluster") grep -v "^$4$" "$CLUSTERS" > "$CLUSTERS.new"; mv "$CLUSTERS.new" "$CLUSTERS";;
+  "get clusters") cat "$CLUSTERS";;
+esac
+exit 0
+"""
+DOCKER = '#!/bin/sh\necho "docker $*" >> "$LOG"\n'
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """What the programs were asked so far."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in (("kind", KIND), ("docker", DOCKER)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (tmp_path / "clusters").touch()
+    (tmp_path / "log").touch()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("CLUSTERS", str(tmp_path / "clusters"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("MEWS_COMPONENT_IMAGE", "registry.example.com/mews:1")
+
+    def count(what):
+        return sum(what in line for line in (tmp_path / "log").read_text().splitlines())
+
+    return count
+
+
+def clusters(tmp_path):
+    return (tmp_path / "clusters").read_text().split()
+
+
+def test_one_cluster_and_one_load_serve_several_scenarios_and_nothing_is_left(asked, tmp_path):
+    machine = KindMachine()
+    place = machine.place(["host-1", "host-2"])
+    assert place.nodes == {"host-1": "host-1", "host-2": "host-2"}
+    assert machine.place(["host-2"]) == place
+    assert (asked("kind create cluster"), asked("kind load docker-image")) == (1, 1)
+    assert clusters(tmp_path) == [f"mews-{os.getpid()}"]
+    assert machine.container("host-2") == f"mews-{os.getpid()}-worker2"
+    machine.close()
+    assert clusters(tmp_path) == []
+    assert kept_kind_clusters() == []
+
+
+def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):
+    first = KindMachine(keep=True)
+    first.place(["host-1"])
+    first.close()
+    assert len(clusters(tmp_path)) == 1
+    again = KindMachine(keep=True)
+    again.place(["host-1"])
+    assert (asked("kind create cluster"), asked("kind load docker-image")) == (1, 1)
+    assert kept_kind_clusters() == [], "it has an owner again"
+    again.close()
+    assert len(sweep_kind()) == 1
+    assert clusters(tmp_path) == []
+
+
+def test_a_scenario_with_more_hosts_gets_a_new_cluster(asked, tmp_path):
+    machine = KindMachine()
+    machine.place(["host-1"])
+    machine.place(["host-1", "host-2"])
+    assert (asked("kind create cluster"), asked("kind delete cluster")) == (2, 1)
+    machine.close()
+
+
+def test_a_cluster_that_cannot_be_created_leaves_nothing_and_says_why(asked, tmp_path):
+    program = tmp_path / "bin" / "kind"
+    program.write_text(KIND.replace("exit 0", 'case "$1" in create) echo "no space left" >&2; exit 1;; esac'))
+    with pytest.raises(Lacks, match=r"kind create cluster .* no space left"):
+        KindMachine().place(["host-1"])
+    assert asked("kind delete cluster") == 1
+    assert kept_kind_clusters() == []
+
+
+def test_what_is_no_cluster_any_more_is_not_used_again(asked, tmp_path):
+    first = KindMachine(keep=True)
+    first.place(["host-1"])
+    first.close()
+    (tmp_path / "clusters").write_text("")
+    again = KindMachine()
+    again.place(["host-1"])
+    assert asked("kind create cluster") == 2
+    again.close()
+
+
+def test_nodes_bear_the_names_of_hosts():
+    config = yaml.safe_load(kind_config(["host-1", "gpu-7"]))
+    names = [
+        yaml.safe_load(patch)["nodeRegistration"]["name"]
+        for node in config["nodes"][1:]
+        for patch in node["kubeadmConfigPatches"]
+    ]
+    assert [node["role"] for node in config["nodes"]] == ["control-plane", "worker", "worker"]
+    assert names == ["host-1", "gpu-7"]
+    assert json.dumps(config)

@@ -8,14 +8,18 @@ DevMgr can be told the same path to mount into containers.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.hostd.follower import Lost
@@ -27,6 +31,7 @@ from mews.emulator.serve import ENDINGS
 from mews.harness.clusters.real.agent import TOKEN
 
 THIS = "this"
+_PATIENCE_S, _AGAIN_S = 60.0, 0.5
 _LINKS = ("libnvidia-ml.so.1", "libnvidia-ml.so", "nvidia-smi")
 
 
@@ -40,6 +45,7 @@ def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: flo
         ready = Path(folder) / "chassis.json"
         ready.touch(mode=0o600)
         ready.write_text(json.dumps({"control": {"url": chassis, "token": os.environ.get(TOKEN, "")}}))
+        await_chassis(chassis)
         server = HostServer(alone, chassis=ready, root=root, fuse="no", speed=speed, seed=seed)
         bring(root / host)
         point(root / THIS, host)
@@ -48,6 +54,16 @@ def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: flo
             signal.sigwait(ENDINGS)
         finally:
             server.stop()
+
+
+def await_chassis(url: str) -> None:
+    """Return once something listens there, or after a minute: both start at the same time."""
+    where, pause = urlsplit(url), threading.Event()
+    for _ in range(int(_PATIENCE_S / _AGAIN_S)):
+        with contextlib.suppress(OSError):
+            socket.create_connection((where.hostname or "", where.port or 80), timeout=_AGAIN_S).close()
+            return
+        pause.wait(_AGAIN_S)
 
 
 def bring(folder: Path) -> None:

@@ -80,7 +80,8 @@ class Cluster(Protocol):
     def lacks(self, requirement: str) -> str | None:
         """Why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.
 
-        The words: ``virtual``, ``wall`` (time), ``logs``, ``exec``, ``kill``, ``root``, ``fuse``.
+        The words: ``virtual``, ``wall`` (time), ``logs``, ``exec``, ``kill``,
+        ``cut`` (a kill at the very journal line), ``root``, ``fuse``.
         """
         ...
 

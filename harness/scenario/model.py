@@ -86,7 +86,7 @@ class Requires(Model):
     time: Literal["virtual", "wall"] | None = None
     dialect: tuple[Literal["h3api", "resource-pool", "redfish"], ...] = ()
     cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
-    features: tuple[Literal["logs", "exec", "kill", "root", "fuse", "nvml"], ...] = ()
+    features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
 
 

@@ -23,7 +23,6 @@ NAMES = (
     "12-stale-event",
     "13-lying-boolean",
     "14-drop-after-effect",
-    "20-reconfig-manager-crash",
     "22-device-manager-killed",
     "23-kubelet-restart",
     "24-scheduler-restart",

@@ -179,8 +179,8 @@ class EmbeddedCluster:
     # What the runner asks
 
     def lacks(self, requirement: str) -> str | None:
-        """Logs, exec and kill are there; root is not asked of anybody; FUSE and NVML are asked of the world."""
-        if requirement in ("logs", "exec", "kill", self.time):
+        """Logs, exec, kill and cut are there; root is not asked of anybody; FUSE and NVML are asked of the world."""
+        if requirement in ("logs", "exec", "kill", "cut", self.time):
             return None
         if requirement in ("virtual", "wall"):
             return f"this run is in {self.time} time"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.nvml import library
 from mews.harness.clock import Pace
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.clusters.real.access import Gate
@@ -247,6 +248,10 @@ class RealCluster:
             return None
         if requirement == "virtual":
             return "this run is in wall time"
+        if requirement == "cut":
+            return "what runs in pods is killed some 0.1 s after the line, not at it"
+        if requirement == "nvml":
+            return None if library.available() else "there is no C compiler for libnvidia-ml.so.1"
         return f"--cluster {self.name} has no {requirement}"
 
     def node_of(self, host: str) -> str:

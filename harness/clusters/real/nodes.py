@@ -71,10 +71,12 @@ class Nodes:
         self._tasks.append(asyncio.create_task(self._listen(host, agent), name=f"agent/{host}"))
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
-        """podresources List of that host's kubelet.
+        """podresources List of that host's kubelet, told after all that is known to have started there.
 
         Raises PluginError.
         """
+        if self._asking:
+            await asyncio.wait(self._asking, timeout=_ALLOCATION_S)
         agent = self._agents.get(host)
         if agent is None:
             raise PluginError("Unavailable", f"no agent runs on {host}")

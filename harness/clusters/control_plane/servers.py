@@ -35,6 +35,8 @@ class Servers:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._identity: Identity | None = None
         self._etcd: Etcd | None = None
+        self._busy = threading.Lock()
+        self._stopped = threading.Event()
         self.url = ""
 
     @property
@@ -50,8 +52,12 @@ class Servers:
     def ready(self) -> None:
         """Start it, or empty it when it runs already.
 
-        Raises Lacks when a program is missing or does not start.
+        Raises Lacks when a program is missing or does not start, also when it is stopped meanwhile.
         """
+        with self._busy:
+            self._make_ready()
+
+    def _make_ready(self) -> None:
         if self._etcd is not None and self._run():
             self._etcd.empty()
             return
@@ -65,7 +71,11 @@ class Servers:
             except Lacks:
                 # Another process may have taken a port between its choice and its use.
                 self._end()
-                if attempt == _PORT_TRIES - 1 or "address already in use" not in self._last_words():
+                if (
+                    self._stopped.is_set()
+                    or attempt == _PORT_TRIES - 1
+                    or "address already in use" not in self._last_words()
+                ):
                     raise
         assert self._etcd is not None
         self._etcd.remember()
@@ -111,13 +121,14 @@ class Servers:
         self._processes.append(process)
 
     def _await_ready(self) -> None:
-        deadline, pause = time.monotonic() + _READY_S, threading.Event()
+        deadline = time.monotonic() + _READY_S
         while not self._answers():
+            if self._stopped.wait(_LOOK_S):
+                raise Lacks("the control plane was stopped before it was ready")
             dead = [process for process in self._processes if process.poll() is not None]
             if dead or time.monotonic() > deadline:
                 what = "ended" if dead else f"was not ready within {_READY_S:g} s"
                 raise Lacks(f"the control plane {what}: {self._last_words()}")
-            pause.wait(_LOOK_S)
 
     def _answers(self) -> bool:
         request = urllib.request.Request(
@@ -150,9 +161,11 @@ class Servers:
             process.wait()
 
     def stop(self) -> None:
-        """End the processes and remove what they wrote."""
-        self._end()
-        self._owned.release()
+        """End the processes, also those that another thread is just starting, and remove what they wrote."""
+        self._stopped.set()
+        with self._busy:
+            self._end()
+            self._owned.release()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -5,13 +5,16 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
 import pytest
 
 from mews.harness.clusters import open_cluster
+from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.commands.up import scenario_of
+from mews.harness.errors import Lacks
 from mews.kube.api.objects import labels_of, name_of
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
 from mews.kube.client.http import HttpKube
@@ -94,6 +97,29 @@ def test_servers_that_died_are_started_anew(servers):
             await kube.close()
 
     asyncio.run(main())
+
+
+def test_servers_that_are_stopped_while_they_start_leave_nothing(programs):
+    servers, refused = Servers(), []
+
+    def start():
+        try:
+            servers.ready()
+        except Lacks as error:
+            refused.append(str(error))
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    while not (servers.folder / "kube-apiserver.log").exists():
+        starting.join(0.01)
+    begun = list(servers._processes)
+    servers.stop()
+    starting.join(10)
+    assert refused == ["the control plane was stopped before it was ready"]
+    assert begun
+    assert all(process.poll() is not None for process in begun)
+    assert servers._processes == []
+    assert not servers.folder.exists()
 
 
 async def kubectl(kubeconfig, *arguments, stdin=None):

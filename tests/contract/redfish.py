@@ -94,13 +94,13 @@ def pass_time(box: Backend, seconds: float) -> None:
 def walk(client: Client) -> dict[str, Any]:
     """Every resource that can be reached from the root."""
     found: dict[str, Any] = {}
-    todo = [f"{ROOT}/"]
-    while todo:
-        path = todo.pop()
+    ahead = [f"{ROOT}/"]
+    while ahead:
+        path = ahead.pop()
         if path in found or "#" in path:
             continue
         found[path] = client.get(path)
-        todo += sorted(_links(found[path]))
+        ahead += sorted(_links(found[path]))
     return found
 
 

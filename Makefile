@@ -14,7 +14,7 @@ demo: $(BIN)/.installed
 	$(BIN)/mews demo
 
 test: $(BIN)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-kind: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind --durations=0

@@ -83,7 +83,7 @@ async def run_scenario(
         report="\n\n".join(run.ending.reports),
     )
     if artefacts is not None and result.verdict in ("failed", "error"):
-        result = replace(result, artefacts=await keep(cluster, result, artefacts))
+        result = await _kept(cluster, result, artefacts)
     return result
 
 
@@ -248,3 +248,12 @@ def _all_steps(scenario: Scenario) -> tuple[Step, ...]:
     mentioned = any(step.workload for step in scenario.steps)
     run = (Step(workload="run"),) if scenario.workload is not None and not mentioned else ()
     return (*scenario.steps, *run, *scenario.finally_)
+
+
+async def _kept(cluster: Cluster, result: Result, folder: Path) -> Result:
+    """With its artefacts; a full disk or a folder that is read-only changes no verdict."""
+    try:
+        return replace(result, artefacts=await keep(cluster, result, folder))
+    except OSError as error:
+        told = f"artefacts cannot be written: {error.filename or folder}: {error.strerror}"
+        return replace(result, report=f"{result.report}\n{told}".strip())

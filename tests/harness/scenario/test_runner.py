@@ -272,6 +272,14 @@ def test_steps_are_told_and_journalled():
     ]
 
 
+def test_artefacts_that_cannot_be_written_change_no_verdict(tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("")
+    result = run(steps(f"apply: {POD}", "assert: {pod: {name: a, phase: Failed}}"), artefacts=taken)
+    assert (result.verdict, result.artefacts) == ("failed", None)
+    assert f"artefacts cannot be written: {taken}" in result.report
+
+
 def test_a_failed_run_leaves_its_artefacts(tmp_path):
     result = run(steps(f"apply: {POD}", "assert: {pod: {name: a, phase: Failed}}"), artefacts=tmp_path)
     assert result.artefacts == tmp_path / "t-1"

@@ -85,14 +85,20 @@ class Judge:
         return PASSED, ""
 
     def _noticed(self, clause: Clause) -> tuple[Exchange, ...]:
-        """The exchanges with which a clause about what was noticed on the way first was broken."""
-        word = clause.id.partition(".")[2]
-        topic = {"reply": "reply"}.get(word, word)
+        """The exchanges with which a clause about what was noticed on the way was first broken: the last write before
+        it, and what showed it."""
         try:
-            notes = self.bench.ledger.of(topic)
+            notes = self.bench.ledger.of(clause.id.partition(".")[2])
         except KeyError:
             return ()
-        return tuple(self.bench.client.log[max(0, note.exchange) : note.exchange + 1][0] for note in notes[:3])
+        log = self.bench.client.log
+        shown = []
+        for note in notes[:3]:
+            written = next((n for n in range(note.exchange, -1, -1) if log[n].method not in ("GET", "HEAD")), None)
+            if written is not None and clause.changes and written != note.exchange:
+                shown.append(written)
+            shown.append(max(0, note.exchange))
+        return tuple(log[n] for n in dict.fromkeys(shown))
 
     def _result(
         self, clause: Clause, verdict: str, reason: str, seconds: float, exchanges: tuple[Exchange, ...]

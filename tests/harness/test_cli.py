@@ -82,7 +82,7 @@ def engine(monkeypatch):
         ("up --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("serve --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("serve --listen nowhere", 2, "HOST:PORT"),
-        ("demo --dialect redfish", 2, "--dialect redfish: must be one of h3api, resource-pool"),
+        ("demo --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish"),
         ("validate", 2, "PATH: missing"),
         ("conform", 2, "URL: missing"),
         ("conform box:80", 2, "box:80: must be http://HOST[:PORT] or https://HOST[:PORT]"),

@@ -62,5 +62,5 @@ def details(result: Result) -> Iterator[str]:
 
 
 def shown(result: Result) -> tuple[Exchange, ...]:
-    """The exchanges worth telling: the last ones."""
-    return result.exchanges[-MOST_EXCHANGES:]
+    """The exchanges worth telling: the last ones; the first of what was noticed on the way."""
+    return result.exchanges[:2] if result.clause.last else result.exchanges[-MOST_EXCHANGES:]

@@ -28,7 +28,7 @@ PROFILE = {"attach": 0.4, "detach": 0.3}
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ChassisServer]:
-    with served(PROFILE) as server:
+    with served(PROFILE, password="hush") as server:
         yield server
 
 
@@ -53,14 +53,17 @@ def restore_files(state: Path) -> list[Path]:
 class Run:
     """``mews conform --allow-changes`` as a process of its own."""
 
-    def __init__(self, server: ChassisServer, state: Path) -> None:
+    def __init__(self, server: ChassisServer, state: Path, dialect: str = "h3api") -> None:
         self.server, self.state = server, state
         self.before = ports(server)
-        command = [sys.executable, "-m", "mews.harness.cli", "conform", url_of(server, "h3api"), "--allow-changes"]
+        command = [sys.executable, "-m", "mews.harness.cli", "conform", url_of(server, dialect), "--allow-changes"]
+        command += ["--dialect", dialect]
+        quirks = state / "brisk.yaml"
+        quirks.write_text(quirks.read_text().replace("dialect: h3api", f"dialect: {dialect}"))
         self.log = (state / "log").open("wb")
         self.process = subprocess.Popen(
             [*command, "--device", "000100", "--quirks", str(state / "brisk.yaml")],
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "MEWS_REDFISH_PASSWORD": "hush"},
             stdout=self.log,
             stderr=self.log,
         )
@@ -102,8 +105,9 @@ def test_a_signal_ends_the_run_with_the_table_as_before(number, server, state):
     assert restore_files(state) == []
 
 
-def test_kill_9_is_made_good_by_the_guard_also_what_was_under_way(server, state):
-    run = Run(server, state)
+@pytest.mark.parametrize("dialect", ["h3api", "resource-pool", "redfish"])
+def test_kill_9_is_made_good_by_the_guard_also_what_was_under_way(dialect, server, state):
+    run = Run(server, state, dialect)
     run.until_changed()
     guard = run.guard()
     run.process.kill()

@@ -306,6 +306,7 @@ class WireWorld:
             "kubeconfig": str(self.kubeconfig),
             "chassis": self._said["chassis"],
             "control": self._said["control"],
+            "accounts": self._said.get("accounts", {}),
             "hosts": self._hosts.control_said(),
             "nodes": nodes,
         }

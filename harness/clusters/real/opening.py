@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.nvml import library
 from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.rollout import Tell
@@ -32,11 +33,7 @@ def stack_spec(
     endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
     config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
     nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
-    allocate = AllocateConfig(
-        envs={"LD_LIBRARY_PATH": IN_CONTAINER, "PATH": f"{IN_CONTAINER}:{_SEARCH_PATH}"},
-        mounts=(Mount(IN_CONTAINER, NVML, read_only=True),),
-    )
-    config = replace(config, nodes=nodes, namespace=place.namespace, allocate=allocate)
+    config = replace(config, nodes=nodes, namespace=place.namespace, allocate=_allocate())
     parts = scenario.stack.kubecomp
     running = {
         "scheduler": parts is not None and parts.scheduler is not None,
@@ -57,6 +54,16 @@ def stack_spec(
         hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
     )
     return spec, config
+
+
+def _allocate() -> AllocateConfig:
+    """What containers with a device get: NVML, where this machine can compile it into the image."""
+    if not library.available():
+        return AllocateConfig()
+    return AllocateConfig(
+        envs={"LD_LIBRARY_PATH": IN_CONTAINER, "PATH": f"{IN_CONTAINER}:{_SEARCH_PATH}"},
+        mounts=(Mount(IN_CONTAINER, NVML, read_only=True),),
+    )
 
 
 async def open_real(

@@ -1,0 +1,39 @@
+"""Go programs of the tests, built once into the user's cache folder."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BUILD_LIMIT_S = 300
+UNREACHED = ("dial tcp", "proxy", "C compiler", "requires go >=", "toolchain")
+
+
+def built(source):
+    """The program of that folder; without Go or the modules it needs the test is skipped."""
+    told = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(source.iterdir()))).hexdigest()[:16]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    program = base / "mews" / f"{source.name}-{told}" / source.name
+    if program.exists():
+        return program
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    program.parent.mkdir(parents=True, exist_ok=True)
+    part = program.with_suffix(f".{os.getpid()}")
+    command = ["go", "build", "-o", str(part), "."]
+    environment = {**os.environ, "CGO_ENABLED": "1", "GOFLAGS": "-mod=readonly"}
+    try:
+        subprocess.run(
+            command, cwd=source, check=True, capture_output=True, text=True, timeout=BUILD_LIMIT_S, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"go build took more than {BUILD_LIMIT_S} s")
+    except subprocess.CalledProcessError as error:
+        if any(word in error.stderr for word in UNREACHED):
+            pytest.skip(f"go build: {error.stderr.splitlines()[-1]}")
+        raise AssertionError(error.stderr) from error
+    part.replace(program)
+    return program

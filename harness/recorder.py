@@ -29,7 +29,6 @@ from mews.kube.api.objects import (
 )
 from mews.kube.api.resources import EVENTS, NODES, PODS, Resource
 from mews.kube.client.port import KubeApi
-from mews.kube.kod2.install import TFJOBS
 
 News = tuple[str, str, dict[str, Any]]
 """What a line says beside its time and layer: actor, event, fields."""
@@ -187,6 +186,8 @@ class Recorder:
         news: list[tuple[Resource, Callable[[Object | None, Object | None], Iterator[News]]]]
         news = [(NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews())]
         if tfjobs:
+            from mews.kube.kod2.install import TFJOBS
+
             news.append((TFJOBS, tfjob_news))
         self._feeds = [Feed(kube, resource, self._hearer(tell)) for resource, tell in news]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
-from mews.kube.kod2.config import OperatorConfig, config_of
-from mews.kube.kod2.errors import ConfigError
 from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.kube.scheduling.config import Profile
 from mews.kube.scheduling.plugins import default_plugins
+
+if TYPE_CHECKING:
+    from mews.kube.kod2.config import OperatorConfig
 
 
 def kubecomp_config(
@@ -85,6 +86,9 @@ def kod2_config(scenario: Scenario) -> OperatorConfig:
 
     Raises ScenarioError for an option that it does not have.
     """
+    from mews.kube.kod2.config import config_of
+    from mews.kube.kod2.errors import ConfigError
+
     try:
         return config_of(scenario.stack.kod2 or {}, f"{scenario.path or scenario.name}: stack.kod2")
     except ConfigError as error:

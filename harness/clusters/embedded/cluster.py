@@ -41,7 +41,6 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Component
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.kod2.install import install
 from mews.kube.kubecomp.metrics import Count
 from mews.kube.kubecomp.metrics import Recorder as Measures
 
@@ -123,6 +122,8 @@ class EmbeddedCluster:
         logging.getLogger("mews.run").addHandler(self._logs)
         logging.getLogger("mews.run").setLevel(logging.INFO)
         if self._scenario.stack.kod2 is not None:
+            from mews.kube.kod2.install import install
+
             await install(self.kube)
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()

@@ -23,7 +23,6 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Component, Context
 from mews.kube.deviceplugin.port import DevicePluginLink
-from mews.kube.kod2.operator import Operator
 from mews.kube.kubecomp.config import KubeCompConfig
 from mews.kube.kubecomp.device_manager import DeviceManager
 from mews.kube.kubecomp.metrics import Recorder as Measures
@@ -86,6 +85,8 @@ class StackUnits:
         return units
 
     def _operator(self, fence: Fence) -> Component:
+        from mews.kube.kod2.operator import Operator  # a run without the operator need not load it
+
         config = kod2_config(self.scenario)
         return Operator(self.context("operator", fence), config)
 

@@ -17,8 +17,9 @@ FILLED_PERCENT = 72
 
 
 def nvml_host(host: Host, *, dev_root: str = "") -> NvmlHost:
-    """The state for the library; GPUs in order of bus address, as NVML numbers them."""
-    shown = [f for f in host.functions() if f.stage == Stage.NVML]
+    """The state for the library; GPUs in order of bus address, as NVML numbers them. One that the chassis took away is
+    shown no more, though its function stays on the bus for as long as a process has it open."""
+    shown = [f for f in host.functions() if f.stage == Stage.NVML and (f.plugged or not f.lost)]
     return NvmlHost(
         gpus=tuple(_gpu(host, function, index) for index, function in enumerate(shown)),
         dev_root=dev_root,

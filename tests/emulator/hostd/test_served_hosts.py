@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from mews.emulator.hostd import fuse_mount
+from mews.emulator.nvml.library import library_path
 from mews.emulator.nvml.requests import (
     Discover,
     Drain,
@@ -254,3 +255,39 @@ def test_hosts_outlive_the_chassis_management_and_catch_up_with_it(folder):
         with served.chassis():
             served.edit("000100", "2")
             until(lambda: len(served.gpus()) == 3, "the host to hear the new process")
+
+
+COUNTER = """
+import sys
+import pynvml
+pynvml.nvmlInit()
+for _ in sys.stdin:
+    print(pynvml.nvmlDeviceGetCount(), flush=True)
+"""
+
+
+def test_one_process_counts_the_gpus_that_the_chassis_moves(served):
+    state = served.folder / "h" / "host-1" / "nvml.state"
+    env = {**os.environ, "LD_LIBRARY_PATH": str(library_path().parent), "MEWS_NVML_STATE": str(state)}
+    url = json.loads((served.folder / "chassis.json").read_text())["chassis"]["A"]["resource-pool"]
+
+    def move(method, device, **port):
+        body = json.dumps({"devid": device, **port}).encode()
+        urlopen(Request(f"{url}/allocation", body, method=method), timeout=30).close()
+
+    with subprocess.Popen([sys.executable, "-c", COUNTER], env=env, text=True, stdin=-1, stdout=-1) as counter:
+
+        def count():
+            counter.stdin.write("\n")
+            counter.stdin.flush()
+            return int(counter.stdout.readline())
+
+        try:
+            for number, left in ((4, 3), (3, 2), (2, 1), (1, 0)):
+                move("DELETE", f"000{number}00")
+                until(lambda left=left: count() == left, f"{left} GPUs")
+            for number, there in ((1, 1), (2, 2), (3, 3), (4, 4)):
+                move("POST", f"000{number}00", hostport="1")
+                until(lambda there=there: count() == there, f"{there} GPUs")
+        finally:
+            counter.stdin.close()

@@ -66,7 +66,8 @@ def test_a_file_that_is_none_of_ours_is_passed_over(tmp_path):
     assert [instance.name for instance in recorded()] == ["a"]
 
 
-def test_down_ends_the_process_and_removes_what_it_wrote(tmp_path, children, capsys):
+def test_down_ends_the_process_and_removes_what_it_wrote(tmp_path, children, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     process = children("import signal")
     folder = tmp_path / "there"
     an_instance(process, folder)

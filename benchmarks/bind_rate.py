@@ -16,6 +16,7 @@ from benchmarks.common import progress, report
 from mews.harness.clusters.embedded.api import InProcessKube
 from mews.harness.clusters.embedded.server import ApiServer
 from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.plane import write_kubeconfig
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, stream
@@ -122,18 +123,7 @@ async def theirs(binary: Path) -> float:
 def write_config(folder: Path, url: str) -> Path:
     """A KubeSchedulerConfiguration that speaks JSON and is not throttled, with its kubeconfig."""
     kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "e", "cluster": {"server": url}}],
-                "users": [{"name": "a", "user": {}}],
-                "contexts": [{"name": "e", "context": {"cluster": "e", "user": "a"}}],
-                "current-context": "e",
-            }
-        )
-    )
+    write_kubeconfig(kubeconfig, server={"server": url}, user={})
     config = folder / "scheduler.json"
     config.write_text(
         json.dumps(

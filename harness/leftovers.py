@@ -90,15 +90,16 @@ def unmount_below(folder: Path) -> None:
 
 def kind_state() -> Path:
     """Where each kind cluster has its folder: one that is kept outlives its run, and a session of the user's."""
-    return _state() / "kind"
+    return state_folder() / "kind"
 
 
 def site_state() -> Path:
     """Where it is written down what was made in somebody's cluster."""
-    return _state() / "kubeconfig"
+    return state_folder() / "kubeconfig"
 
 
-def _state() -> Path:
+def state_folder() -> Path:
+    """Where Mews keeps what outlives a run: ``$XDG_STATE_HOME/mews``, or ``~/.local/state/mews``."""
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "mews"
 

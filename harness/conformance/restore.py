@@ -20,6 +20,7 @@ from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.errors import Malformed, Unavailable
 from mews.harness.conformance.table import Limits, Table
 from mews.harness.errors import BadInput
+from mews.harness.leftovers import state_folder
 
 VERSION = 1
 
@@ -111,10 +112,8 @@ class RestoreFile:
 
 def default_path(url: str, dialect: str) -> Path:
     """Where the restore file of a chassis lies: in ``$XDG_STATE_HOME/mews/conform`` (``~/.local/state``)."""
-    state = os.environ.get("XDG_STATE_HOME")
-    folder = Path(state) if state else Path.home() / ".local" / "state"
     digest = hashlib.sha256(f"{dialect} {url}".encode()).hexdigest()[:16]
-    return folder / "mews" / "conform" / f"{digest}.json"
+    return state_folder() / "conform" / f"{digest}.json"
 
 
 def read_file(path: Path) -> RestoreFile:

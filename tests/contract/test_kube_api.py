@@ -72,7 +72,7 @@ async def take(stream: AsyncIterator[WatchEvent], count: int) -> list[tuple[str,
     """The next events as (type, name)."""
     found = []
     while len(found) < count:
-        event = await asyncio.wait_for(anext(stream), 10)
+        event = await asyncio.wait_for(anext(stream), 60)
         if event.type is not EventType.BOOKMARK:
             found.append((event.type.value, name_of(event.object)))
     return found
@@ -276,7 +276,7 @@ def test_leaving_a_selector_is_deleted_with_the_old_content(backend: Backend) ->
         left = await kube.patch(CONFIGMAPS, "a", {"metadata": {"labels": {"on": "no"}}}, namespace=NS)
         await kube.patch(CONFIGMAPS, "a", {"metadata": {"labels": {"on": "yes"}}}, namespace=NS)
         stream = kube.watch(CONFIGMAPS, namespace=NS, label_selector="on=yes", resource_version=start)
-        events = [await asyncio.wait_for(anext(stream), 10) for _ in range(3)]
+        events = [await asyncio.wait_for(anext(stream), 60) for _ in range(3)]
         assert [event.type.value for event in events] == ["ADDED", "DELETED", "ADDED"]
         assert events[1].object["metadata"]["labels"] == {"on": "yes"}
         assert version_of(events[1].object) == version_of(left)

@@ -100,7 +100,7 @@ def redfishtool(url: str, *arguments: str) -> str:
     login = ("-r", url.removeprefix("https://"), "-u", "admin", "-p", PASSWORD, "-S", "Always")
     command = [sys.executable, "-W", "ignore", str(script), *login, *arguments]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 

@@ -32,7 +32,7 @@ class Stream:
     """An open stream of server-sent events."""
 
     def __init__(self, box, client, **headers):
-        self._connection = http.client.HTTPConnection(box.address, timeout=10)
+        self._connection = http.client.HTTPConnection(box.address, timeout=60)
         sent = {"X-Auth-Token": client.token, "Accept": "text/event-stream", **headers}
         self._connection.request("GET", f"{ROOT}/EventService/SSE", headers=sent)
         self.response = self._connection.getresponse()
@@ -146,7 +146,7 @@ def test_a_subscriber_gets_the_events_that_it_wants_by_post(served, listener):
     client.add("000200", "2")
     client.remove("000200", "1")
     client.add("000200", "2")
-    (path, headers, first), (_, _, second) = got.get(timeout=10), got.get(timeout=10)
+    (path, headers, first), (_, _, second) = got.get(timeout=60), got.get(timeout=60)
     assert (path, headers["X-Secret"], first["Context"]) == ("/sink?x=1", "s", "mine")
     origins = [event["Events"][0]["OriginOfCondition"]["@odata.id"] for event in (first, second)]
     assert origins == [f"{ZONES}/1", f"{ZONES}/2"]

@@ -70,7 +70,7 @@ class OverHttp:
         self.address = server.ready()["chassis"]["A"]["h3api"].removeprefix("http://")
 
     def send(self, method, path, body=b"", headers=None):
-        connection = http.client.HTTPConnection(self.address, timeout=10)
+        connection = http.client.HTTPConnection(self.address, timeout=60)
         try:
             connection.request(method, path, body or None, headers or {})
             response = connection.getresponse()

@@ -67,7 +67,7 @@ def send(server: ChassisServer, dialect: str, operation: Any, mode: Any) -> None
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     @QUICK
     def each(case: Any) -> None:
-        case.call_and_validate(base_url=base, headers=headers, checks=CHECKS, timeout=10)
+        case.call_and_validate(base_url=base, headers=headers, checks=CHECKS, timeout=60)
 
     each()
 
@@ -133,7 +133,7 @@ def test_every_kind_of_fault_is_added_as_described(server):
 
 
 def ask(base: str, method: str, path: str, token: str, body: Any = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=60)
     try:
         sent = None if body is None else json.dumps(body)
         connection.request(method, path, sent, {"Authorization": f"Bearer {token}"})

@@ -23,7 +23,7 @@ def unit(code, log):
 
 
 async def awaited(look):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (found := look()):
             await rest(0.01)
     return found

@@ -244,7 +244,7 @@ def test_a_cluster_serves_unmodified_clients_and_is_reset_before_each_test(real_
             container = client.V1Container(name="main", image="mews/gpu-hold", resources=limits)
             spec = client.V1PodSpec(containers=[container], scheduler_name="kubecomp-scheduler")
             core.create_namespaced_pod("default", client.V1Pod(metadata=client.V1ObjectMeta(name="p"), spec=spec))
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 90
             while core.read_namespaced_pod("p", "default").status.phase != "Running":
                 assert time.monotonic() < deadline
             hosts = [row["host"] for row in mews_cluster.chassis.table()["A"].values()]

@@ -32,7 +32,7 @@ def up(folder):
     return child, json.loads(ready.read_text())
 
 
-def until(condition, what, deadline_s=40.0):
+def until(condition, what, deadline_s=90.0):
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end, f"waited {deadline_s:g} s for {what}"
@@ -41,7 +41,7 @@ def until(condition, what, deadline_s=40.0):
 
 def ask(url, method="GET", body=None):
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data, method=method), timeout=10) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, method=method), timeout=60) as answer:
         return answer.read()
 
 

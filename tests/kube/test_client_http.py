@@ -32,7 +32,7 @@ def against(answer: Answer, check: Callable[[HttpKube], Awaitable[None]]) -> Non
         port = server.sockets[0].getsockname()[1]
         kube = HttpKube(f"http://127.0.0.1:{port}")
         try:
-            await asyncio.wait_for(check(kube), 10)
+            await asyncio.wait_for(check(kube), 60)
         finally:
             await kube.close()
             server.close()

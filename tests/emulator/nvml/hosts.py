@@ -56,7 +56,7 @@ class Host:
     def smi(self, *arguments, **environment):
         """nvidia-smi's (code, standard output)."""
         command = [str(self.folder / "nvidia-smi"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=self.environment(**environment))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=self.environment(**environment))
         assert done.stderr == ""
         return done.returncode, done.stdout
 

@@ -88,7 +88,7 @@ class Run:
         return read_file(file).plan.guard
 
 
-def until(holds: Callable[[], Any], what: str, patience_s: float = 30.0) -> None:
+def until(holds: Callable[[], Any], what: str, patience_s: float = 90.0) -> None:
     deadline = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline, f"{what} did not come within {patience_s:g} s"

@@ -70,7 +70,7 @@ class Served:
     async def kubectl(self, *arguments: str, stdin: str = "", ok: bool = True) -> str:
         """Its standard output; with ``ok=False`` it must fail, and this is its standard error."""
         process = await self.kubectl_process(*arguments)
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 90)
         assert (process.returncode == 0) == ok, f"kubectl {' '.join(arguments)}: {out.decode()}{err.decode()}"
         return out.decode() if ok else err.decode()
 

@@ -85,7 +85,7 @@ def test_the_official_client_reads_logs_and_runs_commands(tmp_path: Path) -> Non
             stderr=True,
             _preload_content=False,
         )
-        running.run_forever(timeout=10)
+        running.run_forever(timeout=60)
         assert running.read_stdout() == "hi\n"
         assert running.returncode == 0
         running.close()

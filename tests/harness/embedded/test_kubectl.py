@@ -120,13 +120,13 @@ def test_get_watch_prints_every_change(tmp_path: Path) -> None:
         process = await served.kubectl_process("get", "pods", "-w", "--no-headers")
         assert process.stdout is not None
         try:
-            first = await asyncio.wait_for(process.stdout.readline(), 20)
+            first = await asyncio.wait_for(process.stdout.readline(), 60)
             await served.kube.bind("default", "a", "n1")
             await served.kube.patch(
                 PODS, "a", {"status": {"phase": "Running"}}, namespace="default", subresource="status"
             )
             await served.kube.delete(PODS, "a", namespace="default")
-            lines = [first] + [await asyncio.wait_for(process.stdout.readline(), 20) for _ in range(3)]
+            lines = [first] + [await asyncio.wait_for(process.stdout.readline(), 60) for _ in range(3)]
         finally:
             process.terminate()
             await process.communicate()
@@ -173,7 +173,7 @@ def test_delete_waits_until_it_is_gone(tmp_path: Path) -> None:
                 break
         assert process.returncode is None
         await served.kube.delete(PODS, "a", namespace="default", options=DeleteOptions(grace_period_s=0))
-        out, _ = await asyncio.wait_for(process.communicate(), 20)
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 0 and out.startswith(b'pod "a" deleted')
 
     serve(tmp_path, check)
@@ -187,11 +187,11 @@ def test_wait_for_a_condition_and_for_deletion(tmp_path: Path) -> None:
         await served.kube.patch(
             PODS, "a", {"status": {"conditions": [condition]}}, namespace="default", subresource="status"
         )
-        out, _ = await asyncio.wait_for(ready.communicate(), 20)
+        out, _ = await asyncio.wait_for(ready.communicate(), 60)
         assert out == b"pod/a condition met\n"
         gone = await served.kubectl_process("wait", "--for=delete", "pod/a", "--timeout=20s")
         await served.kube.delete(PODS, "a", namespace="default")
-        out, _ = await asyncio.wait_for(gone.communicate(), 20)
+        out, _ = await asyncio.wait_for(gone.communicate(), 60)
         assert gone.returncode == 0
 
     serve(tmp_path, check)

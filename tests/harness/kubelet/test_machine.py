@@ -112,7 +112,7 @@ class Node:
         status = nodes[0]["status"]
         return f"{status['capacity'].get(GPU, '-')}/{status['allocatable'].get(GPU, '-')}"
 
-    async def until_shown(self, numbers: str, timeout_s: float = 12.0) -> None:
+    async def until_shown(self, numbers: str, timeout_s: float = 60.0) -> None:
         async with asyncio.timeout(timeout_s):
             while await self.shown() != numbers:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

@@ -58,7 +58,7 @@ class WallNode:
         await self.kube.bind("default", name, NODE)
 
     async def phase(self, name: str, phase: str) -> Object:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 found = await self.kube.get(PODS, name, namespace="default")
                 if found["status"]["phase"] == phase:
@@ -108,7 +108,7 @@ def test_a_failing_process_restarts_and_its_previous_log_is_kept(tmp_path: Path)
         async with node.kubelet():
             count = "n=$(cat count 2>/dev/null || echo 0); n=$((n+1)); echo $n > count; echo run $n; exit 1"
             await node.bound("again", ["sh", "-c", count], policy="Always")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while True:
                     found = await node.kube.get(PODS, "again", namespace="default")
                     statuses = found["status"].get("containerStatuses", [{}])

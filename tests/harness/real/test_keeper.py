@@ -38,7 +38,7 @@ def child(folder):
     return int((folder / "pid").read_text())
 
 
-def until(condition, deadline_s=10.0):
+def until(condition, deadline_s=60.0):
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end

@@ -62,7 +62,7 @@ def test_a_simulated_image_is_played_for_as_long_as_its_pod_says(fit):
     [container] = fit(given)["spec"]["containers"]
     argv = [sys.executable, *container["command"][1:]]
     environment = {"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "training on GPU-1,GPU-2\n")
     assert "duration, code, term, obeys, log = 0.2, 0" in container["command"][2], "ten times as fast"
 

@@ -79,7 +79,7 @@ def test_a_person_sees_with_kubectl_what_becomes_of_jobs(tmp_path):
             await shown(kubeconfig, tmp_path)
         finally:
             operator.terminate()
-            assert await asyncio.wait_for(operator.wait(), 20) == 0
+            assert await asyncio.wait_for(operator.wait(), 60) == 0
             await cluster.close()
 
     async def shown(kubeconfig, folder):

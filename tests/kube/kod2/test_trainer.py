@@ -72,7 +72,7 @@ def test_two_servers_and_workers_that_come_and_go_train_together(monkeypatch, tm
         while servers[0].step < 60:
             await rest(0.01)
         second.cancel()  # one goes in the middle of it
-        await asyncio.wait_for(asyncio.gather(first, third), 20)
+        await asyncio.wait_for(asyncio.gather(first, third), 60)
         for task in (second, *serving):
             task.cancel()
         await asyncio.gather(second, *serving, return_exceptions=True)

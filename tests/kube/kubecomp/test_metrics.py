@@ -42,7 +42,7 @@ def test_prometheus_serves_phases_and_counts() -> None:
     metrics.count(Count.MOVED)
     stop = metrics.serve(0)
     try:
-        with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
     finally:
         stop()

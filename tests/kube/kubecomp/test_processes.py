@@ -53,13 +53,13 @@ async def process(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
     finally:
         if made.returncode is None:
             made.send_signal(signal.SIGTERM)
-        code = await asyncio.wait_for(made.wait(), 10)
+        code = await asyncio.wait_for(made.wait(), 60)
         text = (await said).decode()
     assert code == 0, text
     assert "Traceback" not in text, text
 
 
-async def until(holds: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 40.0) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 90.0) -> None:
     deadline = asyncio.get_running_loop().time() + timeout_s
     while not await holds():
         assert asyncio.get_running_loop().time() < deadline, what

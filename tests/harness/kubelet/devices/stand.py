@@ -170,7 +170,7 @@ class Stand:
         return {container: sorted(i for d in devices for i in d.device_ids) for container, devices in shown.containers}
 
 
-async def until(condition: Callable[[], bool], deadline_s: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], deadline_s: float = 60.0) -> None:
     """Wait on the loop, virtual or not, until it holds."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + deadline_s

@@ -50,6 +50,7 @@ async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) 
         cluster = await _unless(ended, opening)
         if cluster is None:
             return
+        cluster.keep_alive()
         ready = {**cluster.ready(), "pid": os.getpid()}
         write_whole(file, json.dumps(ready, indent=2) + "\n")
         told(ready)

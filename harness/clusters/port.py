@@ -138,6 +138,10 @@ class Cluster(Protocol):
 class ServedCluster(Cluster, Protocol):
     """A cluster that other processes can reach: ``embedded`` in wall-clock time, ``control-plane``."""
 
+    def keep_alive(self) -> None:
+        """From now on a component that crashes is started again after a back-off; in a scenario it stays down."""
+        ...
+
     def ready(self) -> dict[str, Any]:
         """What ``mews up`` writes to ``ready.json``, without the pid (design section 1)::
 

@@ -18,13 +18,22 @@ Make = Callable[[Fence], Component]
 Bury = Callable[[], Awaitable[None] | None]
 """What the machine does when the process is gone: connections close."""
 
+FIRST_S, MOST_S, CALM_S = 10.0, 300.0, 600.0
+"""Waits before a crashed component is started again: doubling from the first to the most, anew after a calm life
+(the kubelet's back-off, contract kubelet.md section 10; pkg/kubelet/kubelet.go MaxContainerBackOff)."""
+
 
 class Unit:
-    """A component under supervision. ``crash`` is what an incarnation died of without being killed, else None."""
+    """A component under supervision. ``crash`` is what an incarnation died of without being killed, else None.
+
+    ``revives``: it is started again after a crash, as a Deployment's pod would be; a scenario's is not, it has failed.
+    """
 
     def __init__(self, name: str, journal: Journal, make: Make, *, bury: Bury | None = None) -> None:
         self.name = name
         self.crash: BaseException | None = None
+        self.revives = False
+        self._wait_s = FIRST_S
         self._journal = journal
         self._make = make
         self._bury = bury
@@ -77,6 +86,7 @@ class Unit:
         await self.kill()
 
     async def _live(self, fence: Fence) -> None:
+        begun_s = asyncio.get_running_loop().time()
         try:
             await self._make(fence).run()
         except asyncio.CancelledError:
@@ -89,6 +99,18 @@ class Unit:
             log.exception("%s crashed", self.name)
             self._journal.write("component", self.name, "crashed", cause=_cause(error))
             fence.cut()
+        if self.revives and self.crash is not None:
+            await self._revive(asyncio.get_running_loop().time() - begun_s)
+
+    async def _revive(self, lived_s: float) -> None:
+        wait_s = FIRST_S if lived_s >= CALM_S else self._wait_s
+        self._wait_s = min(2 * wait_s, MOST_S)
+        if self._bury is not None and (closing := self._bury()) is not None:
+            await closing
+        log.warning("%s is started again in %g s", self.name, wait_s)
+        await asyncio.sleep(wait_s)
+        self.crash = None
+        self.start()
 
 
 def _only_fenced(error: BaseException) -> bool:

@@ -216,6 +216,11 @@ class EmbeddedCluster:
         units = (self._controllers, *self._units.values())
         return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
 
+    def keep_alive(self) -> None:
+        """From now on what crashes is started again."""
+        for unit in (self._controllers, *self._units.values()):
+            unit.revives = True
+
     def cut(self, component: str) -> None:
         """Fence a component off at once; a chassis' process cannot be."""
         if component in self._units:

@@ -29,7 +29,6 @@ KNOWN: dict[str, str] = {
     "pod spec is fixed": "upstream appends a diff of its internal structs",
     "create crd": "established at once, not within 0.1 s, so that virtual time need not pass",
     "delete crd": "its objects are gone at once, so nothing remains to be waited for",
-    "core resources": "bindings, componentstatuses, proxies and tokens are not served yet",
 }
 
 _VOLATILE = {

@@ -8,6 +8,7 @@ from mews.harness.clusters.embedded.kinds import ALL_VERBS, Kind, Subresource
 from mews.kube.api.resources import Resource
 
 _OBJECT_VERBS = ("get", "patch", "update")
+_PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 _NO_COLLECTION_DELETE = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 
 
@@ -46,15 +47,19 @@ _POD_SUBRESOURCES = (
     Subresource("exec", ("create", "get"), "PodExecOptions"),
     Subresource("log", ("get",), "Pod"),
     Subresource("portforward", ("create", "get"), "PodPortForwardOptions"),
-    Subresource("proxy", ("create", "delete", "get", "patch", "update"), "PodProxyOptions"),
+    Subresource("proxy", _PROXY_VERBS, "PodProxyOptions"),
     Subresource("resize", _OBJECT_VERBS, "Pod"),
 )
 _EVENT_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 _STORED: dict[str, Any] = {"delete_answers_object": True}
+_ASKED: dict[str, Any] = {"verbs": ("create",)}
+"""Kinds that are answered (``reviews``), not stored."""
 
-BUILTIN: tuple[Kind, ...] = (
+_KINDS: tuple[Kind, ...] = (
+    _kind("v1", "bindings", "Binding", **_ASKED),
+    _kind("v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list")),
     _kind("v1", "configmaps", "ConfigMap", "cm", rules="configmaps", table="configmaps"),
     _kind("v1", "endpoints", "Endpoints", "ep"),
     _kind(
@@ -72,7 +77,7 @@ BUILTIN: tuple[Kind, ...] = (
     ),
     _kind(
         "v1", "nodes", "Node", "no", namespaced=False, status=True, rules="nodes", table="nodes",
-        selectable=("spec.unschedulable",),
+        selectable=("spec.unschedulable",), subresources=(Subresource("proxy", _PROXY_VERBS, "NodeProxyOptions"),),
     ),
     _kind("v1", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", status=True, **_STORED),
     _kind("v1", "persistentvolumes", "PersistentVolume", "pv", namespaced=False, status=True, **_STORED),
@@ -92,10 +97,35 @@ BUILTIN: tuple[Kind, ...] = (
     ),
     _kind("v1", "resourcequotas", "ResourceQuota", "quota", status=True, **_STORED),
     _kind("v1", "secrets", "Secret", rules="secrets", selectable=("type",), table="secrets"),
-    _kind("v1", "serviceaccounts", "ServiceAccount", "sa", table="serviceaccounts", **_STORED),
+    _kind(
+        "v1", "serviceaccounts", "ServiceAccount", "sa", table="serviceaccounts",
+        subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io"),), **_STORED,
+    ),
     _kind(
         "v1", "services", "Service", "svc", status=True, categories=_ALL, table="services",
-        rules="services", **_STORED,
+        rules="services", subresources=(Subresource("proxy", _PROXY_VERBS, "ServiceProxyOptions"),), **_STORED,
+    ),
+    _kind(
+        "apiregistration.k8s.io/v1", "apiservices", "APIService", namespaced=False, status=True, categories=_EXTENSIONS,
+    ),
+    *(
+        _kind("authentication.k8s.io/v1", plural, kind, namespaced=False, **_ASKED)
+        for plural, kind in (("selfsubjectreviews", "SelfSubjectReview"), ("tokenreviews", "TokenReview"))
+    ),
+    *(
+        _kind("authorization.k8s.io/v1", plural, kind, namespaced=plural.startswith("local"), **_ASKED)
+        for plural, kind in (
+            ("localsubjectaccessreviews", "LocalSubjectAccessReview"),
+            ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+            ("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+            ("subjectaccessreviews", "SubjectAccessReview"),
+        )
+    ),
+    *(
+        _kind("flowcontrol.apiserver.k8s.io/v1", plural, kind, namespaced=False, status=True, generation=True)
+        for plural, kind in (
+            ("flowschemas", "FlowSchema"), ("prioritylevelconfigurations", "PriorityLevelConfiguration"),
+        )
     ),
     *(
         _kind(
@@ -127,6 +157,10 @@ BUILTIN: tuple[Kind, ...] = (
         "apps/v1", "statefulsets", "StatefulSet", "sts", status=True, scale=True, categories=_ALL, generation=True
     ),
     _kind("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL),
+    _kind(
+        "autoscaling/v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL,
+        view="autoscalers",
+    ),
     _kind("batch/v1", "cronjobs", "CronJob", "cj", status=True, categories=_ALL, generation=True),
     _kind(
         "batch/v1", "jobs", "Job", status=True, categories=_ALL, generation=True,
@@ -135,6 +169,9 @@ BUILTIN: tuple[Kind, ...] = (
     _kind(
         "certificates.k8s.io/v1", "certificatesigningrequests", "CertificateSigningRequest", "csr", namespaced=False,
         status=True,
+        subresources=(
+            Subresource("approval", _OBJECT_VERBS, "CertificateSigningRequest", "certificates.k8s.io"),
+        ),
     ),
     _kind(
         "coordination.k8s.io/v1", "leases", "Lease", rules="leases", table="leases", must_name_version=True,
@@ -151,6 +188,8 @@ BUILTIN: tuple[Kind, ...] = (
     ),
     _kind("networking.k8s.io/v1", "ingressclasses", "IngressClass", namespaced=False, generation=True),
     _kind("networking.k8s.io/v1", "ingresses", "Ingress", "ing", status=True, generation=True),
+    _kind("networking.k8s.io/v1", "ipaddresses", "IPAddress", "ip", namespaced=False, generation=True),
+    _kind("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR", namespaced=False, status=True, generation=True),
     _kind("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", "netpol", generation=True),
     _kind("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", namespaced=False),
     _kind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", status=True, generation=True),
@@ -179,3 +218,13 @@ BUILTIN: tuple[Kind, ...] = (
     _kind("storage.k8s.io/v1", "volumeattachments", "VolumeAttachment", namespaced=False, status=True, **_STORED),
     _kind("storage.k8s.io/v1", "volumeattributesclasses", "VolumeAttributesClass", "vac", namespaced=False, **_STORED),
 )  # fmt: skip
+
+_GROUPS = (
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
+    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
+)  # fmt: skip
+"""In the order of their priority, as discovery lists them."""
+
+BUILTIN: tuple[Kind, ...] = tuple(kind for group in _GROUPS for kind in _KINDS if kind.resource.group == group)

@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from mews.harness.clusters.embedded import negotiation
+from mews.harness.clusters.embedded.authentication import Authenticator
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.embedded.negotiation import Form
@@ -27,6 +28,7 @@ class World:
 
     store: Store
     kubelets: KubeletDirectory
+    authenticator: Authenticator
     watches: dict[Subscription, None] = field(default_factory=dict)
 
 

@@ -41,7 +41,7 @@ def _aggregated_resource(kind: Kind) -> Body:
     resource = kind.resource
     body: Body = {
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "responseKind": _response_kind(kind, resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": list(kind.verbs),
@@ -51,13 +51,24 @@ def _aggregated_resource(kind: Kind) -> Body:
     if kind.categories:
         body["categories"] = list(kind.categories)
     if kind.subresources:
-        body["subresources"] = [_aggregated_subresource(sub) for sub in kind.subresources]
+        body["subresources"] = [_aggregated_subresource(kind, sub) for sub in _subresources(kind)]
     return body
 
 
-def _aggregated_subresource(sub: Subresource) -> Body:
-    response = {"group": sub.group, "version": sub.version, "kind": sub.kind}
+def _subresources(kind: Kind) -> list[Subresource]:
+    return sorted(kind.subresources, key=lambda sub: sub.name)
+
+
+def _aggregated_subresource(kind: Kind, sub: Subresource) -> Body:
+    response = _response_kind(kind, sub.group, sub.version, sub.kind)
     return {"subresource": sub.name, "responseKind": response, "verbs": list(sub.verbs)}
+
+
+def _response_kind(kind: Kind, group: str, version: str, name: str) -> Body:
+    """Built-in kinds name group and version only where they are not those of the document."""
+    if not kind.custom and (group, version) == (kind.resource.group, kind.resource.version):
+        group = version = ""
+    return {"group": group, "version": version, "kind": name}
 
 
 def core_versions() -> Body:
@@ -117,7 +128,7 @@ def _resources(kind: Kind) -> Iterator[Body]:
     if kind.categories:
         body["categories"] = list(kind.categories)
     yield body
-    for sub in kind.subresources:
+    for sub in _subresources(kind):
         shown: Body = {
             "name": f"{resource.plural}/{sub.name}",
             "singularName": "",

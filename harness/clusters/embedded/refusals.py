@@ -85,7 +85,7 @@ def duplicate(path: str, value: Any) -> Fault:
 
 def invalid(kind: Kind, name: str, faults: Sequence[Fault], *, by_plural: bool = False) -> Invalid:
     """422 with all that is wrong; the generic registry names the plural where the others name the Kind."""
-    if kind.view:  # checked in the form in which it is stored
+    if kind.storage[0] != kind.resource.group:  # checked in the form in which it is stored
         named, group = kind.resource.kind, ""
     else:
         named, group = kind.qualified if by_plural else kind.qualified_kind, kind.resource.group

@@ -55,8 +55,8 @@ class ApiServer:
         tokens: Mapping[str, str] | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._world = World(store, kubelets or NoKubelets())
         self._authenticator = Authenticator(tokens)
+        self._world = World(store, kubelets or NoKubelets(), self._authenticator)
         self._ssl = ssl_context
         self._runner: web.ServerRunner | None = None
         self._address = ("", 0)
@@ -160,6 +160,8 @@ def _handler(call: Call) -> Handler:
         sub = call.kind.subresource(route.subresource)
         if sub is None or _VERBS.get(method) not in sub.verbs:
             raise refusals.wrong_method()
+    elif _verb(call.request, route) not in call.kind.verbs:
+        raise refusals.wrong_method()
     elif method == "GET" and flag(call.query, "watch"):
         return streams.watch
     handler = (_OF_OBJECTS if route.name else _OF_COLLECTIONS).get(method)

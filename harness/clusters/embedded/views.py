@@ -48,8 +48,44 @@ def _renamed(obj: Object, names: Mapping[str, str], api_version: str) -> Object:
     return {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
 
 
+_UTILIZATION = "targetCPUUtilizationPercentage"
+_CURRENT_UTILIZATION = "currentCPUUtilizationPercentage"
+
+
+def _shown_autoscaler(scaler: Object) -> Object:
+    """autoscaling/v2 as v1: the average utilization of cpu is a field of its own. Other metrics are not shown."""
+    spec = {key: value for key, value in scaler.get("spec", {}).items() if key not in ("metrics", "behavior")}
+    status = {key: value for key, value in scaler.get("status", {}).items() if key != "currentMetrics"}
+    status.pop("conditions", None)
+    for metric in scaler.get("spec", {}).get("metrics") or ():
+        if (target := _cpu_of(metric).get("target", {}).get("averageUtilization")) is not None:
+            spec[_UTILIZATION] = target
+    for metric in scaler.get("status", {}).get("currentMetrics") or ():
+        if (current := _cpu_of(metric).get("current", {}).get("averageUtilization")) is not None:
+            status[_CURRENT_UTILIZATION] = current
+    return {**scaler, "apiVersion": "autoscaling/v1", "spec": spec, "status": status}
+
+
+def _cpu_of(metric: Object) -> Object:
+    resource: Object = metric.get("resource") or {}
+    return resource if metric.get("type") == "Resource" and resource.get("name") == "cpu" else {}
+
+
+def _stored_autoscaler(scaler: Object) -> Object:
+    stored = {**scaler, "apiVersion": "autoscaling/v2"}
+    spec = dict(scaler.get("spec") or {})
+    target = spec.pop(_UTILIZATION, None)
+    if target is not None:
+        wanted = {"type": "Utilization", "averageUtilization": target}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
+    if "spec" in scaler:
+        stored["spec"] = spec
+    return stored
+
+
 VIEWS: Mapping[str, View] = {
     "": View(),
+    "autoscalers": View(show=_shown_autoscaler, store=_stored_autoscaler),
     "events": View(
         show=_shown,
         store=lambda obj: _renamed(obj, _STORED, "v1"),

@@ -6,7 +6,16 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.harness.clusters.embedded import creation, deletion, parameters, pod_actions, refusals, scales, update
+from mews.harness.clusters.embedded import (
+    creation,
+    deletion,
+    parameters,
+    pod_actions,
+    refusals,
+    reviews,
+    scales,
+    update,
+)
 from mews.harness.clusters.embedded.apply import apply
 from mews.harness.clusters.embedded.call import Call, read_body, read_object
 from mews.harness.clusters.embedded.negotiation import decode, media_of, parse_json, parse_yaml
@@ -34,6 +43,8 @@ async def post(call: Call) -> web.StreamResponse:
         return call.answer(_act(call, body, request), _CREATED)
     if call.route.name:
         raise refusals.wrong_method()
+    if "get" not in call.kind.verbs:
+        return call.answer(_unstored(call, body, request), _CREATED)
     namespace = call.namespace
     if call.kind.resource.namespaced and call.route.namespace is None:
         raise refusals.wrong_method()
@@ -41,11 +52,21 @@ async def post(call: Call) -> web.StreamResponse:
     return written(call, made, _CREATED)
 
 
+def _unstored(call: Call, body: Object, request: Request) -> Object:
+    """What is created only to be answered."""
+    if call.kind.plural == "bindings":
+        name = (body.get("metadata") or {}).get("name", "")
+        return pod_actions.bind(call.world.store, call.namespace, name, body, request)
+    return reviews.review(call, body)
+
+
 def _act(call: Call, body: Object, request: Request) -> Object:
     name = call.route.name
     check_shape(call.kind.resource, body, custom=True)
     given = (body.get("metadata") or {}).get("name")
     match call.route.subresource:
+        case "token":
+            return reviews.issue_token(call, body)
         case "binding":
             if given != name:
                 raise BadRequest("name in URL does not match name in Binding object")

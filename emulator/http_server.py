@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from cheroot import wsgi
 from cheroot.ssl.builtin import BuiltinSSLAdapter
@@ -108,7 +108,15 @@ class HttpServer:
             self._thread.join()
 
 
-def stop_all(servers: Iterable[HttpServer]) -> None:
+class Stoppable(Protocol):
+    """What serves on a thread of its own."""
+
+    def stop(self) -> None:
+        """End, and wait for it."""
+        ...
+
+
+def stop_all(servers: Iterable[Stoppable]) -> None:
     """Stop several at the same time: each takes up to half a second to notice."""
     threads = [threading.Thread(target=server.stop) for server in servers]
     for thread in threads:

@@ -28,7 +28,7 @@ from mews.emulator.hostd.fuse_mount import FuseMount
 from mews.emulator.hostd.mirror import Mirror
 from mews.emulator.hostd.nvml_files import NvmlFolder
 from mews.emulator.hostd.rack import HostRack
-from mews.emulator.http_server import HttpServer
+from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
@@ -104,9 +104,7 @@ class HostServer:
             self._mount.stop()
         if self._mirror is not None:
             self._mirror.stop()
-        for folder in self._nvml.values():
-            folder.stop()
-        self._server.stop()
+        stop_all((*self._nvml.values(), self._server))
 
     def ready(self) -> dict[str, Any]:
         """``{"control": {"url", "token"}, "fuse", "without_fuse", "without_library", "hosts": {name: {"root", "nvml"}},

@@ -282,10 +282,8 @@ class WireWorld:
             await resources.close()
         for transport in self._transports:
             await transport.close()
-        await self._hosts.close()
         await self._drop_control()
-        await self._process.stop()
-        await self.plane.close()
+        await asyncio.gather(self._hosts.close(), self._process.stop(), self.plane.close())
         self.kubeconfig.unlink(missing_ok=True)
         await asyncio.to_thread(self._owned.release)
 

@@ -1,0 +1,122 @@
+"""The server's certificate can be replaced over Redfish; connections see the new one, and a bad one changes nothing."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.serve import ChassisServer
+from mews.emulator.tls import first_certificate, identity
+
+pytestmark = pytest.mark.wall
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
+SERVICE = "/redfish/v1/CertificateService"
+ACTION = f"{SERVICE}/Actions/CertificateService.ReplaceCertificate"
+
+
+def made_identity() -> str:
+    """A new certificate with its key."""
+    made = identity(True, None, None)
+    assert made is not None
+    return made.certificate.read_text() + made.key.read_text()
+
+
+@pytest.fixture
+def server() -> Iterator[ChassisServer]:
+    running = ChassisServer(load_hardware(FIXTURES / "demo.yaml"), tls=identity(True, None, None))
+    running.start()
+    yield running
+    running.stop()
+
+
+class Caller:
+    """The administrator, who trusts the given certificate and no other."""
+
+    def __init__(self, server: ChassisServer, trusted: str) -> None:
+        ready = server.ready()
+        self.address = ready["chassis"]["A"]["redfish"].removeprefix("https://")
+        account = ready["accounts"]["redfish"]
+        word = base64.b64encode(f"{account['user']}:{account['password']}".encode()).decode()
+        self.headers = {"Authorization": f"Basic {word}", "Content-Type": "application/json"}
+        self.context = ssl.create_default_context(cadata=trusted)
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any, dict[str, str]]:
+        connection = http.client.HTTPSConnection(self.address, timeout=60, context=self.context)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), self.headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None, {k.lower(): v for k, v in answer.getheaders()}
+        finally:
+            connection.close()
+
+    def certificate(self) -> tuple[str, str]:
+        """URI and text of the certificate in use, found by walking."""
+        _, manager, _ = self.ask("GET", "/redfish/v1/Managers")
+        _, first, _ = self.ask("GET", manager["Members"][0]["@odata.id"])
+        _, protocol, _ = self.ask("GET", first["NetworkProtocol"]["@odata.id"])
+        _, listed, _ = self.ask("GET", protocol["HTTPS"]["Certificates"]["@odata.id"])
+        (link,) = (each["@odata.id"] for each in listed["Members"])
+        return link, self.ask("GET", link)[1]["CertificateString"]
+
+
+def served(server: ChassisServer) -> str:
+    """What a new connection is shown."""
+    host, port = server.ready()["chassis"]["A"]["redfish"].removeprefix("https://").split(":")
+    return ssl.get_server_certificate((host, int(port)), timeout=60)
+
+
+def test_a_replaced_certificate_is_shown_to_new_connections_and_by_the_resource(server):
+    caller = Caller(server, served(server))
+    link, before = caller.certificate()
+    assert before == served(server)
+    new = made_identity()
+    body = {"CertificateString": new, "CertificateType": "PEM", "CertificateUri": {"@odata.id": link}}
+    status, _, headers = caller.ask("POST", ACTION, body)
+    assert (status, headers["location"]) == (204, link)
+    assert served(server) == first_certificate(new) != before
+    with pytest.raises(ssl.SSLCertVerificationError):
+        caller.ask("GET", "/redfish/v1/")
+    shown = Caller(server, first_certificate(new)).certificate()[1]
+    assert shown == first_certificate(new)
+    assert "PRIVATE KEY" not in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        ({"CertificateString": "no certificate"}, 400, "ActionParameterValueConflict"),
+        ({"CertificateType": "PKCS7"}, 400, "ActionParameterValueNotInList"),
+        ({"CertificateUri": {"@odata.id": "/redfish/v1/Managers"}}, 400, "ActionParameterValueTypeError"),
+        ({"Surprise": 1}, 400, "ActionParameterUnknown"),
+        ({"CertificateType": None}, 400, "ActionParameterMissing"),
+    ],
+)
+def test_one_that_cannot_be_used_is_refused_and_the_old_one_stays(server, change, status, message):
+    before = served(server)
+    caller = Caller(server, before)
+    link, _ = caller.certificate()
+    body = {"CertificateString": made_identity(), "CertificateType": "PEM", "CertificateUri": {"@odata.id": link}}
+    sent = {name: value for name, value in {**body, **change}.items() if value is not None}
+    got, said, _ = caller.ask("POST", ACTION, sent)
+    names = [each["MessageId"].rpartition(".")[2] for each in said["error"]["@Message.ExtendedInfo"]]
+    assert (got, names) == (status, [message])
+    assert served(server) == before
+
+
+def test_a_certificate_without_its_key_is_refused(server):
+    before = served(server)
+    caller = Caller(server, before)
+    link, _ = caller.certificate()
+    lone = {"CertificateString": first_certificate(made_identity()), "CertificateType": "PEM"}
+    assert caller.ask("POST", ACTION, {**lone, "CertificateUri": {"@odata.id": link}})[0] == 400
+    assert served(server) == before

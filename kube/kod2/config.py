@@ -27,8 +27,10 @@ class OperatorConfig:
     """``scheduling: tf-operator`` creates all pods of a job at once, unpinned, as Kubeflow's operator does.
 
     The next seven are the elastic scheduler's (``mews.kube.kod2.model.Options``). ``tick_s``: a pass at least that
-    often. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the pools that
-    ``pool_namespace`` publishes.
+    often. ``settle_s``: the workers of a job end within moments of one another, as each kubelet sees them; for so long
+    the room of those that ended counts as held unless the job has ended, lest the next job be placed with its minimum
+    on the first of it. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the
+    pools that ``pool_namespace`` publishes.
     """
 
     scheduling: str = Scheduling.KOD2.value
@@ -40,6 +42,7 @@ class OperatorConfig:
     scale_out: bool = True
     affinity: bool = True
     tick_s: float = 5.0
+    settle_s: float = 5.0
     pooled_resource: str = "falcon.com/gpu"
     pool_scheduler: str = "kubecomp-scheduler"
     pool_namespace: str = "kubecomp"

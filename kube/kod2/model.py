@@ -66,13 +66,16 @@ class Running:
     """A job in the running queue: task -> node, of tasks that hold resources or are about to.
 
     ``scaled_s``: its last scale-in or scale-out, None before the first; ``finishing``: a worker has ended, so it grows
-    no more.
+    no more; ``ended``: task -> node of those that ended a moment ago, whose room counts as held until ``settled_s``
+    (or the job's end, which is likely then) and scales no more.
     """
 
     job: Job
     tasks: Mapping[str, str]
     scaled_s: float | None = None
     finishing: bool = False
+    ended: Mapping[str, str] = field(default_factory=dict)
+    settled_s: float | None = None
 
     @property
     def workers(self) -> list[int]:

@@ -171,7 +171,7 @@ class Operator:
     async def _pass(self) -> None:
         loop = asyncio.get_running_loop()
         begun_s, now_s = loop.time(), self._context.clock.now()
-        queues = self._view.queues()
+        queues = self._view.queues(now_s)
         verdict = decide(queues, now_s, self._config.options)
         self._metrics.decided(loop.time() - begun_s)
         await self._show_weights(queues)
@@ -181,7 +181,7 @@ class Operator:
             await self._explain(key, verdict.reasons[key])
         await self._rehome(queues, {decision.job for decision in verdict.decisions})
         self._show_states()
-        look_s = next_look_s(self._view.queues() if verdict.decisions else queues, self._config.options)
+        look_s = next_look_s(self._view.queues(now_s) if verdict.decisions else queues, self._config.options)
         if look_s is not None and look_s > now_s - 1.0:
             # A moment later: "longer than" the limit is meant.
             self._again(PASS, max(0.0, look_s - now_s) + 0.001)
@@ -234,7 +234,7 @@ class Operator:
         await self._events.tell(tfjob, kind, reason, text)
 
     def _base_weight(self, key: str) -> float:
-        return round(published(weights_of(self._view.queues()).get(key, 0.0)), 6)
+        return round(published(weights_of(self._view.queues(self._context.clock.now())).get(key, 0.0)), 6)
 
     async def _explain(self, key: str, reason: Reason) -> None:
         tfjob = self._books.tfjob(key)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from mews.kube.api.objects import Object, is_deleting, phase_of
+from mews.kube.api.objects import Object, is_deleting, phase_of, seconds
 from mews.kube.kod2.model import is_server, is_worker
 from mews.kube.kod2.tfjob import RestartPolicy, TFJob
 
@@ -81,11 +82,21 @@ def exit_code(pod: Object) -> int:
     return next((code for code in _exit_codes(pod) if code), 0)
 
 
+def ended_s(pod: Object) -> float:
+    """When the last container of an ended pod ended, unix s; 0 where nothing tells it."""
+    return max((seconds(ended["finishedAt"]) for ended in _terminated(pod) if ended.get("finishedAt")), default=0.0)
+
+
 def _exit_codes(pod: Object) -> Iterator[int]:
+    for ended in _terminated(pod):
+        yield int(ended.get("exitCode", 0))
+
+
+def _terminated(pod: Object) -> Iterator[Mapping[str, Any]]:
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (container.get("state") or {}).get("terminated")
         if ended is not None:
-            yield int(ended.get("exitCode", 0))
+            yield ended
 
 
 def _restarts_in_place(pod: Object) -> int:

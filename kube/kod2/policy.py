@@ -237,11 +237,13 @@ class _Scheduling:
 
 
 def next_look_s(queues: Queues, options: Options) -> float | None:
-    """When time alone may change the decision: a waiting job's limit or a grown job's cooldown is over. None: never.
+    """When time alone may change the decision: a waiting job's limit or a grown job's cooldown is over, or the room of
+    ended workers counts no more. None: never.
 
     Times already past count too; the caller drops them.
     """
     starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not e.starving]
     grown = [r for r in queues.running if r.scaled_s is not None and len(r.workers) < r.job.maximum]
     cool = [r.scaled_s + options.cooldown_s for r in grown if r.scaled_s is not None]
-    return min((*starve, *cool), default=None)
+    settled = [r.settled_s for r in queues.running if r.settled_s is not None]
+    return min((*starve, *cool, *settled), default=None)

@@ -38,6 +38,7 @@ class Room:
         self._idle: list[float | None] = [None] * len(cluster.nodes)
         for job in running:
             self.take_all(job.job, job.tasks)
+            self.take_all(job.job, job.ended)
 
     def copy(self) -> Room:
         """A room of its own to try things out in."""

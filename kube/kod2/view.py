@@ -10,6 +10,7 @@ from mews.kube.kod2 import status as statuses
 from mews.kube.kod2.books import Books
 from mews.kube.kod2.config import OperatorConfig
 from mews.kube.kod2.model import Ask, Cluster, Job, Node, Queues, Running, State, Waiting
+from mews.kube.kod2.outcome import ended_s
 from mews.kube.kod2.podspec import owner_uid
 from mews.kube.kod2.tfjob import Replicas, Role, TFJob
 from mews.kube.scheduling.plugins.node_affinity import matches, required_terms
@@ -25,10 +26,11 @@ class View:
     def __init__(self, books: Books, config: OperatorConfig) -> None:
         self._books = books
         self._pooled = config.pooled_resource
+        self._settle_s = config.settle_s
         self._templates: dict[tuple[str, Role], tuple[object, PodInfo]] = {}
 
-    def queues(self) -> Queues:
-        """The queues as the API has them now."""
+    def queues(self, now_s: float) -> Queues:
+        """The queues as the API has them now (unix s)."""
         jobs = [(tfjob, job) for tfjob, job in self._live()]
         dimensions = self._dimensions(job for _, job in jobs)
         nodes = self._nodes()
@@ -39,7 +41,7 @@ class View:
             status = tfjob["status"]
             asked = self._job(job, statuses.waiting_since_s(status) or 0.0, dimensions, nodes)
             if uid_of(tfjob) in running:
-                runners.append(self._running(tfjob, asked))
+                runners.append(self._running(tfjob, asked, now_s))
             else:
                 waiting.append(Waiting(asked, starving=statuses.state_of(status) == State.STARVING))
         return Queues(cluster, tuple(waiting), tuple(runners))
@@ -53,12 +55,21 @@ class View:
                 if job is not None and not job.suspend:
                     yield tfjob, job
 
-    def _running(self, tfjob: Object, job: Job) -> Running:
+    def _running(self, tfjob: Object, job: Job, now_s: float) -> Running:
         pods = self._books.pods_of(uid_of(tfjob))
         tasks = statuses.placement_of(tfjob["status"])
         done = {task for task in tasks if task in pods and phase_of(pods[task]) == "Succeeded"}
         left = {task: node for task, node in tasks.items() if task not in done}
-        return Running(job, left, statuses.scaled_s(tfjob["status"]), finishing=bool(done))
+        settled = {task: ended_s(pods[task]) + self._settle_s for task in done}
+        fresh = {task: at_s for task, at_s in settled.items() if at_s > now_s}
+        return Running(
+            job,
+            left,
+            statuses.scaled_s(tfjob["status"]),
+            finishing=bool(done),
+            ended={task: tasks[task] for task in fresh},
+            settled_s=min(fresh.values(), default=None),
+        )
 
     # Jobs
 

@@ -72,14 +72,7 @@ def test_the_cells_are_the_papers_and_their_jobs_differ_from_one_another():
     assert mean_of([{"jct_s": 1.0}, {"jct_s": None}, {"jct_s": 3.0}]) == {"jct_s": 2.0}
 
 
-DIVERGES = pytest.mark.xfail(
-    strict=False, reason="one job is placed the other way in the whole stack; not explained yet"
-)
-
-
-@pytest.mark.parametrize(
-    ("model", "batch", "seed"), [("VGG-16", 64, 1), pytest.param("CNN-rand", 8, 2, marks=DIVERGES)]
-)
+@pytest.mark.parametrize(("model", "batch", "seed"), [("VGG-16", 64, 1), ("CNN-rand", 8, 1), ("CNN-rand", 8, 2)])
 def test_the_whole_stack_takes_as_long_as_the_simulator_says(model, batch, seed):
     jobs = jobs_of(model, batch, seed, Assumptions())
     simulated = Simulation(cluster(), jobs).run()
@@ -93,9 +86,8 @@ def test_the_whole_stack_takes_as_long_as_the_simulator_says(model, batch, seed)
 
     times = run_virtual(main)
     expected = {key: life.jct_s for key, life in simulated.lives.items()}
-    assert sum(times.values()) == pytest.approx(sum(expected.values()), rel=0.08)
     for key, jct_s in expected.items():
-        assert times[key] == pytest.approx(jct_s, rel=0.2, abs=20)
+        assert times[key] == pytest.approx(jct_s, rel=0.02, abs=3.0)
 
 
 async def submitted(running, jobs):

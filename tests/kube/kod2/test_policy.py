@@ -1,12 +1,13 @@
 """Each rule of contract kod2.md section 2, once."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from mews.kube.kod2.model import Cluster, Mode, Options, Placed, ScaledIn, ScaledOut, Starved, Waiting
 from mews.kube.kod2.placement import could_place, place
-from mews.kube.kod2.policy import decide, published, weight
+from mews.kube.kod2.policy import decide, next_look_s, published, weight
 from mews.kube.kod2.room import Room
 from tests.kube.kod2.queues import ask, cluster, job, node, queues, running
 
@@ -242,6 +243,17 @@ def test_a_scaled_job_does_not_grow_before_its_cooldown_is_over(since_s, grows):
 def test_a_job_whose_workers_end_grows_no_more():
     state = queues(cluster(10), running=[running(job("j", most=4), "n0", "n0", finishing=True)])
     assert decide(state, 0).decisions == ()
+
+
+def test_workers_that_ended_a_moment_ago_still_hold_their_room_and_give_none():
+    ends = running(job("ends", 2, least=1, most=3), "n0", "n0", finishing=True)
+    ends = replace(ends, ended={"worker-1": "n0", "worker-2": "n0"}, settled_s=105.0)
+    state = queues(cluster(10), waiting=[job("next", 2, ps=1, wanted=3, at=99)], running=[ends])
+    (placed,) = decide(state, 100.0).decisions
+    assert len(placed.tasks) == 2  # its server and one worker: seven of ten cores are held
+    assert next_look_s(state, Options()) == 105.0
+    settled = queues(state.cluster, waiting=[e.job for e in state.waiting], running=[replace(ends, ended={})])
+    assert len(decide(settled, 105.0).decisions[0].tasks) == 4
 
 
 # Placement

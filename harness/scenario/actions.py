@@ -40,6 +40,14 @@ class DeleteAction(Target):
     missing_ok: bool = False
 
 
+class EvictAction(Model):
+    """Ask for a pod's eviction, as a drain does; a disruption budget may refuse it. It is not waited for."""
+
+    pod: str
+    namespace: str = "default"
+    grace_period: int | None = None
+
+
 class PatchAction(Target):
     """Patch an object."""
 
@@ -159,6 +167,7 @@ ACTIONS = (
     "apply",
     "create",
     "delete",
+    "evict",
     "patch",
     "wait",
     "assert_",
@@ -190,6 +199,7 @@ class Step(Model):
     apply: Objects | None = Field(default=None, description="create, or merge into what is there")
     create: Objects | None = None
     delete: DeleteAction | None = None
+    evict: EvictAction | None = None
     patch: PatchAction | None = None
     wait: Checks | None = Field(default=None, description="until all of it holds")
     assert_: Checks | None = Field(default=None, alias="assert", description="all of it holds now")

@@ -89,6 +89,13 @@ async def _delete(stage: Stage, step: Step) -> None:
         await until(stage, gone, _timeout_s(stage, step))
 
 
+async def _evict(stage: Stage, step: Step) -> None:
+    action = step.evict
+    assert action is not None
+    options = DeleteOptions(grace_period_s=action.grace_period)
+    await stage.cluster.kube.evict(action.namespace, action.pod, options=options)
+
+
 async def _patch(stage: Stage, step: Step) -> None:
     action = step.patch
     assert action is not None
@@ -275,6 +282,7 @@ _STEPS: dict[str, Callable[[Stage, Step], Awaitable[None]]] = {
     "apply": _apply,
     "create": _create,
     "delete": _delete,
+    "evict": _evict,
     "patch": _patch,
     "wait": _wait,
     "assert": _assert,

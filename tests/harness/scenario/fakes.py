@@ -13,7 +13,7 @@ from mews.harness.journal import Journal
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.scenario.loader import shipped
-from mews.kube.api.errors import AlreadyExists, NotFound
+from mews.kube.api.errors import AlreadyExists, NotFound, TooManyRequests
 from mews.kube.api.objects import timestamp
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import EventType, ExecResult, ObjectList, WatchEvent
@@ -82,6 +82,11 @@ class FakeKube:
         metadata = {**obj["metadata"], "resourceVersion": str(next(self.version))}
         self._tell(EventType.DELETED, resource, {**obj, "metadata": metadata})
         return obj
+
+    async def evict(self, namespace, pod, *, options=None):
+        if "budget" in ((await self.get(PODS, pod, namespace=namespace))["metadata"].get("labels") or {}):
+            raise TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.")
+        await self.delete(PODS, pod, namespace=namespace, options=options)
 
     async def log(self, namespace, pod, *, container=None, **_):
         yield self.logs.get((pod, container), self.logs.get((pod, None), "")).encode()

@@ -261,6 +261,15 @@ def test_steps_edit_the_table_exec_and_delete():
     assert (result.verdict, result.reason) == ("passed", "")
 
 
+def test_a_pod_is_evicted_unless_its_budget_refuses():
+    result = run(steps(f"apply: {POD}", "evict: {pod: a}", "assert: {absent: {kind: Pod, name: a}}"))
+    assert (result.verdict, result.reason) == ("passed", "")
+    label = "patch: {kind: Pod, name: a, body: {metadata: {labels: {budget: x}}}}"
+    result = run(steps(f"apply: {POD}", label, "evict: {pod: a, gracePeriod: 0}"))
+    assert result.verdict == "failed"
+    assert "violate the pod's disruption budget" in result.report
+
+
 def test_steps_are_told_and_journalled():
     told = []
     run(steps("{name: nap, sleep: 3}", "assert: {moves: 1}"), observer=told.append)

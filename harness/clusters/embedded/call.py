@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +20,6 @@ from mews.harness.clusters.embedded.shelf import Subscription
 from mews.harness.clusters.embedded.store import Store
 from mews.kube.api.errors import ApiError, BadRequest
 
-_HEADERS = {"Cache-Control": "no-cache, private"}
 MAX_BODY = 3 * 1024 * 1024
 
 
@@ -63,15 +64,21 @@ class Call:
         return answer(body, status=status, media=self.media)
 
 
+def headers() -> dict[str, str]:
+    """What every answer bears."""
+    audit = uuid.UUID(bytes=secrets.token_bytes(16), version=4)
+    return {"Cache-Control": "no-cache, private", "Audit-Id": str(audit)}
+
+
 def answer(body: Any, *, status: int = 200, media: str = negotiation.JSON, content_type: str = "") -> web.Response:
     """A body as a response."""
-    headers = {**_HEADERS, "Content-Type": content_type or media}
-    return web.Response(body=negotiation.encode(body, media), status=status, headers=headers)
+    typed = {**headers(), "Content-Type": content_type or media}
+    return web.Response(body=negotiation.encode(body, media), status=status, headers=typed)
 
 
 def text(body: str, status: int = 200) -> web.Response:
     """Plain text."""
-    return web.Response(text=body, status=status, headers=_HEADERS)
+    return web.Response(text=body, status=status, headers=headers())
 
 
 def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:

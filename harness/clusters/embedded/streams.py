@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from mews.harness.clusters.embedded import containers, parameters, reads, refusals
-from mews.harness.clusters.embedded.call import Call
+from mews.harness.clusters.embedded.call import Call, headers
 from mews.harness.clusters.embedded.negotiation import JSON, encode
 from mews.harness.clusters.embedded.selection import select
 from mews.harness.clusters.embedded.shelf import Subscription
@@ -40,7 +40,7 @@ async def watch(call: Call) -> web.StreamResponse:
     if version and not version.isdecimal():
         raise ApiError(str(refusals.version_fault(version)))
     lasts_s = parameters.number(query, "timeoutSeconds") or _LONGEST_WATCH_S
-    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+    response = web.StreamResponse(headers={**headers(), "Content-Type": JSON})
     try:
         subscription = store.watch(call.kind, selection, version)
     except Gone as error:
@@ -120,7 +120,7 @@ async def log(call: Call) -> web.StreamResponse:
     world, query, route = call.world, call.query, call.route
     target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
     if target.kubelet is None:
-        return web.Response(status=204)
+        return web.Response(status=204, headers=headers())
     stream = target.kubelet.log(
         call.namespace,
         route.name,
@@ -133,7 +133,7 @@ async def log(call: Call) -> web.StreamResponse:
 
 
 async def _send(call: Call, stream: AsyncIterator[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
+    response = web.StreamResponse(headers={**headers(), "Content-Type": "text/plain"})
     prepared = False
     try:
         async for chunk in stream:

@@ -1,0 +1,30 @@
+"""``python -m tests.differential [AREA …]``: put the cases to both servers and print what differs."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.differential.areas import AREAS, FILES
+from tests.differential.known import KNOWN
+from tests.differential.report import difference, table
+from tests.differential.sides import compare, lacking
+
+
+def main(areas: list[str]) -> int:
+    """0 when every difference is a known one."""
+    if why := lacking():
+        print(why, file=sys.stderr)
+        return 2
+    pairs = compare({name: AREAS[name] for name in areas or AREAS}, FILES, namespace="kubectl")
+    unknown = [pair for pair in pairs if not pair.same and pair.id not in KNOWN]
+    for pair in unknown:
+        print(f"\n## {pair.id}\n{difference(pair)}")
+    for pair in pairs:
+        if not pair.same and pair.id in KNOWN:
+            print(f"\n## {pair.id}: known: {KNOWN[pair.id]}")
+    print(f"\n{table(pairs)}")
+    return 1 if unknown else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""Tables of all kinds."""
+
+# One case a line.
+# ruff: noqa: E501
+
+from tests.differential.areas.bodies import RICH, configmap, event, named, opened, place, pod, workload
+from tests.differential.model import STRATEGIC, TABLE, Case, Sent
+
+N = place("tables")
+APPS, BATCH = "/apis/apps/v1/namespaces/tables", "/apis/batch/v1/namespaces/tables"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+V1BETA1 = "application/json;as=Table;v=v1beta1;g=meta.k8s.io"
+_LISTS = (
+    f"{N}/pods", f"{N}/configmaps", f"{N}/secrets", f"{N}/services", f"{N}/serviceaccounts", f"{N}/events",
+    f"{N}/endpoints", f"{N}/resourcequotas", f"{N}/limitranges", f"{N}/persistentvolumeclaims", f"{N}/podtemplates",
+    f"{N}/replicationcontrollers", "/api/v1/persistentvolumes", f"{APPS}/deployments", f"{APPS}/replicasets",
+    f"{APPS}/statefulsets", f"{APPS}/daemonsets", f"{APPS}/controllerrevisions", f"{BATCH}/jobs", f"{BATCH}/cronjobs",
+    "/apis/events.k8s.io/v1/namespaces/tables/events", "/apis/coordination.k8s.io/v1/namespaces/tables/leases",
+    "/apis/policy/v1/namespaces/tables/poddisruptionbudgets", f"{RBAC}/namespaces/tables/roles",
+    f"{RBAC}/namespaces/tables/rolebindings", "/apis/autoscaling/v2/namespaces/tables/horizontalpodautoscalers",
+    "/apis/autoscaling/v1/namespaces/tables/horizontalpodautoscalers", "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/storage.k8s.io/v1/csinodes", "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/volumeattachments",
+    "/apis/storage.k8s.io/v1/namespaces/tables/csistoragecapacities", "/apis/networking.k8s.io/v1/namespaces/tables/ingresses",
+    "/apis/networking.k8s.io/v1/ingressclasses", "/apis/networking.k8s.io/v1/namespaces/tables/networkpolicies",
+    "/apis/discovery.k8s.io/v1/namespaces/tables/endpointslices", "/apis/resource.k8s.io/v1/deviceclasses",
+    "/apis/resource.k8s.io/v1/resourceslices", "/apis/resource.k8s.io/v1/namespaces/tables/resourceclaims",
+    "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/node.k8s.io/v1/runtimeclasses",
+    "/apis/certificates.k8s.io/v1/certificatesigningrequests",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "/api/v1/nodes",
+)  # fmt: skip
+_STATUS = (
+    ("running", {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}], "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}], "containerStatuses": [{"name": "c", "ready": True, "restartCount": 2, "image": "i", "imageID": "x", "started": True, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "lastState": {"terminated": {"exitCode": 1, "finishedAt": "2020-01-01T00:00:00Z", "startedAt": "2020-01-01T00:00:00Z"}}}]}),
+    ("waiting", {"phase": "Pending", "containerStatuses": [{"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageID": "", "state": {"waiting": {"reason": "ContainerCreating"}}}]}),
+    ("crashed", {"phase": "Running", "containerStatuses": [{"name": "c", "ready": False, "restartCount": 5, "image": "i", "imageID": "", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}),
+    ("failed", {"phase": "Failed", "reason": "Evicted", "message": "away"}),
+    ("done", {"phase": "Succeeded", "containerStatuses": [{"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageID": "", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]}),
+    ("signalled", {"phase": "Failed", "containerStatuses": [{"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageID": "", "state": {"terminated": {"exitCode": 137, "signal": 9}}}]}),
+    ("exited", {"phase": "Failed", "containerStatuses": [{"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageID": "", "state": {"terminated": {"exitCode": 3}}}]}),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (
+    opened("tables"),
+    Sent("configmap", "POST", f"{N}/configmaps", configmap("cm", a="1", b="2")),
+    Sent("secret", "POST", f"{N}/secrets", {"metadata": {"name": "s"}, "stringData": {"a": "b"}}),
+    *(Sent(f"pod {name}", "POST", f"{N}/pods", pod(name)) for name, _ in _STATUS),
+    *(Sent(f"status of {name}", "PATCH", f"{N}/pods/{name}/status", {"status": status}, STRATEGIC) for name, status in _STATUS),
+    Sent("pod rich", "POST", f"{N}/pods", RICH),
+    Sent("status of rich", "PATCH", f"{N}/pods/rich/status", {"status": {"initContainerStatuses": [{"name": "init", "ready": False, "restartCount": 0, "image": "i", "imageID": "", "state": {"running": {}}}]}}, STRATEGIC),
+    Sent("pod gated", "POST", f"{N}/pods", pod("gated", schedulingGates=[{"name": "a/b"}], readinessGates=[{"conditionType": "x.test/y"}])),
+    Sent("pod leaving", "POST", f"{N}/pods", pod("leaving", nodeName="tables-node")),
+    Sent("delete pod leaving", "DELETE", f"{N}/pods/leaving"),
+    Sent("service", "POST", f"{N}/services", named("svc", clusterIP="10.96.77.1", selector={"app": "x"}, ports=[{"port": 80, "name": "a"}, {"port": 81, "name": "b", "protocol": "UDP"}])),
+    Sent("node port", "POST", f"{N}/services", named("np", clusterIP="10.96.77.2", type="NodePort", ports=[{"port": 80, "nodePort": 30777}])),
+    Sent("balancer", "POST", f"{N}/services", named("lb", clusterIP="10.96.77.3", type="LoadBalancer", allocateLoadBalancerNodePorts=False, ports=[{"port": 80}])),
+    Sent("external", "POST", f"{N}/services", named("out", type="ExternalName", externalName="example.com")),
+    Sent("account", "POST", f"{N}/serviceaccounts", {"metadata": {"name": "robot"}}),
+    Sent("event", "POST", f"{N}/events", event("e")),
+    Sent("event of a field", "POST", f"{N}/events", event("f", type="Warning", source={}, involvedObject={"kind": "Pod", "namespace": "tables", "name": "p", "fieldPath": "spec.containers{c}"}, firstTimestamp="2026-01-01T00:00:00Z", lastTimestamp="2026-01-01T00:00:00Z")),
+    Sent("endpoints", "POST", f"{N}/endpoints", {"metadata": {"name": "svc"}, "subsets": [{"addresses": [{"ip": "10.1.2.3"}, {"ip": "10.1.2.4"}], "ports": [{"port": 80}]}]}),
+    Sent("quota", "POST", f"{N}/resourcequotas", named("q", hard={"configmaps": "10", "services": "5"})),
+    Sent("limits", "POST", f"{N}/limitranges", named("l", limits=[{"type": "Pod", "max": {"cpu": "100"}}])),
+    Sent("claim", "POST", f"{N}/persistentvolumeclaims", named("c", accessModes=["ReadWriteOnce"], storageClassName="", resources={"requests": {"storage": "1Gi"}})),
+    Sent("volume", "POST", "/api/v1/persistentvolumes", named("tables-pv", accessModes=["ReadWriteOnce"], capacity={"storage": "1Gi"}, hostPath={"path": "/x"})),
+    Sent("template", "POST", f"{N}/podtemplates", {"metadata": {"name": "t"}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}),
+    Sent("controller", "POST", f"{N}/replicationcontrollers", named("rc", template={"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}})),
+    *(Sent(f"{what[:-1]} tabled", "POST", f"{APPS}/{what}", workload("w", **({"serviceName": "svc"} if what == "statefulsets" else {}))) for what in ("deployments", "replicasets", "statefulsets", "daemonsets")),
+    Sent("deployment status", "PATCH", f"{APPS}/deployments/w/status", {"status": {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}}, STRATEGIC),
+    Sent("revision", "POST", f"{APPS}/controllerrevisions", {"metadata": {"name": "w-1"}, "revision": 1, "data": {"a": 1}}),
+    Sent("job", "POST", f"{BATCH}/jobs", named("j", completions=3, template={"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox:1"}]}})),
+    Sent("suspended job", "POST", f"{BATCH}/jobs", named("sj", suspend=True, template={"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox:1"}]}})),
+    Sent("cron job", "POST", f"{BATCH}/cronjobs", named("cj", schedule="* * * * *", jobTemplate={"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox:1"}]}}}})),
+    Sent("lease", "POST", "/apis/coordination.k8s.io/v1/namespaces/tables/leases", named("l", holderIdentity="me")),
+    Sent("budget", "POST", "/apis/policy/v1/namespaces/tables/poddisruptionbudgets", named("b", maxUnavailable="50%", selector={"matchLabels": {"a": "b"}})),
+    Sent("role", "POST", f"{RBAC}/namespaces/tables/roles", {"metadata": {"name": "r"}, "rules": []}),
+    Sent("role binding", "POST", f"{RBAC}/namespaces/tables/rolebindings", {"metadata": {"name": "r"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "jane"}, {"kind": "ServiceAccount", "name": "robot", "namespace": "tables"}]}),
+    Sent("autoscaler", "POST", "/apis/autoscaling/v2/namespaces/tables/horizontalpodautoscalers", named("h", maxReplicas=3, scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"})),
+    Sent("storage class", "POST", "/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "tables-sc", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "x.y/z"}),
+    Sent("csi node", "POST", "/apis/storage.k8s.io/v1/csinodes", named("tables-node", drivers=[])),
+    Sent("csi driver", "POST", "/apis/storage.k8s.io/v1/csidrivers", named("tables.test", attachRequired=False)),
+    Sent("ingress", "POST", "/apis/networking.k8s.io/v1/namespaces/tables/ingresses", named("i", ingressClassName="c", tls=[{"hosts": ["a.test"]}], rules=[{"host": "a.test", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "svc", "port": {"number": 80}}}}]}}])),
+    Sent("ingress class", "POST", "/apis/networking.k8s.io/v1/ingressclasses", named("tables-ic", controller="x.y/z")),
+    Sent("network policy", "POST", "/apis/networking.k8s.io/v1/namespaces/tables/networkpolicies", named("np", podSelector={"matchLabels": {"a": "b"}})),
+    Sent("slice", "POST", "/apis/discovery.k8s.io/v1/namespaces/tables/endpointslices", {"metadata": {"name": "es"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}], "ports": [{"port": 80, "name": ""}]}),
+    Sent("device class", "POST", "/apis/resource.k8s.io/v1/deviceclasses", named("tables-dc")),
+    Sent("runtime class", "POST", "/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": "tables-rc"}, "handler": "runc"}),
+    Sent("node", "POST", "/api/v1/nodes", {"metadata": {"name": "tables-node", "labels": {"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "gpu"}}, "status": {"capacity": {"cpu": "4"}}}),
+    Sent("status of node", "PATCH", "/api/v1/nodes/tables-node/status", {"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}], "nodeInfo": {"kubeletVersion": "v1.34.2", "osImage": "Debian", "kernelVersion": "6.1", "containerRuntimeVersion": "containerd://2", "machineID": "", "systemUUID": "", "bootID": "", "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64"}, "conditions": [{"type": "Ready", "status": "True"}]}}, STRATEGIC),
+    Sent("bare node", "POST", "/api/v1/nodes", {"metadata": {"name": "tables-bare"}, "spec": {"unschedulable": True}}),
+    *(Sent(f"table of {path}", "GET", path, accept=TABLE) for path in _LISTS),
+    Sent("table of namespaces", "GET", "/api/v1/namespaces?fieldSelector=metadata.name%3Dtables", accept=TABLE),
+    Sent("table of a class", "GET", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical", accept=TABLE),
+    Sent("table without objects", "GET", f"{N}/pods?includeObject=None", accept=TABLE),
+    Sent("table with objects", "GET", f"{N}/configmaps?includeObject=Object", accept=TABLE),
+    Sent("table with a strange object", "GET", f"{N}/configmaps?includeObject=Frob", accept=TABLE),
+    Sent("table in v1beta1", "GET", f"{N}/configmaps", accept=V1BETA1),
+    Sent("table in an unknown version", "GET", f"{N}/configmaps", accept="application/json;as=Table;v=v9;g=meta.k8s.io"),
+    Sent("table of an unknown group", "GET", f"{N}/configmaps", accept="application/json;as=Table;v=v1;g=frob.io"),
+    Sent("table in yaml", "GET", f"{N}/configmaps", accept="application/yaml;as=Table;v=v1;g=meta.k8s.io"),
+    *(Sent(f"clear {path}", "DELETE", path) for path in (
+        "/api/v1/nodes/tables-node", "/api/v1/nodes/tables-bare", "/apis/storage.k8s.io/v1/storageclasses/tables-sc",
+        "/apis/storage.k8s.io/v1/csinodes/tables-node", "/apis/storage.k8s.io/v1/csidrivers/tables.test",
+        "/apis/networking.k8s.io/v1/ingressclasses/tables-ic", "/apis/resource.k8s.io/v1/deviceclasses/tables-dc",
+        "/apis/node.k8s.io/v1/runtimeclasses/tables-rc", "/api/v1/persistentvolumes/tables-pv",
+    )),
+)  # fmt: skip

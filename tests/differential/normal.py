@@ -1,0 +1,90 @@
+"""Answers without what differs from run to run: uids, versions, times, ages, addresses."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_VOLATILE = {
+    "uid": "<uid>",
+    "resourceVersion": "<version>",
+    "creationTimestamp": "<time>",
+    "deletionTimestamp": "<time>",
+    "lastTransitionTime": "<time>",
+    "time": "<time>",
+    "continue": "<token>",
+    "serverAddress": "<address>",
+}
+_PROSE = ("description", "storageVersionHash")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_REWRITTEN = (
+    (_UUID, "<uid>"),
+    (re.compile(r"(too old resource version: 1) \(\d+\)"), r"\1 (<version>)"),
+    (re.compile(r"current: \d+"), "current: <version>"),
+    (re.compile(r"in record \(\d+\)"), "in record (<version>)"),
+    (re.compile(r"hash=[0-9A-F]+"), "hash=<hash>"),
+    (re.compile(r"https?://127\.0\.0\.1:\d+"), "<server>"),
+    (re.compile(r"127\.0\.0\.1:\d+"), "<server>"),
+)
+_CELLS = (
+    (re.compile(r"^\d+(ms|s)$"), "<age>"),
+    (re.compile(r"^\d{4}-\d\d-\d\dT[\d:]+Z$"), "<time>"),
+)
+_TEXT = (
+    *_REWRITTEN,
+    (re.compile(r"[IWE]\d{4} [\d:.]+ +\d+ "), "<log> "),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z| [+-]\d{4})"), "<time>"),
+    (re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} [\d:]+ [+-]\d{4}"), "<time>"),
+    (re.compile(r"(resourceVersion\"?: )\"\d+\""), r"\1<version>"),
+    (re.compile(r"(/tmp/|/var/tmp/)[\w./-]+?/(LIVE|MERGED)-\d+"), r"\2"),
+    (re.compile(r"(LIVE|MERGED)-\d+"), r"\1"),
+    (re.compile(r"(?<![\w.:-])(\d+[hms])+(?![\w.:-])"), "<age>"),
+)
+
+
+def parsed(text: str) -> Any:
+    """JSON, JSON lines, or text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        lines = text.splitlines()
+    try:
+        return [json.loads(line) for line in lines]
+    except ValueError:
+        return text
+
+
+def normal(value: Any, *, owned: bool = False, key: str = "") -> Any:
+    """A body without what is volatile and the prose of columns; with managedFields only if ``owned``."""
+    if isinstance(value, dict):
+        left_out = _PROSE if owned else (*_PROSE, "managedFields")
+        return {
+            name: _VOLATILE[name]
+            if name in _VOLATILE and isinstance(item, str) and item
+            else normal(item, owned=owned, key=name)
+            for name, item in value.items()
+            if name not in left_out or not isinstance(item, str | list)
+        }
+    if isinstance(value, list):
+        return [normal(item, owned=owned, key=key) for item in value]
+    if isinstance(value, str):
+        return _rewritten(_rewritten(value, _REWRITTEN), _CELLS if key == "cells" else ())
+    return value
+
+
+def _rewritten(text: str, rules: Any) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def normal_text(text: str, *, is_sorted: bool = False) -> list[str]:
+    """Lines of a program's output: volatile parts rewritten, padding inside a line as one space."""
+    lines = [_line(line) for line in _rewritten(text, _TEXT).splitlines()]
+    return sorted(lines) if is_sorted else lines
+
+
+def _line(line: str) -> str:
+    body = line.lstrip(" ")
+    return line[: len(line) - len(body)] + re.sub(r" {2,}|\t+", " ", body).rstrip()

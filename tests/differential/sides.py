@@ -1,0 +1,102 @@
+"""The two servers: a real etcd and kube-apiserver, and the embedded one, each behind TLS and a token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import ssl
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mews.harness.clusters.plane import write_kubeconfig
+from tests.contract.kube_backends import ControlPlane, control_plane_binaries
+from tests.differential.ask import Side, ask
+from tests.differential.model import Answer, Case, Pair
+
+Cases = Mapping[str, tuple[Case, ...]]
+Answers = dict[tuple[str, str], Answer]
+
+
+def lacking() -> str:
+    """Why the suite cannot run here; "" when it can."""
+    folder = control_plane_binaries()
+    if folder is None:
+        return "KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"
+    return "" if (folder / "kubectl").exists() else f"{folder} has no kubectl"
+
+
+def compare(cases: Cases, files: Mapping[str, str], *, namespace: str) -> list[Pair]:
+    """Put all cases to both servers at once."""
+    real, ours = asyncio.run(_ask_both(cases, files, namespace))
+    return [Pair(area, case, real[area, case.name], ours[area, case.name]) for area in cases for case in cases[area]]
+
+
+async def _ask_both(cases: Cases, files: Mapping[str, str], namespace: str) -> tuple[Answers, Answers]:
+    with tempfile.TemporaryDirectory(prefix="mews-differential-") as folder:
+        asked = [_ask_real(cases, Path(folder, "real")), _ask_ours(cases, Path(folder, "ours"))]
+        for side in ("real", "ours"):
+            for name, text in files.items():
+                path = Path(folder, side, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+                path.chmod(0o755 if name.endswith(".sh") else 0o644)
+        real, ours = await asyncio.gather(*(each(namespace) for each in asked))
+        return real, ours
+
+
+def _ask_real(cases: Cases, folder: Path) -> Any:
+    async def main(namespace: str) -> Answers:
+        binaries = control_plane_binaries()
+        assert binaries is not None, lacking()
+        plane = ControlPlane(binaries)
+        try:
+            await asyncio.to_thread(plane.start)
+            return await _ask(cases, folder, plane.base_url, plane.token, namespace)
+        finally:
+            await asyncio.to_thread(plane.stop)
+
+    return main
+
+
+def _ask_ours(cases: Cases, folder: Path) -> Any:
+    async def main(namespace: str) -> Answers:
+        from mews.harness.clusters.control_plane.identity import make_identity
+        from mews.harness.clusters.embedded.server import ApiServer
+        from mews.harness.clusters.embedded.store import Store
+        from mews.kube.clock import Clock
+
+        folder.mkdir(parents=True, exist_ok=True)
+        identity = make_identity(folder, "openssl")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(identity.certificate, identity.key)
+        token = "suite-token"
+        store = Store(Clock.wall().now, random.Random(1))
+        server = ApiServer(store, tokens={token: "admin"}, ssl_context=context)
+        await server.start()
+        try:
+            return await _ask(cases, folder, server.url, token, namespace)
+        finally:
+            await server.stop()
+
+    return main
+
+
+async def _ask(cases: Cases, folder: Path, url: str, token: str, namespace: str) -> Answers:
+    import aiohttp
+
+    folder.mkdir(parents=True, exist_ok=True)
+    server = {"server": url, "insecure-skip-tls-verify": True}
+    write_kubeconfig(folder / "kubeconfig", server=server, user={"token": token})
+    settings = json.loads((folder / "kubeconfig").read_text(encoding="utf-8"))
+    settings["contexts"][0]["context"]["namespace"] = namespace
+    (folder / "kubeconfig").write_text(json.dumps(settings), encoding="utf-8")
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    binaries = control_plane_binaries()
+    assert binaries is not None
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+        return await ask(Side(url, token, folder, binaries / "kubectl", session), cases)

@@ -1,5 +1,8 @@
 """``python -m tests.differential [AREA …]``: put the cases to both servers and print what differs."""
 
+# Prints its report.
+# ruff: noqa: T201
+
 from __future__ import annotations
 
 import sys

@@ -51,7 +51,9 @@ async def put(side: Side, sent: Sent) -> Answer:
         headers["Content-Type"] = sent.content_type
     url = URL(side.url + sent.path, encoded=True)
     skipped = ("Content-Type",) if not sent.content_type else ()
-    async with side.session.request(sent.method, url, data=data, headers=headers, skip_auto_headers=skipped) as response:
+    async with side.session.request(
+        sent.method, url, data=data, headers=headers, skip_auto_headers=skipped
+    ) as response:
         text = (await response.read()).decode(errors="replace")
         return {
             "status": response.status,

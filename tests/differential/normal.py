@@ -24,6 +24,8 @@ _REWRITTEN = (
     (re.compile(r"current: \d+"), "current: <version>"),
     (re.compile(r"in record \(\d+\)"), "in record (<version>)"),
     (re.compile(r"hash=[0-9A-F]+"), "hash=<hash>"),
+    (re.compile(r"serverAddress: \S+"), "serverAddress: <address>"),
+    (re.compile(r"^(x{58})\w{5}$"), r"\1<chance>"),
     (re.compile(r"https?://127\.0\.0\.1:\d+"), "<server>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "<server>"),
 )

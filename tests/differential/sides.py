@@ -38,13 +38,18 @@ async def _ask_both(cases: Cases, files: Mapping[str, str], namespace: str) -> t
     with tempfile.TemporaryDirectory(prefix="mews-differential-") as folder:
         asked = [_ask_real(cases, Path(folder, "real")), _ask_ours(cases, Path(folder, "ours"))]
         for side in ("real", "ours"):
-            for name, text in files.items():
-                path = Path(folder, side, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-                path.chmod(0o755 if name.endswith(".sh") else 0o644)
+            lay_out(Path(folder, side), files)
         real, ours = await asyncio.gather(*(each(namespace) for each in asked))
         return real, ours
+
+
+def lay_out(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files that kubectl reads; scripts may be run."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755 if name.endswith(".sh") else 0o644)
 
 
 def _ask_real(cases: Cases, folder: Path) -> Any:
@@ -68,7 +73,6 @@ def _ask_ours(cases: Cases, folder: Path) -> Any:
         from mews.harness.clusters.embedded.store import Store
         from mews.kube.clock import Clock
 
-        folder.mkdir(parents=True, exist_ok=True)
         identity = make_identity(folder, "openssl")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(identity.certificate, identity.key)
@@ -84,15 +88,19 @@ def _ask_ours(cases: Cases, folder: Path) -> Any:
     return main
 
 
+def settle(kubeconfig: Path, namespace: str) -> None:
+    """Make that the namespace of its context."""
+    settings = json.loads(kubeconfig.read_text(encoding="utf-8"))
+    settings["contexts"][0]["context"]["namespace"] = namespace
+    kubeconfig.write_text(json.dumps(settings), encoding="utf-8")
+
+
 async def _ask(cases: Cases, folder: Path, url: str, token: str, namespace: str) -> Answers:
     import aiohttp
 
-    folder.mkdir(parents=True, exist_ok=True)
     server = {"server": url, "insecure-skip-tls-verify": True}
     write_kubeconfig(folder / "kubeconfig", server=server, user={"token": token})
-    settings = json.loads((folder / "kubeconfig").read_text(encoding="utf-8"))
-    settings["contexts"][0]["context"]["namespace"] = namespace
-    (folder / "kubeconfig").write_text(json.dumps(settings), encoding="utf-8")
+    settle(folder / "kubeconfig", namespace)
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -10,7 +10,17 @@ from tests.differential.model import STRATEGIC, Case, Run, Sent
 N = place("kubectl")
 APPS = "/apis/apps/v1/namespaces/kubectl"
 _READY = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-_FULL = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2, "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]}
+_FULL = {
+    "observedGeneration": 1,
+    "replicas": 2,
+    "updatedReplicas": 2,
+    "readyReplicas": 2,
+    "availableReplicas": 2,
+    "conditions": [
+        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+        {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+    ],
+}
 
 
 def _runs(*lines: str) -> tuple[Run, ...]:

@@ -128,7 +128,8 @@ class DeviceManager:
         ]
         if self._confirm is None:
             return here
-        return [device for device in here if await self._confirm(device)]
+        # Without a UUID there is nothing to look for: on its port, and not to be given to anybody.
+        return [device for device in here if not device.uuid or await self._confirm(device)]
 
     # The kubelet
 

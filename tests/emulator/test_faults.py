@@ -191,6 +191,15 @@ def test_a_wrong_or_missing_uuid_shows_after_the_attach_until_cleared(uuid, show
     assert read(made).rows[0].uuid == "GPU-0"
 
 
+def test_a_device_that_loses_its_uuid_stays_listed_where_it_is():
+    made = with_fault(kind="lost-uuid", device="d0", after_s=4)
+    assert read(made).rows[0].uuid == "GPU-0"
+    made.settle(6.0)
+    assert (read(made).rows[0].device, read(made).rows[0].uuid) == ("d0", "")
+    made.faults.clear(20.0)
+    assert read(made).rows[0].uuid == "GPU-0"
+
+
 def test_a_made_up_uuid_is_none_of_the_chassis():
     made = free(with_fault(kind="wrong-uuid"))
     attach(made)

@@ -122,7 +122,7 @@ def test_every_kind_of_fault_is_added_as_described(server):
     """The examples of the description are real: one of each kind goes in."""
     schema = document("control")["components"]["schemas"]["Fault"]
     for kind in FAULTS:
-        spec = {"kind": kind, **({"device": "000100"} if kind == "link-down" else {})}
+        spec = {"kind": kind, **({"device": "000100"} if kind in ("link-down", "lost-uuid") else {})}
         if kind == "concurrent-editor":
             spec["operation"] = "attach"
         body = {"chassis": "A", "spec": spec}

@@ -12,6 +12,7 @@ from mews.emulator.chassis.faults.editor import ConcurrentEditor
 from mews.emulator.chassis.faults.http_error import HttpError
 from mews.emulator.chassis.faults.link import LinkDownFault
 from mews.emulator.chassis.faults.lists import PartialList, StaleList
+from mews.emulator.chassis.faults.lost_uuid import LostUuidFault
 from mews.emulator.chassis.faults.lying import LyingResult
 from mews.emulator.chassis.faults.order import EventsOutOfOrder
 from mews.emulator.chassis.faults.reboot import ManagementReboot
@@ -32,6 +33,7 @@ FAULTS: Mapping[str, type[Any]] = {
     "management-reboot": ManagementReboot,
     "concurrent-editor": ConcurrentEditor,
     "link-down": LinkDownFault,
+    "lost-uuid": LostUuidFault,
     "wrong-uuid": WrongUuid,
     "events-out-of-order": EventsOutOfOrder,
     "read-aftermath": ReadAftermath,

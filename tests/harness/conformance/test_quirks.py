@@ -61,6 +61,7 @@ CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
     ({"kind": "wrong-uuid"}, {H3API: {"uuid"}, POOL: {"uuid"}}),
     ({"kind": "wrong-uuid", "uuid": ""}, {H3API: {"uuid"}, POOL: {"uuid"}}),
     ({"kind": "link-down", "device": "000C00", "after_s": 0.1}, {H3API: {"lost"}, POOL: {"lost"}}),
+    ({"kind": "lost-uuid", "device": "000C00"}, {H3API: set(), POOL: set()}),
     ({"kind": "events-out-of-order"}, {H3API: set(), POOL: set()}),
     ({"kind": "read-aftermath", "within_s": 0.05, "partial": 0.0, **EVER}, {H3API: {"answers"}, POOL: {"answers"}}),
 ]

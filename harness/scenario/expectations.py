@@ -94,6 +94,8 @@ class GpusExpectation(Model):
     containers: dict[str, int] = Field(default_factory=dict)
     resource: str = "falcon.com/gpu"
     log: bool = Field(default=True, description="false: the pod prints nothing, compare the other two")
+    devices: Pattern = Field(default=None, description="their IDs in order, over all containers")
+    kept: bool = Field(default=False, description="each container has what it had when this check last held")
 
 
 class EventExpectation(Model):

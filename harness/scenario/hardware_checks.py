@@ -10,7 +10,7 @@ from typing import Any
 from mews.harness.scenario.expectations import GpusExpectation, SettledExpectation
 from mews.harness.scenario.match import match, show
 from mews.harness.scenario.stage import Finding, Stage
-from mews.kube.api.objects import condition_of, containers_of, name_of, node_name_of, phase_of
+from mews.kube.api.objects import condition_of, containers_of, name_of, node_name_of, phase_of, uid_of
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
@@ -110,9 +110,26 @@ async def _gpus_wrong(stage: Stage, expected: GpusExpectation) -> str:
         report = await stage.cluster.pod_resources(host)
     except PluginError as error:
         return f"pod resources of {host}: {error}"
-    return await _holdings_wrong(stage, expected, held=_held(report, expected), host=host, rows=rows) or (
-        _unlisted(pod, _held(report, expected))
-    )
+    held = _held(report, expected)
+    wrong = await _holdings_wrong(stage, expected, held=held, host=host, rows=rows)
+    wrong = wrong or _unlisted(pod, held) or _others(stage, expected, uid_of(pod), held)
+    if not wrong:
+        stage.held[uid_of(pod)] = held
+    return wrong
+
+
+def _others(stage: Stage, expected: GpusExpectation, uid: str, held: dict[str, list[str]]) -> str:
+    """What the pod holds against the devices that are expected by name, or that it had before."""
+    if "devices" in expected.model_fields_set:
+        wrong = match(expected.devices, sorted({gpuid for gpuids in held.values() for gpuid in gpuids}), "devices")
+        if wrong is not None:
+            return str(wrong)
+    if not expected.kept:
+        return ""
+    before = stage.held.get(uid)
+    if before is None:
+        return "kept: no check of gpus has held for this pod yet"
+    return "" if held == before else f"it holds {show(held)}; before, it held {show(before)}"
 
 
 def _unlisted(pod: Mapping[str, Any], held: Mapping[str, list[str]]) -> str:

@@ -37,14 +37,16 @@ def all_of(findings: list[Finding]) -> Finding:
 
 @dataclass(slots=True)
 class Stage:
-    """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, and
-    ``deadline_s`` (loop seconds) ends the whole of it."""
+    """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, ``held``
+    the devices per container that a check of ``gpus`` last found, by the pod's uid; ``deadline_s`` (loop seconds) ends
+    the whole of it."""
 
     scenario: Scenario
     cluster: Cluster
     deadline_s: float
     first_line: int = 0
     marks: dict[str, int] = field(default_factory=dict)
+    held: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     driver: Driver | None = None
 
     def remaining_s(self, wanted_s: float) -> float:

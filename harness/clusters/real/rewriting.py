@@ -69,6 +69,8 @@ class Fitting:
         selector = spec.get("nodeSelector") or {}
         if selector.get(_HOSTNAME) in self._nodes:
             selector[_HOSTNAME] = self._nodes[selector[_HOSTNAME]]
+        if spec.get("nodeName") in self._nodes:
+            spec["nodeName"] = self._nodes[spec["nodeName"]]
 
     def _container(self, container: Object, annotations: Mapping[str, str]) -> None:
         image = self._book.find(container["image"])

@@ -54,6 +54,7 @@ def test_templates_are_fitted_too(fit):
 def test_hosts_become_their_nodes_in_selectors(fit):
     given = pod({"name": "main", "image": "x"}, nodeSelector={"kubernetes.io/hostname": "host-1", "disk": "ssd"})
     assert fit(given)["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "worker-7", "disk": "ssd"}
+    assert fit(pod({"name": "main", "image": "x"}, nodeName="host-1"))["spec"]["nodeName"] == "worker-7"
 
 
 @pytest.mark.wall

@@ -205,6 +205,45 @@ def test_gpus_must_be_the_same_from_all_three_sides(devices, reason):
     assert reason in result.reason
 
 
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ("devices: {$exact: [0-000100, 0-000200]}", ""),
+        ("devices: {$exact: [0-000100, 0-000300]}", "devices[1]"),
+        ("kept: true", "kept: no check of gpus has held for this pod yet"),
+    ],
+)
+def test_gpus_may_be_expected_by_name_or_as_before(asked, reason):
+    first = "assert: {gpus: {pod: a, count: 2, host: host-1}}"
+    text = (
+        f"apply: {POD}",
+        "wait: {pod: {name: a, phase: Running}}",
+        f"assert: {{gpus: {{pod: a, count: 2, {asked}}}}}",
+    )
+    result = run(steps(*text), prepare=held(("0-000100", "0-000200")))
+    assert (result.verdict, reason in result.reason) == ("failed" if reason else "passed", True)
+    assert run(steps(text[0], text[1], first, text[2]), prepare=held(("0-000100", "0-000200"))).verdict == (
+        "passed" if "000300" not in asked else "failed"
+    )
+
+
+def test_other_gpus_than_before_are_noticed():
+    def prepare(cluster):
+        held(("0-000100", "0-000200"))(cluster)
+        second = tuple(ContainerDevices("falcon.com/gpu", (device,)) for device in ("0-000100", "0-000300"))
+        first = cluster.resources["host-1"]
+        answers = iter((first, (PodDevices("a", "default", (("main", second),)),)))
+
+        async def told(host):
+            return next(answers)
+
+        cluster.pod_resources = told
+
+    check = "assert: {gpus: {pod: a, count: 2, log: false%s}}"
+    text = (f"apply: {POD}", "wait: {pod: {name: a, phase: Running}}", check % "", check % ", kept: true")
+    assert "it holds" in run(steps(*text), prepare=prepare).reason
+
+
 def test_a_uuid_that_no_chassis_has_is_noticed_in_the_log():
     def prepare(cluster):
         held(("0-000100", "0-000200"))(cluster)

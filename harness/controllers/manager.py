@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from mews.harness.clock import Pace
-from mews.harness.controllers.garbage import GarbageCollector
-from mews.harness.controllers.namespaces import NamespaceDeletion
-from mews.harness.controllers.node_lifecycle import NodeLifecycle
-from mews.harness.controllers.taint_eviction import TaintEviction
+from mews.harness.controllers.catalogue import ALL, CONTROLLERS, Parts, chosen
+from mews.harness.controllers.owners import Informers
 from mews.harness.events import EventRecorder
-from mews.kube.api.resources import NODES, PODS
-from mews.kube.client.informer import Informer
-from mews.kube.component import Component, Context
+from mews.kube.component import Context
 
 
 class ControllerManager:
-    """Component: node lifecycle, taint eviction, garbage; ``namespaces`` too where the API server leaves it to us."""
+    """Component: those of ``catalogue.CONTROLLERS`` that are wished for (see ``chosen``).
 
-    def __init__(self, context: Context, pace: Pace, *, namespaces: bool = False) -> None:
+    Raises ValueError for a wish that cannot be met.
+    """
+
+    def __init__(self, context: Context, pace: Pace, *, controllers: Sequence[str] = (ALL,)) -> None:
         self._context = context
         self._pace = pace
-        self._namespaces = namespaces
+        self._names = chosen(controllers)
 
     async def run(self) -> None:
         """Run until cancelled."""
-        context, pace = self._context, self._pace
-        nodes, pods = Informer(context.kube, NODES), Informer(context.kube, PODS)
-        node_events = EventRecorder(context, "node-controller")
-        eviction_events = EventRecorder(context, "taint-eviction-controller")
-        parts: list[Component | Informer | EventRecorder] = [
-            *(nodes, pods, node_events, eviction_events),
-            NodeLifecycle(context, pace, nodes=nodes, pods=pods, events=node_events),
-            TaintEviction(context, pace, nodes=nodes, pods=pods, events=eviction_events),
-            GarbageCollector(context, pace, nodes=nodes, pods=pods),
-        ]
-        if self._namespaces:
-            parts.append(NamespaceDeletion(context, pace))
+        informers = Informers(self._context.kube)
         async with asyncio.TaskGroup() as tasks:
-            for part in parts:
-                tasks.create_task(part.run())
+
+            def recorder(component: str) -> EventRecorder:
+                made = EventRecorder(self._context, component)
+                tasks.create_task(made.run())
+                return made
+
+            parts = Parts(self._context, self._pace, informers, recorder)
+            made = [CONTROLLERS[name](parts) for name in self._names]
+            tasks.create_task(informers.run())
+            for controller in made:
+                tasks.create_task(controller.run())

@@ -57,6 +57,15 @@ class Informer:
         """The cached object, or None."""
         return self._cache.get(f"{namespace}/{name}" if namespace else name)
 
+    def at(self, key: str) -> Object | None:
+        """The cached object of that key (``key_of``), or None."""
+        return self._cache.get(key)
+
+    @property
+    def version(self) -> int:
+        """How far it has got: the newest resourceVersion seen, as a number; 0 before the first list."""
+        return int(self._version or 0)
+
     def items(self) -> Iterator[Object]:
         """All cached objects, in order of key."""
         for key in sorted(self._cache):

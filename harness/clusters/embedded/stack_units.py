@@ -61,7 +61,7 @@ class StackUnits:
         return Unit("controller-manager", self.journal, real or self._our_controllers)
 
     def _our_controllers(self, fence: Fence) -> Component:
-        return ControllerManager(self.context("controller-manager", fence), self.pace, namespaces=True)
+        return ControllerManager(self.context("controller-manager", fence), self.pace)
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""

@@ -1,0 +1,1 @@
+"""Deployments: ReplicaSets that take over from each other."""

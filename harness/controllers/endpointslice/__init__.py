@@ -1,0 +1,1 @@
+"""EndpointSlices: where a service's pods are."""

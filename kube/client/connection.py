@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 
 from mews.kube.api.errors import ApiError, Unavailable, from_status
+from mews.kube.client.sockets import Sockets
 
 Query = Sequence[tuple[str, str]]
 Tokens = Callable[[], str | None]
@@ -39,6 +40,7 @@ class Connection:
         self._headers = {"User-Agent": "mews", "Accept": "application/json", **(headers or {})}
         self._token = token
         self._token_read_s = float("-inf")
+        self._sockets = Sockets()
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
 
@@ -120,6 +122,7 @@ class Connection:
             if session is not None:
                 await session.close()
         self._requests = self._streams = None
+        await self._sockets.closed()
 
     def _stream_session(self) -> aiohttp.ClientSession:
         if self._streams is None:
@@ -128,7 +131,7 @@ class Connection:
         return self._streams
 
     def _session(self, limit: int, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(limit=limit, ssl=self._ssl if self._ssl is not None else True)
+        connector = self._sockets.connector(self._ssl, limit)
         session = aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers)
         session._retry_connection = False  # the library would repeat PUT and DELETE, too
         return session

@@ -18,6 +18,7 @@ from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
 from mews.kube.client.kubeconfig import Access, read_kubeconfig
+from mews.kube.client.sockets import Sockets
 from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices
 
 
@@ -33,6 +34,7 @@ class Gate:
         except (ConfigException, OSError, ValueError) as error:
             raise Lacks(f"kubeconfig {path or '(the default one)'}: {' '.join(str(error).split())}") from error
         self._kubes: list[HttpKube] = []
+        self._sockets = Sockets()
 
     def kube(self, actor: str) -> HttpKube:
         """A client of its own for each actor."""
@@ -62,14 +64,15 @@ class Gate:
         bearer = access.tokens() if access.tokens is not None else None
         if bearer:
             headers["Authorization"] = f"Bearer {bearer}"
-        connector = aiohttp.TCPConnector(ssl=access.ssl_context if access.ssl_context is not None else True)
+        connector = self._sockets.connector(access.ssl_context)
         return aiohttp.ClientSession(
             connector=connector, headers=headers, timeout=aiohttp.ClientTimeout(total=timeout_s)
         )
 
     async def close(self) -> None:
-        """Give all clients' connections back."""
+        """Give all clients' connections back, after the sessions were closed."""
         await asyncio.gather(*(kube.close() for kube in self._kubes))
+        await self._sockets.closed()
 
 
 class AgentClient:

@@ -1,0 +1,44 @@
+"""The sockets of HTTP sessions, known until they are closed. Not for virtual runs: imports aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakSet
+
+import aiohttp
+
+from mews.kube.clock import rest
+
+_PATIENCE_S = 2.0
+_LOOK_S = 0.01
+
+
+class Sockets:
+    """What sessions with these connectors have open. TLS says goodbye in the background, after a stream was left and
+    even after its session was closed: a loop that ends before loses the socket."""
+
+    def __init__(self) -> None:
+        self._opened: WeakSet[socket.socket] = WeakSet()
+
+    def connector(self, ssl_context: ssl.SSLContext | None, limit: int = 100) -> aiohttp.TCPConnector:
+        """A connector whose sockets are known; ``limit`` 0 is none."""
+        return aiohttp.TCPConnector(
+            limit=limit, ssl=ssl_context if ssl_context is not None else True, socket_factory=self._open
+        )
+
+    def _open(self, address: Sequence[Any]) -> socket.socket:
+        family, kind, proto = address[:3]
+        made = socket.socket(family, kind, proto)
+        self._opened.add(made)
+        return made
+
+    async def closed(self) -> None:
+        """Return once all are closed, after their sessions were; or after a while."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _PATIENCE_S
+        while any(each.fileno() >= 0 for each in self._opened) and loop.time() < deadline_s:
+            await rest(_LOOK_S)

@@ -1,0 +1,46 @@
+"""What a client leaves open on its loop: nothing."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from mews.emulator.tls import made
+from mews.kube.api.resources import PODS
+from mews.kube.client.http import HttpKube
+
+pytestmark = pytest.mark.wall
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+EVENT = b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n'
+
+
+async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A watch's one event; then silence, whatever the other side says."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(HEAD + f"{len(EVENT):x}\r\n".encode() + EVENT + b"\r\n")
+    await reader.read()
+    writer.close()
+
+
+def test_sockets_of_a_stream_that_was_left_are_closed_when_the_client_is(tmp_path: Path) -> None:
+    opened = []
+
+    async def main() -> None:
+        server = await asyncio.start_server(endless, "127.0.0.1", 0, ssl=there)
+        kube = HttpKube(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", ssl=here)
+        watch = kube.watch(PODS)
+        await anext(watch)
+        opened.extend(kube._connection._sockets._opened)
+        await watch.aclose()
+        await kube.close()
+        assert opened
+        assert [each.fileno() for each in opened] == [-1]
+        server.close()
+
+    identity = made(tmp_path)
+    here = ssl.create_default_context(cafile=str(identity.certificate))
+    there = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    there.load_cert_chain(identity.certificate, identity.key)
+    asyncio.run(main())

@@ -314,6 +314,8 @@ class RealCluster:
         self._down.discard(component)
         if component.startswith(_BELOW):
             await self._ground.start(component)
+            if component.startswith("kubelet/"):
+                await self._nodes.knows_pods(component.partition("/")[2])
         elif component.startswith("chassis/"):
             await self._signal("chassis", START)
             await self._chassis.started()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.harness.journal import Journal
-from mews.kube.api.objects import Object, is_terminal, key_of, uid_of
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, uid_of
 
 Slot = tuple[str, str, str]
 
@@ -81,6 +81,11 @@ class KubeletLines:
             if self._listed.get(resource) != (healthy, unhealthy):
                 self._listed[resource] = (healthy, unhealthy)
                 self._write("devices", resource=resource, healthy=healthy, unhealthy=unhealthy)
+
+    def holders(self) -> set[str]:
+        """``namespace/name`` of the pods that hold devices by the kubelet's file, and are to go on."""
+        live = {uid for uid, *_ in self._held} - self._closed
+        return {key_of(self._pods[uid]) for uid in live if not is_deleting(self._pods[uid])}
 
     # What the pods tell
 

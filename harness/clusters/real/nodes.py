@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _AGAIN_S = 0.2
 _ALLOCATION_S = 5.0
+_KNOWS_S = 20.0
 
 
 class Nodes:
@@ -81,6 +83,18 @@ class Nodes:
         if agent is None:
             raise PluginError("Unavailable", f"no agent runs on {host}")
         return await agent.pod_resources()
+
+    async def knows_pods(self, host: str) -> None:
+        """Return once a kubelet that was started tells of all pods there that hold devices, or after a while: it reads
+        its file at once, and hears of its pods a moment later."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _KNOWS_S
+        while host in self._agents and loop.time() < deadline_s:
+            with contextlib.suppress(PluginError):
+                told = {f"{pod.namespace}/{pod.name}" for pod in await self.pod_resources(host) if _has_devices(pod)}
+                if self._lines[host].holders() <= told:
+                    return
+            await rest(_AGAIN_S)
 
     async def close(self) -> None:
         """Stop it all."""
@@ -159,6 +173,10 @@ def note(records: Journal, actor: str, record: Mapping[str, Any]) -> None:
         records.write(layer, actor, str(record["event"]), **(record.get("fields") or {}))
     elif "message" in record:
         records.write(layer, actor, "log", level=record.get("level", ""), message=record["message"])
+
+
+def _has_devices(pod: PodDevices) -> bool:
+    return any(devices for _, devices in pod.containers)
 
 
 def _asks_devices(pod: Object, container: str) -> bool:

@@ -92,3 +92,15 @@ def test_only_what_plugins_gave_is_told_of_an_environment(journal, lines):
     lines.running(pod("u1"), "main", {"UUIDS": "GPU-1", "PATH": "/bin"})
     [line] = told(journal, "container-started")
     assert line.fields["env"] == {"UUIDS": "GPU-1"}
+
+
+def test_pods_that_hold_devices_and_go_on_are_known(journal, lines):
+    for uid, name in (("u1", "stays"), ("u2", "ends"), ("u3", "goes")):
+        lines.pod(pod(uid, name))
+    lines.checkpoint([entry("u1", "d1"), entry("u2", "d2"), entry("u3", "d3")], {})
+    assert lines.holders() == {"default/stays", "default/ends", "default/goes"}
+    lines.pod(pod("u2", "ends", phase="Succeeded"))
+    leaving = pod("u3", "goes")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    lines.pod(leaving)
+    assert lines.holders() == {"default/stays"}

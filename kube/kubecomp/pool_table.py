@@ -60,6 +60,10 @@ class PoolTable:
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
 
+    def spares(self, gpuid: str, pod: Waiting, *, now_s: float, timing: Timing) -> bool:
+        """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""
+        return any(gpu.gpuid == gpuid for gpu in self.candidates(pod, excluded=(), now_s=now_s, timing=timing))
+
     def _shown(self) -> list[PoolDevice]:
         return [found for found in self.devices().values() if not self._reader.lacked(found.chassis, found.device)]
 

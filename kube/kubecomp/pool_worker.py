@@ -243,7 +243,10 @@ class PoolWorker:
             if pod is None or not self._shortfall(pod):
                 return False
             await self._withdrawals.renew()
-            return not await self._withdrawals.is_in_use(intent.origin_node, intent.gpuid, intent.request)
+            if await self._withdrawals.is_in_use(intent.origin_node, intent.gpuid, intent.request):
+                return False
+            now_s = self._context.clock.now()
+            return self._table.spares(intent.gpuid, pod, now_s=now_s, timing=self._timing)
 
         tries = 1 if intent.gpuid in self._stuck else None
         end = await self._mover.carry_out(intent, may_detach, go_back=go_back, tries=tries)

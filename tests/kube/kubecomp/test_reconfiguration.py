@@ -98,6 +98,17 @@ async def test_two_pods_served_at_once_never_share_a_device_and_move_only_what_i
 
 
 @virtual
+async def test_a_pod_that_comes_while_a_device_is_withdrawn_does_not_lose_it() -> None:
+    async with world(4, 4, 4, profile=SLOW) as w:
+        await w.create("a", 5)
+        await w.said_soon("withdrawal-asked", node="host-2")
+        await w.create("b", 5, **on("host-2"))
+        await w.runs("a", "b")
+        assert w.moves() == ["0-000800", "0-000900"], "both of host-3, which nobody needs"
+        await nothing_is_left(w)
+
+
+@virtual
 async def test_two_pods_on_one_node_move_what_both_lack_together() -> None:
     async with world(4, 4, 4, profile=SLOW) as w:
         await w.create("a", 3, **on("host-1"))

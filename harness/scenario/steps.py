@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import groupby
 from typing import Any
 
 from mews.harness.journal import Line
@@ -15,7 +16,9 @@ from mews.harness.scenario.match import match, show
 from mews.harness.scenario.stage import Finding, Stage
 from mews.harness.scenario.waiting import hold, now, until
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
-from mews.kube.client.port import DeleteOptions, Patch
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+from mews.kube.client.port import DeleteOptions, KubeApi, Patch
 
 _PATCHES = {"merge": Patch.MERGE, "strategic": Patch.STRATEGIC, "json": Patch.JSON}
 
@@ -32,18 +35,26 @@ async def do(stage: Stage, step: Step) -> None:
 
 
 async def apply_objects(stage: Stage, objects: Any) -> None:
-    """Create objects, or merge them into what is there."""
+    """Create objects, or merge them into what is there. Those of one kind in a row are looked up first, so that they
+    come as close upon each other as the API lets them."""
     kube = stage.cluster.kube
-    for given in objects:
-        resource = await resource_of(kube, given["kind"], given.get("apiVersion", ""))
-        obj = complete(given, resource)
-        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
-        try:
-            await kube.get(resource, name, namespace=namespace)
-        except NotFound:
-            await kube.create(resource, obj, namespace=namespace, field_manager="mews")
-        else:
-            await kube.patch(resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager="mews")
+    for (kind, version), group in groupby(objects, lambda given: (given["kind"], given.get("apiVersion", ""))):
+        resource = await resource_of(kube, kind, version)
+        found = [(obj, await _is_there(kube, resource, obj)) for obj in (complete(given, resource) for given in group)]
+        for obj, there in found:
+            name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace")
+            if there:
+                await kube.patch(resource, name, obj, kind=Patch.MERGE, namespace=namespace, field_manager="mews")
+            else:
+                await kube.create(resource, obj, namespace=namespace, field_manager="mews")
+
+
+async def _is_there(kube: KubeApi, resource: Resource, obj: Object) -> bool:
+    try:
+        await kube.get(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace"))
+    except NotFound:
+        return False
+    return True
 
 
 def _timeout_s(stage: Stage, step: Step) -> float:

@@ -131,7 +131,7 @@ def _filled(word: str) -> str:
 
 def _foreign(word: str) -> str:
     """The same in our component image (``mews.harness.clusters.kind.image``)."""
-    return word.replace("{python}", "python3").replace("{packages}", "/opt/mews/lib")
+    return word.replace("{python}", "python3").replace("{packages}", "/opt/mews/lib:/opt/mews/site")
 
 
 def _simulation(entry: Any, where: str) -> Simulation:

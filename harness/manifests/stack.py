@@ -48,7 +48,8 @@ class StackSpec:
 
     ``hardware`` is the inventory as a document, ``chassis`` the names of its chassis in their order; ``config`` is
     KubeComp's as a document; ``nodes`` are the nodes that get a DevMgr; ``parts`` says which components run.
-    ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names.
+    ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names. ``tidy``: the nodes' files go with the
+    stack.
     """
 
     namespace: str
@@ -65,6 +66,7 @@ class StackSpec:
     seed: int | str = 0
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Node -> host of the hardware."""
+    tidy: bool = False
 
 
 def endpoint(namespace: str, number: int) -> str:
@@ -226,7 +228,7 @@ def _device_managers(spec: StackSpec) -> Object:
     on_these = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(spec.nodes)}
     pod = {
         "serviceAccountName": component,
-        "terminationGracePeriodSeconds": 2,
+        "terminationGracePeriodSeconds": 10,
         "tolerations": list(_EVERYWHERE),
         "affinity": {
             "nodeAffinity": {
@@ -275,7 +277,7 @@ def _host(spec: StackSpec) -> Object:
     control = f"http://chassis.{spec.namespace}.svc:{CONTROL_PORT}"
     argv = ["-m", "mews.harness.clusters.real.host", "--hardware", "/etc/mews/hardware.yaml", "--root", HOST_ROOT]
     argv += ["--hosts", json.dumps(dict(spec.hosts)), "--chassis", control]
-    argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed)]
+    argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed), *(["--tidy"] if spec.tidy else [])]
     return {
         "name": "host",
         "image": spec.image,

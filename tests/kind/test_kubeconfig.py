@@ -18,8 +18,8 @@ import pytest
 from mews.harness.clusters.kind.image.build import component_image
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
 from mews.harness.clusters.kubeconfig.ground import HOST_LABEL
-from mews.harness.manifests.stack import HOST_ROOT
 from mews.harness.errors import Lacks
+from mews.harness.manifests.stack import HOST_ROOT
 
 pytestmark = pytest.mark.kind
 
@@ -38,7 +38,8 @@ hardware:
       devices:
         - {id: "000100", uuid: GPU-b104b284-a5ee-a4fa-2aef-29568979829c, kind: GPU, model: V100, serial: "1", port: "1"}
         - {id: "000200", uuid: GPU-223e3fbb-bc1a-9b56-7c89-28c10685d03b, kind: GPU, model: V100, serial: "2", port: "1"}
-        - {id: "000300", uuid: GPU-3e5c1a19-b0d2-ff2a-d3e5-9a2aa6320b53, kind: GPU, model: V100, serial: "3", port: null}
+        - {id: "000300", uuid: GPU-3e5c1a19-b0d2-ff2a-d3e5-9a2aa6320b53, kind: GPU, model: V100, serial: "3",
+           port: null}
 steps:
   - wait: {settled: {}}
     timeout: 2m
@@ -61,6 +62,7 @@ steps:
   - exec: {pod: trainer, command: [sh, -c, "nvidia-smi -L | grep -c UUID"], stdout: {$regex: "^3"}}
 """
 IDLE = "  - hold: {for: 1h, check: {moves: 1}}\n"
+NAMES = "{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{'\\n'}{end}"
 PASSING = ("events", "leases.", "endpointslices.", "controllerrevisions.", "csistoragecapacities.", "pods.metrics")
 """Resources that come and go with the cluster's own life."""
 
@@ -80,7 +82,7 @@ class Plain:
         """The names of all that is there, and what nodes carry."""
         kinds = [kind for kind in self.kubectl("api-resources", "--verbs=list", "-o", "name").split()
                  if not kind.startswith(PASSING)]  # fmt: skip
-        lines = self.kubectl("get", ",".join(kinds), "-A", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{'\\n'}{end}")
+        lines = self.kubectl("get", ",".join(kinds), "-A", "-o", f"jsonpath={NAMES}")
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
         carried = {node["metadata"]["name"]: [node["metadata"]["labels"], node["metadata"]["annotations"], node["spec"]]
                    for node in nodes}  # fmt: skip

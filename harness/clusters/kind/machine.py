@@ -37,6 +37,7 @@ class KindMachine:
         self._name = ""
         self._hosts: tuple[str, ...] = ()
         self._loaded = ""
+        self._image: str | None = None
 
     @property
     def kubeconfig(self) -> Path:
@@ -67,12 +68,13 @@ class KindMachine:
             self._delete()
         if self._owned is None:
             self._create(hosts)
-        self._tell("building the component image")
-        image = component_image()
-        if self._loaded != image:
-            self._load(image)
+        if self._image is None:
+            self._tell("building the component image")
+            self._image = component_image()
+        if self._loaded != self._image:
+            self._load(self._image)
         nodes = {host: host for host in self._hosts}
-        return Place(self.kubeconfig, None, "kubecomp", image, nodes, ours=self._hosts)
+        return Place(self.kubeconfig, None, "kubecomp", self._image, nodes, ours=self._hosts)
 
     def _adopt(self) -> None:
         """Take over a cluster that an earlier run left, if it lives."""

@@ -63,6 +63,8 @@ async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequen
         assigned(nodes, hosts),
         prefix=unnamed.prefix,
         namespaces={"default": f"mews-{number}-scenario"},
+        mark=unnamed.namespace,
+        tidy=True,
     )
 
 

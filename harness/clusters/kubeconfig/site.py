@@ -15,13 +15,15 @@ from pathlib import Path
 from mews.harness.clusters.kubeconfig.ground import assigned, find_place
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.rewriting import RUN
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import SITE_FILE, Owned, kept_sites, site_state
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import EVERYWHERE
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES
+from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 
 _GONE_S = 90.0
@@ -101,6 +103,7 @@ async def _purge(place: Place, namespaces: Sequence[str]) -> None:
     gate = Gate(place)
     kube = gate.kube("purge")
     try:
+        namespaces = [*namespaces, *await _sweep(kube, place, namespaces)]
         for name in namespaces:
             with contextlib.suppress(NotFound):
                 await kube.delete(NAMESPACES, name)
@@ -120,6 +123,23 @@ async def _purge(place: Place, namespaces: Sequence[str]) -> None:
         ) from error
     finally:
         await gate.close()
+
+
+async def _sweep(kube: KubeApi, place: Place, besides: Sequence[str]) -> list[str]:
+    """Delete what scenarios created outside those namespaces; the namespaces among it are returned."""
+    found = []
+    for resource in await kube.discovery():
+        try:
+            marked = (await kube.list(resource, label_selector=f"{RUN}={place.namespace}")).items
+        except ApiError:
+            continue  # it has no list, or not for us
+        for obj in marked:
+            if resource == NAMESPACES:
+                found.append(name_of(obj))
+            elif namespace_of(obj) not in besides:
+                with contextlib.suppress(NotFound):
+                    await kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
+    return found
 
 
 def sweep_sites() -> list[Path]:

@@ -108,7 +108,7 @@ class RealCluster:
 
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
         """The API as the scenario knows it."""
-        return FittingKube(self._gate.kube(actor), self._fit, made, self._place.namespaces)
+        return FittingKube(self._gate.kube(actor), self._fit, made, self._place.namespaces, self._place.mark)
 
     def _hosts(self) -> dict[str, str]:
         return {host.name: self._place.nodes[host.name] for host in self._run.hardware.hosts}

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -35,8 +36,9 @@ _PATIENCE_S, _AGAIN_S = 60.0, 0.5
 _LINKS = ("libnvidia-ml.so.1", "libnvidia-ml.so", "nvidia-smi")
 
 
-def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: float, seed: str) -> None:
-    """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' back door.
+def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: float, seed: str, tidy: bool) -> None:
+    """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' back door. ``tidy``: leave the
+    folder empty.
 
     Raises Lost where that does not answer.
     """
@@ -54,6 +56,17 @@ def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: flo
             signal.sigwait(ENDINGS)
         finally:
             server.stop()
+            if tidy:
+                clear(root)
+
+
+def clear(folder: Path) -> None:
+    """Remove all that is in it."""
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def await_chassis(url: str) -> None:
@@ -96,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", required=True, type=Path, metavar="DIR")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
+    parser.add_argument("--tidy", action="store_true", help="empty the folder in the end")
     chosen = parser.parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     host = chosen.hosts.get(chosen.node)
@@ -110,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             root=chosen.root,
             speed=chosen.speed,
             seed=chosen.seed,
+            tidy=chosen.tidy,
         )
     except (OSError, Lost) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")

@@ -52,6 +52,7 @@ def stack_spec(
         pull=place.pull,
         prefix=place.prefix,
         hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
+        tidy=place.tidy,
     )
     return spec, config
 

@@ -19,6 +19,8 @@ COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
 
 DURATION = "mews.dev/duration-s"
+RUN = "mews.dev/run"
+"""Label of what scenarios create in somebody's cluster: the run."""
 _HOSTNAME = "kubernetes.io/hostname"
 
 _PLAY = """\
@@ -101,7 +103,8 @@ class Fitting:
 
 class FittingKube:
     """KubeApi whose writes are fitted; ``made`` hears of everything that it creates. ``namespaces`` maps the
-    scenario's namespaces to real ones: asked for and told of under the scenario's names, nothing of others is seen."""
+    scenario's namespaces to real ones: asked for and told of under the scenario's names, nothing of others is seen.
+    ``mark`` labels what it creates, so that it can be found by others."""
 
     def __init__(
         self,
@@ -109,7 +112,9 @@ class FittingKube:
         fit: Fitting,
         made: Callable[[Resource, str, str | None], None] = lambda *_: None,
         namespaces: Mapping[str, str] | None = None,
+        mark: str | None = None,
     ) -> None:
+        self._mark = mark
         self._kube = kube
         self._plain = fit
         self._made = made
@@ -197,8 +202,11 @@ class FittingKube:
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
     ) -> Object:
         """Create it, fitted."""
-        where = self._real(namespace)
-        stored = await self._kube.create(resource, self._fit(obj), namespace=where, field_manager=field_manager)
+        where, fitted = self._real(namespace), self._fit(obj)
+        if self._mark is not None:
+            labels = (fitted.get("metadata") or {}).get("labels") or {}
+            fitted["metadata"] = {**(fitted.get("metadata") or {}), "labels": {**labels, RUN: self._mark}}
+        stored = await self._kube.create(resource, fitted, namespace=where, field_manager=field_manager)
         self._made(resource, stored["metadata"]["name"], stored["metadata"].get("namespace"))
         return self._told(stored)
 

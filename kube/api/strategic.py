@@ -1,7 +1,7 @@
 """Kubernetes' strategic merge patch: lists of objects merge by a key of theirs, steered by ``$`` directives.
 
-``MERGE_KEYS`` is data: which lists merge, and by what (facts of the struct tags of k8s.io/api). Lists that are not in
-it are replaced. Source: contract apiserver.md section 4; k8s.io/apimachinery/pkg/util/strategicpatch.
+Which lists merge, and by what, the caller tells; all others are replaced.
+Source: contract apiserver.md section 4; k8s.io/apimachinery/pkg/util/strategicpatch.
 """
 
 from __future__ import annotations
@@ -17,64 +17,6 @@ PRIMITIVE = ""
 
 Keys = Mapping[str, str]
 """Dotted path, list elements not counted -> merge key."""
-
-_METADATA: Keys = {"metadata.ownerReferences": "uid", "metadata.finalizers": PRIMITIVE}
-
-_CONTAINER: Keys = {
-    "env": "name",
-    "ports": "containerPort",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-}
-
-
-def _under(prefix: str, keys: Keys) -> Keys:
-    return {f"{prefix}.{path}": key for path, key in keys.items()}
-
-
-_POD_SPEC: Keys = {
-    "volumes": "name",
-    "imagePullSecrets": "name",
-    "hostAliases": "ip",
-    "topologySpreadConstraints": "topologyKey",
-    "schedulingGates": "name",
-    "resourceClaims": "name",
-    **dict.fromkeys(("containers", "initContainers", "ephemeralContainers"), "name"),
-    **_under("containers", _CONTAINER),
-    **_under("initContainers", _CONTAINER),
-    **_under("ephemeralContainers", _CONTAINER),
-}
-_TEMPLATE: Keys = {**_under("spec.template", _METADATA), **_under("spec.template.spec", _POD_SPEC)}
-_CONDITIONS: Keys = {"status.conditions": "type"}
-_WORKLOAD: Keys = {**_METADATA, **_TEMPLATE, **_CONDITIONS}
-
-MERGE_KEYS: Mapping[tuple[str, str], Keys] = {
-    ("", "Pod"): {
-        **_METADATA,
-        **_under("spec", _POD_SPEC),
-        **_CONDITIONS,
-        "status.podIPs": "ip",
-        "status.hostIPs": "ip",
-        "status.resourceClaimStatuses": "name",
-    },
-    ("", "Node"): {**_METADATA, **_CONDITIONS, "status.addresses": "type", "spec.podCIDRs": PRIMITIVE},
-    ("", "Service"): {**_METADATA, **_CONDITIONS, "spec.ports": "port"},
-    ("", "ServiceAccount"): {**_METADATA, "secrets": "name"},
-    ("", "PodTemplate"): {**_METADATA, **_under("template.spec", _POD_SPEC)},
-    ("", "ReplicationController"): _WORKLOAD,
-    ("apps", "Deployment"): _WORKLOAD,
-    ("apps", "ReplicaSet"): _WORKLOAD,
-    ("apps", "StatefulSet"): _WORKLOAD,
-    ("apps", "DaemonSet"): _WORKLOAD,
-    ("batch", "Job"): _WORKLOAD,
-    ("batch", "CronJob"): {**_METADATA, **_under("spec.jobTemplate.spec.template.spec", _POD_SPEC)},
-}
-_OTHERS: Keys = {**_METADATA, **_CONDITIONS}
-
-
-def merge_keys(group: str, kind: str) -> Keys:
-    """The merge keys of a kind."""
-    return MERGE_KEYS.get((group, kind), _OTHERS)
 
 
 def strategic_merge(target: Mapping[str, Any], patch: Mapping[str, Any], keys: Keys) -> dict[str, Any]:
@@ -159,16 +101,16 @@ def _merge_list(original: Sequence[Any], patch: Sequence[Any], keys: Keys, path:
 
 def _key(item: Any, merge_key: str) -> Any:
     if not isinstance(item, Mapping) or merge_key not in item:
-        raise _fail(f"map: {_go(item)} does not contain declared merge key: {merge_key}")
+        raise _fail(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
 
 
-def _go(value: Any) -> str:
+def go_text(value: Any) -> str:
     """A value as Go's %v prints it."""
     if isinstance(value, Mapping):
-        return "map[" + " ".join(f"{key}:{_go(value[key])}" for key in sorted(value)) + "]"
+        return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, (list, tuple)):
-        return "[" + " ".join(_go(item) for item in value) + "]"
+        return "[" + " ".join(go_text(item) for item in value) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from mews.harness.clusters.embedded.merging import MergeKeys
 from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.api.objects import clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.quantities import canonical
-from mews.kube.api.strategic import merge_keys, strategic_merge
+from mews.kube.api.strategic import strategic_merge
 
-POD_KEYS = merge_keys("", "Pod")
+POD_KEYS = MergeKeys("core/v1.Pod")
 
 
 def containers(*names: str) -> dict[str, Any]:

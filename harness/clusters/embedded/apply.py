@@ -20,12 +20,13 @@ from mews.harness.clusters.embedded.fieldsets import (
     value_at,
 )
 from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.merging import merge_keys
 from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.update import store_patched
 from mews.harness.clusters.embedded.views import view_of
 from mews.kube.api.errors import BadRequest, Conflict
 from mews.kube.api.objects import Object, clone
-from mews.kube.api.strategic import PRIMITIVE, Keys, merge_keys, strategic_merge
+from mews.kube.api.strategic import PRIMITIVE, Keys, strategic_merge
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.store import Store
@@ -83,7 +84,7 @@ def apply(
 def keys_of(kind: Kind) -> Keys:
     """The lists of a kind that merge, and by what."""
     if not kind.custom:
-        return merge_keys(kind.resource.group, kind.resource.kind)
+        return merge_keys(kind)
     return {"metadata.finalizers": PRIMITIVE, "metadata.ownerReferences": "uid", **dict(_schema_keys(kind.schema, ""))}
 
 

@@ -60,7 +60,7 @@ _ASKED: dict[str, Any] = {"verbs": ("create",)}
 _KINDS: tuple[Kind, ...] = (
     _kind("v1", "bindings", "Binding", **_ASKED),
     _kind("v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list")),
-    _kind("v1", "configmaps", "ConfigMap", "cm", rules="configmaps", table="configmaps"),
+    _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
     _kind("v1", "endpoints", "Endpoints", "ep"),
     _kind(
         "v1", "events", "Event", "ev", table="events", rules="events", put_creates=True,

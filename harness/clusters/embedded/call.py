@@ -103,8 +103,8 @@ async def read_body(request: web.BaseRequest) -> bytes:
     return bytes(chunks)
 
 
-async def read_object(call: Call) -> dict[str, Any]:
-    """The body as an object; 400 for what is none."""
+async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
+    """The body as an object, and as it came; 400 for what is none."""
     request, kind = call.request, call.kind.resource.kind
     raw = await read_body(request)
     try:
@@ -115,7 +115,7 @@ async def read_object(call: Call) -> dict[str, Any]:
         shown = raw.decode(errors="replace") if raw.lstrip().startswith(b"{") else raw.hex()
         text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({shown[:1024]})"
         raise BadRequest(text) from None
-    return body
+    return body, raw
 
 
 def _not_a_struct(body: Any) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.clusters.embedded import names, refusals
+from mews.harness.clusters.embedded.bodies import Refuse, decode, refused, shape_of
+from mews.harness.clusters.embedded.decoding import decoder
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.request import ADMIN, Request
-from mews.harness.clusters.embedded.shapes import check_shape
 from mews.harness.clusters.embedded.views import view_of
 from mews.kube.api.errors import BadRequest
-from mews.kube.api.objects import Object, clone, is_deleting
+from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import NAMESPACES
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _SERVERS_OWN = (
 _CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
 """Kinds that can be taken for one another when a body goes to the wrong path."""
 
+_HEAD = frozenset(("apiVersion", "kind", "metadata"))
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
 
 
@@ -44,7 +46,7 @@ def create(
 
     Raises ``AlreadyExists``, ``Invalid``, ``Forbidden``, ``NotFound`` (the namespace) or ``BadRequest``.
     """
-    obj = received(kind, body)
+    obj = received(kind, body, request)
     metadata = obj["metadata"]
     place(kind, obj, namespace)
     if metadata.pop("resourceVersion", None):
@@ -57,7 +59,7 @@ def create(
     _check_namespace(store, kind, obj)
     rules = store.rules(kind)
     if kind.status and not rules.keeps_status:
-        obj.pop("status", None)
+        _forget_status(kind, obj)
     rules.default(obj)
     rules.birth(obj)
     rules.admit(store, kind, obj)
@@ -79,24 +81,31 @@ def create(
     return view_of(kind).show(obj)
 
 
-def received(kind: Kind, body: Mapping[str, Any]) -> Object:
-    """A body as an object that the store may keep: copied, in storage form, without nulls and empty metadata.
+def _forget_status(kind: Kind, obj: Object) -> None:
+    """A new object has the status of one that says nothing."""
+    obj.pop("status", None)
+    field = shape_of(kind).fields.get("status")
+    if field is not None and field.empty == "keep":
+        obj["status"] = decoder(field.type)({}, [])
 
-    Raises ``BadRequest`` when it is no object of that kind.
+
+def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refuse: Refuse = refused) -> Object:
+    """A body as an object that the store may keep: decoded, with defaults, in storage form.
+
+    Raises ``BadRequest``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields where
+    they are forbidden.
     """
-    obj: Object = clone(body) if kind.custom else without_nulls(body)
     resource = kind.resource
-    given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
+    given = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
         raise _wrong_kind(kind, *given)
-    metadata = {} if obj.get("metadata") is None else obj["metadata"]
-    check_shape(resource, obj, custom=kind.custom)
-    obj.pop("apiVersion", None)
-    obj.pop("kind", None)
+    obj = decode(kind, body, request, refuse)
+    metadata = obj.get("metadata", {})
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
-    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **_rest(obj)}
+    rest = {key: value for key, value in obj.items() if key not in _HEAD}
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
     return view_of(kind).store(obj)
 
 
@@ -116,24 +125,6 @@ def _wrong_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
     return BadRequest(
         f'{text}no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
     )
-
-
-def _rest(obj: Object) -> Object:
-    obj.pop("metadata", None)
-    return obj
-
-
-def without_nulls(value: Any) -> Any:
-    """A deep copy without null members: to a built-in kind a null is as good as absent."""
-    if isinstance(value, Mapping):
-        return {
-            key: without_nulls(item) if isinstance(item, (Mapping, list, tuple)) else item
-            for key, item in value.items()
-            if item is not None
-        }
-    if isinstance(value, (list, tuple)):
-        return [without_nulls(item) for item in value]
-    return value
 
 
 def place(kind: Kind, obj: Object, namespace: str) -> None:

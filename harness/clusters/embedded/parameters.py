@@ -38,7 +38,7 @@ def write_request(query: Query, *, user: str, user_agent: str, options: str) -> 
     if validation not in _FIELD_VALIDATION:
         raise options_error(options, refusals.unsupported("fieldValidation", validation, _FIELD_VALIDATION))
     manager = query.get("fieldManager") or user_agent.partition("/")[0]
-    return Request(user, manager, dry_run == "All")
+    return Request(user, manager, dry_run == "All", validation or "Warn")
 
 
 def delete_options(query: Query, body: Any) -> DeleteOptions:

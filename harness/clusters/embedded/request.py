@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The part of a write that is not its object: the user, the field manager, whether to leave all as it is."""
+    """The part of a write that is not its object: the user, the field manager, whether to leave all as it is.
+
+    ``validation`` is Ignore, Warn or Strict: what becomes of fields that are not known or said twice. ``duplicates``
+    names the latter; ``raw`` is the JSON text of a POST or PUT, for telling them in its order. What is warned of goes
+    to ``warnings``.
+    """
 
     user: str = "system:admin"
     manager: str = ""
     dry_run: bool = False
+    validation: str = "Ignore"
+    raw: bytes = b""
+    duplicates: Sequence[str] = ()
+    warnings: list[str] = field(default_factory=list, compare=False)
 
 
 ADMIN = Request()

@@ -23,13 +23,15 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def prune(value: Any, schema: Schema, *, root: bool = True) -> None:
-    """Drop, in place, what the schema does not know; nulls of fields that may not be null go too."""
+def prune(value: Any, schema: Schema, path: str = "") -> list[str]:
+    """Drop, in place, what the schema does not know, and answer the paths of that; nulls of fields that have a default
+    and may not be null go too."""
+    lost: list[str] = []
     if isinstance(value, dict):
         properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
         free = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource")
         for key in list(value):
-            if root and key in _ROOT:
+            if not path and key in _ROOT:
                 continue
             child = properties.get(key)
             if child is None and isinstance(extra, Mapping):
@@ -38,12 +40,14 @@ def prune(value: Any, schema: Schema, *, root: bool = True) -> None:
                 if value[key] is None and not child.get("nullable") and "default" in child:
                     del value[key]
                 else:
-                    prune(value[key], child, root=False)
+                    lost += prune(value[key], child, _join(path, key))
             elif not free and not extra:
                 del value[key]
+                lost.append(_join(path, key))
     elif isinstance(value, list):
-        for item in value:
-            prune(item, schema.get("items") or {}, root=False)
+        for index, item in enumerate(value):
+            lost += prune(item, schema.get("items") or {}, f"{path}[{index}]")
+    return lost
 
 
 def default(value: Any, schema: Schema) -> None:

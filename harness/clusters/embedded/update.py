@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.harness.clusters.embedded import names, refusals
+from mews.harness.clusters.embedded import names, refusals, strictness
+from mews.harness.clusters.embedded.bodies import Refuse, refused, shape_of, unpatchable
 from mews.harness.clusters.embedded.creation import create, place, received
 from mews.harness.clusters.embedded.deletion import is_held
 from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.merging import merge_keys
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.views import view_of
@@ -16,7 +19,7 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.api.strategic import merge_keys, strategic_merge
+from mews.kube.api.strategic import go_text, strategic_merge
 from mews.kube.client.port import Patch
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ def replace(
 
     Raises ``Conflict`` for a stale resourceVersion, else as ``create``.
     """
-    new = received(kind, body)
+    new = received(kind, body, request)
     place(kind, new, namespace)
     given = new["metadata"].get("name", "")
     if given != name:
@@ -80,12 +83,39 @@ def patch(
     if old is None:
         raise refusals.missing(kind, name)
     new = _patcher(kind, patch_kind)(view_of(kind).show(old), body)
-    return store_patched(store, kind, old, new, subresource=subresource, request=request)
+    if patch_kind is Patch.STRATEGIC:
+        refuse = unpatchable(go_text(body))
+        fault = strictness.conversion_fault(new, shape_of(kind).ref)
+        if fault:
+            raise refuse(kind, fault)
+        new = {**new, "apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    else:
+        refuse = _unpatchable_whole(new)
+    return store_patched(store, kind, old, new, subresource=subresource, request=request, refuse=refuse)
 
 
-def store_patched(store: Store, kind: Kind, old: Object, patched: Any, *, subresource: str, request: Request) -> Object:
+def _unpatchable_whole(patched: Any) -> Refuse:
+    """Refusals show all that a JSON or merge patch made."""
+
+    def refuse(kind: Kind, text: str) -> ApiError:
+        whole = json.dumps(patched, separators=(",", ":"), ensure_ascii=False)
+        return unpatchable(json.dumps(whole, ensure_ascii=False)[1:-1])(kind, text)
+
+    return refuse
+
+
+def store_patched(
+    store: Store,
+    kind: Kind,
+    old: Object,
+    patched: Any,
+    *,
+    subresource: str,
+    request: Request,
+    refuse: Refuse = refused,
+) -> Object:
     """Store what a patch made of an object, given in the kind's form."""
-    new = received(kind, patched)
+    new = received(kind, patched, request, refuse)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
     if metadata.get("name") != name:
@@ -106,19 +136,18 @@ def _patcher(kind: Kind, patch_kind: Patch) -> Callable[[Object, Any], Any]:
             code=415,
             reason="UnsupportedMediaType",
         )
-    keys = merge_keys(kind.resource.group, kind.resource.kind)
+    keys = merge_keys(kind)
     return lambda old, body: strategic_merge(old, _as_map(body), keys)
 
 
 def _merge_object(old: Object, body: Any) -> Any:
-    return merge_patch(old, _as_map(body))
+    return merge_patch(old, _as_map(body, "error decoding patch: "))
 
 
-def _as_map(body: Any) -> Mapping[str, Any]:
+def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
     if not isinstance(body, Mapping):
-        raise BadRequest(
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
-        )
+        word = strictness.json_type(body)
+        raise BadRequest(f"{prefix}json: cannot unmarshal {word} into Go value of type map[string]interface {{}}")
     return body
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -14,20 +16,24 @@ from mews.harness.clusters.embedded import (
     refusals,
     reviews,
     scales,
+    strictness,
     update,
 )
 from mews.harness.clusters.embedded.apply import apply
+from mews.harness.clusters.embedded.bodies import decode as decode_body
+from mews.harness.clusters.embedded.bodies import decode_action
 from mews.harness.clusters.embedded.call import Call, read_body, read_object
 from mews.harness.clusters.embedded.negotiation import decode, media_of, parse_json, parse_yaml
 from mews.harness.clusters.embedded.reads import list_body, written
 from mews.harness.clusters.embedded.request import Request
 from mews.harness.clusters.embedded.selection import select
-from mews.harness.clusters.embedded.shapes import check_shape
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
 from mews.kube.client.port import Patch
 
 _CREATED = 201
+_JSON_TEXTS = ("application/json", Patch.JSON, Patch.MERGE, Patch.STRATEGIC)
 
 
 def _request(call: Call, options: str) -> Request:
@@ -35,25 +41,42 @@ def _request(call: Call, options: str) -> Request:
     return parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
 
 
+def _with_body(call: Call, request: Request, raw: bytes) -> Request:
+    """The request with what strict validation wants to know of its body."""
+    if request.validation == "Ignore" or media_of(call.request.headers.get("Content-Type", "")) not in _JSON_TEXTS:
+        return request
+    duplicates = strictness.strict_faults(raw, None) if strictness.has_duplicates(raw) else ()
+    return replace(request, raw=raw, duplicates=duplicates)
+
+
+def _warned(response: web.StreamResponse, request: Request) -> web.StreamResponse:
+    """The response with a Warning header for each thing to be told."""
+    for text in request.warnings:
+        response.headers.add("Warning", f"299 - {json.dumps(text, ensure_ascii=False)}")
+    return response
+
+
 async def post(call: Call) -> web.StreamResponse:
     """Create an object, or act on a pod."""
     request = _request(call, "CreateOptions")
-    body = await read_object(call)
+    body, raw = await read_object(call)
+    request = _with_body(call, request, raw)
     if call.route.subresource:
-        return call.answer(_act(call, body, request), _CREATED)
+        return _warned(call.answer(_act(call, body, request), _CREATED), request)
     if call.route.name:
         raise refusals.wrong_method()
     if "get" not in call.kind.verbs:
-        return call.answer(_unstored(call, body, request), _CREATED)
+        return _warned(call.answer(_unstored(call, body, request), _CREATED), request)
     namespace = call.namespace
     if call.kind.resource.namespaced and call.route.namespace is None:
         raise refusals.wrong_method()
     made = creation.create(call.world.store, call.kind, namespace, body, request)
-    return written(call, made, _CREATED)
+    return _warned(written(call, made, _CREATED), request)
 
 
 def _unstored(call: Call, body: Object, request: Request) -> Object:
     """What is created only to be answered."""
+    body = decode_body(call.kind, body, request)
     if call.kind.plural == "bindings":
         name = (body.get("metadata") or {}).get("name", "")
         return pod_actions.bind(call.world.store, call.namespace, name, body, request)
@@ -62,7 +85,7 @@ def _unstored(call: Call, body: Object, request: Request) -> Object:
 
 def _act(call: Call, body: Object, request: Request) -> Object:
     name = call.route.name
-    check_shape(call.kind.resource, body, custom=True)
+    body = _action(call, body, request)
     given = (body.get("metadata") or {}).get("name")
     match call.route.subresource:
         case "token":
@@ -79,18 +102,26 @@ def _act(call: Call, body: Object, request: Request) -> Object:
     raise refusals.wrong_method()
 
 
+def _action(call: Call, body: Object, request: Request) -> Object:
+    """A subresource's body, decoded by its own kind."""
+    sub = call.kind.subresource(call.route.subresource)
+    assert sub is not None
+    return decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), body, request)
+
+
 async def put(call: Call) -> web.StreamResponse:
     """Replace an object, its status, finalizers or scale."""
     request = _request(call, "UpdateOptions")
-    body = await read_object(call)
+    body, raw = await read_object(call)
+    request = _with_body(call, request, raw)
     if call.route.subresource == "scale":
-        return call.answer(_scaled(call, body, request))
+        return _warned(call.answer(_scaled(call, _action(call, body, request), request)), request)
     store, route = call.world.store, call.route
     created = store.find(call.kind, call.namespace, route.name) is None
     new = update.replace(
         store, call.kind, call.namespace, route.name, body, subresource=route.subresource, request=request
     )
-    return written(call, new, _CREATED if created else 200)
+    return _warned(written(call, new, _CREATED if created else 200), request)
 
 
 def _scaled(call: Call, scale: Object, request: Request) -> Object:
@@ -139,6 +170,7 @@ async def patch(call: Call) -> web.StreamResponse:
         fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
         raise parameters.options_error("PatchOptions", fault)
     body = parse_json(raw)
+    request = replace(_with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
         return call.answer(_scale_patch(call, _scale_body(body), request))
     new = update.patch(
@@ -151,7 +183,7 @@ async def patch(call: Call) -> web.StreamResponse:
         subresource=route.subresource,
         request=request,
     )
-    return written(call, new)
+    return _warned(written(call, new), request)
 
 
 def _scale_body(body: Any) -> Any:

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
+from mews.harness.clusters.embedded.bodies import decode
 from mews.harness.clusters.embedded.creation import create
 from mews.harness.clusters.embedded.negotiation import parse_json
-from mews.harness.clusters.embedded.shapes import check_shape
+from mews.harness.clusters.embedded.request import ADMIN
 from mews.harness.clusters.embedded.store import Store
 from mews.kube.api.errors import BadRequest
 from mews.kube.api.resources import NODES, PODS
@@ -56,9 +57,12 @@ def test_a_field_of_another_shape_is_a_bad_request(body, words):
 
 
 def test_what_is_well_shaped_passes_and_nulls_are_as_good_as_absent():
-    check_shape(PODS, pod(priority=-5, nodeSelector={"a": "b"}, terminationGracePeriodSeconds=0, volumes=None))
-    check_shape(NODES, {"metadata": {}, "status": {"capacity": {"cpu": 4, "memory": "1Gi"}}})
-    check_shape(PODS, {"metadata": {}, "spec": {"unknown": [1]}})
+    kinds = Store(lambda: 0.0, random.Random(1)).kinds
+    made = decode(kinds.of(PODS), pod(priority=-5, terminationGracePeriodSeconds=0, volumes=None), ADMIN)
+    assert (made["spec"]["priority"], made["spec"]["terminationGracePeriodSeconds"]) == (-5, 0)
+    assert "volumes" not in made["spec"]
+    decode(kinds.of(NODES), {"metadata": {}, "status": {"capacity": {"cpu": 4, "memory": "1Gi"}}}, ADMIN)
+    assert "unknown" not in decode(kinds.of(PODS), {"metadata": {}, "spec": {"unknown": [1]}}, ADMIN)["spec"]
 
 
 def test_an_amount_beyond_all_bounds_is_a_bad_request():

@@ -9,7 +9,6 @@ from mews.harness.clusters.embedded.rules.base import Rules
 
 RULES: Mapping[str, Rules] = {
     "plain": Rules(),
-    "configmaps": small.CONFIGMAPS,
     "crds": crds.RULES,
     "events": events.RULES,
     "leases": small.LEASES,

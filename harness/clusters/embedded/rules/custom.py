@@ -1,4 +1,4 @@
-"""Custom kinds: pruned, defaulted and validated by their schema."""
+"""Custom kinds: defaulted and validated by their schema; pruned they are when they are decoded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def custom_rules(kind: Kind) -> Rules:
         return Rules()
 
     def default(obj: Object) -> None:
-        schemas.prune(obj, schema)
         schemas.default(obj, schema)
 
     return Rules(default=default, validate=lambda obj: schemas.faults(obj, schema))

@@ -9,27 +9,16 @@ from typing import TYPE_CHECKING, Any
 from mews.harness.clusters.embedded import names, refusals
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
-from mews.kube.api.errors import BadRequest, Forbidden
+from mews.kube.api.errors import Forbidden
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
-from mews.kube.api.quantities import canonical, parse
+from mews.kube.api.quantities import parse
 from mews.kube.api.resources import PRIORITY_CLASSES
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.kinds import Kind
     from mews.harness.clusters.embedded.store import Store
 
-_SPEC: Mapping[str, Any] = {
-    "restartPolicy": "Always",
-    "terminationGracePeriodSeconds": 30,
-    "dnsPolicy": "ClusterFirst",
-    "schedulerName": "default-scheduler",
-    "enableServiceLinks": True,
-}
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
-_VOLUME_MODES = ("configMap", "secret", "downwardAPI", "projected")
-_FILE_MODE = 0o644
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _TOLERATION_S = 300
 _NOT_RETRIED = ("not-ready", "unreachable")
@@ -48,9 +37,6 @@ GATED = {
 
 def default_spec(spec: dict[str, Any]) -> None:
     """Fill in a pod spec, of a pod or of a template."""
-    for name, value in _SPEC.items():
-        spec.setdefault(name, value)
-    spec.setdefault("securityContext", {})
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -66,28 +52,11 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _default_container(container: dict[str, Any], *, host_network: bool) -> None:
-    resources = container.setdefault("resources", {})
-    for amounts in ("limits", "requests"):
-        if amounts in resources:
-            resources[amounts] = canonical_amounts("Pod", resources[amounts])
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
     if "image" in container and "imagePullPolicy" not in container:
         container["imagePullPolicy"] = "Always" if _is_latest(container["image"]) else "IfNotPresent"
-    for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-        if host_network:
+    if host_network:
+        for port in container.get("ports") or ():
             port.setdefault("hostPort", port.get("containerPort"))
-    for probe in _PROBES:
-        if probe in container:
-            for name, value in _PROBE.items():
-                container[probe].setdefault(name, value)
-            if "httpGet" in container[probe]:
-                container[probe]["httpGet"].setdefault("scheme", "HTTP")
-    for variable in container.get("env") or ():
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference is not None:
-            reference.setdefault("apiVersion", "v1")
 
 
 def _is_latest(image: str) -> bool:
@@ -98,44 +67,20 @@ def _is_latest(image: str) -> bool:
 def _default_volume(volume: dict[str, Any]) -> None:
     if set(volume) == {"name"}:
         volume["emptyDir"] = {}
-    for source in _VOLUME_MODES:
-        if source in volume:
-            volume[source].setdefault("defaultMode", _FILE_MODE)
-    if "hostPath" in volume:
-        volume["hostPath"].setdefault("type", "")
-
-
-def canonical_amounts(kind: str, amounts: Mapping[str, Any]) -> dict[str, str]:
-    """Quantities as they are stored; 400 when one cannot be read."""
-    try:
-        return {name: canonical(amount) for name, amount in amounts.items()}
-    except ValueError:
-        raise BadRequest(
-            f'{kind} in version "v1" cannot be handled as a {kind}: quantities must match the regular expression '
-            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        ) from None
 
 
 def _default(pod: Object) -> None:
-    spec = pod.setdefault("spec", {})
-    if not isinstance(spec, dict):
-        raise BadRequest(
-            'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field '
-            "Pod.spec of type v1.PodSpec"
-        )
-    default_spec(spec)
-    if "status" in pod:
-        for condition in pod["status"].get("conditions") or ():
-            condition.setdefault("lastProbeTime", None)
-            condition.setdefault("lastTransitionTime", None)
-
-
-def _birth(pod: Object) -> None:
     spec = pod["spec"]
+    spec.setdefault("enableServiceLinks", True)
+    default_spec(spec)
     for container in _containers(spec):
         resources = container["resources"]
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+
+
+def _birth(pod: Object) -> None:
+    spec = pod["spec"]
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
 
 

@@ -17,25 +17,12 @@ if TYPE_CHECKING:
 _USERS_LIMIT = 1_000_000_000
 
 
-def _default_configmap(configmap: Object) -> None:
-    for name in ("data", "binaryData"):
-        if not configmap.get(name, True):
-            del configmap[name]
-
-
 def _default_secret(secret: Object) -> None:
     secret.setdefault("type", "Opaque")
     texts = secret.pop("stringData", None)
     if texts:
         coded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
         secret["data"] = {**(secret.get("data") or {}), **coded}
-    if not secret.get("data", True):
-        del secret["data"]
-
-
-def _default_class(priority_class: Object) -> None:
-    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    priority_class.setdefault("value", 0)
 
 
 def _validate_class(priority_class: Object) -> list[Fault]:
@@ -59,12 +46,10 @@ def _compare_class(new: Object, old: Object) -> list[Fault]:
 
 def _default_service(service: Object) -> None:
     spec = service.setdefault("spec", {})
-    for name, value in (("type", "ClusterIP"), ("sessionAffinity", "None"), ("internalTrafficPolicy", "Cluster")):
-        spec.setdefault(name, value)
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
     for port in spec.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
-    service.setdefault("status", {"loadBalancer": {}})
+        port.setdefault("targetPort", port["port"])
 
 
 def _admit_service(store: Store, kind: Kind, service: Object) -> None:
@@ -87,12 +72,7 @@ def _validate_lease(lease: Object) -> list[Fault]:
     return []
 
 
-def _default_lease(lease: Object) -> None:
-    lease.setdefault("spec", {})
-
-
-CONFIGMAPS = Rules(default=_default_configmap)
 SECRETS = Rules(default=_default_secret)
-PRIORITY_CLASSES = Rules(default=_default_class, validate=_validate_class, compare=_compare_class)
+PRIORITY_CLASSES = Rules(validate=_validate_class, compare=_compare_class)
 SERVICES = Rules(default=_default_service, admit=_admit_service)
-LEASES = Rules(default=_default_lease, validate=_validate_lease)
+LEASES = Rules(validate=_validate_lease)

@@ -92,7 +92,8 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind("v1", "podtemplates", "PodTemplate"),
     _kind(
-        "v1", "replicationcontrollers", "ReplicationController", "rc", status=True, scale=True, categories=_ALL,
+        "v1", "replicationcontrollers", "ReplicationController", "rc",
+        rules="replicationcontrollers", status=True, scale=True, categories=_ALL,
         generation=True,
     ),
     _kind("v1", "resourcequotas", "ResourceQuota", "quota", status=True, **_STORED),
@@ -144,26 +145,32 @@ _KINDS: tuple[Kind, ...] = (
         namespaced=False, status=True, categories=_EXTENSIONS, generation=True, rules="crds", table="crds",
     ),
     _kind("apps/v1", "controllerrevisions", "ControllerRevision"),
-    _kind("apps/v1", "daemonsets", "DaemonSet", "ds", status=True, categories=_ALL, generation=True),
     _kind(
-        "apps/v1", "deployments", "Deployment", "deploy", status=True, scale=True, categories=_ALL, generation=True,
+        "apps/v1", "daemonsets", "DaemonSet", "ds",
+        rules="daemonsets", status=True, categories=_ALL, generation=True
+    ),
+    _kind(
+        "apps/v1", "deployments", "Deployment", "deploy",
+        rules="deployments", status=True, scale=True, categories=_ALL, generation=True,
         table="deployments",
     ),
     _kind(
-        "apps/v1", "replicasets", "ReplicaSet", "rs", status=True, scale=True, categories=_ALL, generation=True,
+        "apps/v1", "replicasets", "ReplicaSet", "rs",
+        rules="replicasets", status=True, scale=True, categories=_ALL, generation=True,
         selectable=("status.replicas",), table="replicasets",
     ),
     _kind(
-        "apps/v1", "statefulsets", "StatefulSet", "sts", status=True, scale=True, categories=_ALL, generation=True
+        "apps/v1", "statefulsets", "StatefulSet", "sts",
+        rules="statefulsets", status=True, scale=True, categories=_ALL, generation=True
     ),
     _kind("autoscaling/v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL),
     _kind(
         "autoscaling/v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", status=True, categories=_ALL,
         view="autoscalers",
     ),
-    _kind("batch/v1", "cronjobs", "CronJob", "cj", status=True, categories=_ALL, generation=True),
+    _kind("batch/v1", "cronjobs", "CronJob", "cj", rules="cronjobs", status=True, categories=_ALL, generation=True),
     _kind(
-        "batch/v1", "jobs", "Job", status=True, categories=_ALL, generation=True,
+        "batch/v1", "jobs", "Job", rules="jobs", status=True, categories=_ALL, generation=True,
         selectable=("status.successful",), table="jobs",
     ),
     _kind(

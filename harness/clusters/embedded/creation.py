@@ -70,7 +70,8 @@ def create(
     known = store.find(kind, *key)
     if known is not None:
         raise refusals.exists(kind, key[1], deleting=is_deleting(known))
-    metadata["uid"] = store.new_uid()
+    if "uid" not in metadata:  # an object that refers to itself has one already
+        metadata["uid"] = store.new_uid()
     metadata["creationTimestamp"] = store.timestamp()
     if kind.generation:
         metadata["generation"] = 1

@@ -110,7 +110,9 @@ class _Lines:
         if initial_end:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
         obj: Any = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-        if self._form is not None and self._form.kind == "Table":
+        if self._form is not None and self._form.kind != "Table":
+            obj |= {"kind": self._form.kind, "apiVersion": f"meta.k8s.io/{self._form.version}"}
+        elif self._form is not None:
             obj = {**reads.shaped(self._call, self._form, [], metadata, single=False, head=self._head), "rows": None}
         return encode({"type": EventType.BOOKMARK.value, "object": obj}) + b"\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mews.harness.clusters.embedded.rules import crds, events, namespaces, nodes, pods, small
+from mews.harness.clusters.embedded.rules import crds, events, namespaces, nodes, pods, small, workloads
 from mews.harness.clusters.embedded.rules.base import Rules
 
 RULES: Mapping[str, Rules] = {
@@ -18,4 +18,11 @@ RULES: Mapping[str, Rules] = {
     "priorityclasses": small.PRIORITY_CLASSES,
     "secrets": small.SECRETS,
     "services": small.SERVICES,
+    "cronjobs": workloads.CRON_JOBS,
+    "daemonsets": workloads.DAEMON_SETS,
+    "deployments": workloads.DEPLOYMENTS,
+    "jobs": workloads.JOBS,
+    "replicasets": workloads.REPLICA_SETS,
+    "replicationcontrollers": workloads.REPLICATION_CONTROLLERS,
+    "statefulsets": workloads.STATEFUL_SETS,
 }

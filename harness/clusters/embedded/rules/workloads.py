@@ -1,0 +1,150 @@
+"""Workloads of apps and batch: what depends on other fields than the defaults of types (pkg/apis/*/v1/defaults.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.harness.clusters.embedded import refusals
+from mews.harness.clusters.embedded.refusals import Fault
+from mews.harness.clusters.embedded.rules.base import Rules
+from mews.harness.clusters.embedded.rules.pods import default_spec
+from mews.kube.api.objects import Object, clone, labels_of
+from mews.kube.api.selectors import match_expressions
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.kinds import Kind
+    from mews.harness.clusters.embedded.store import Store
+
+_NO_LIMIT = 2**31 - 1
+_CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
+
+
+def _template(spec: dict[str, Any]) -> None:
+    template = spec.setdefault("template", {})
+    if isinstance(template, dict):
+        template.setdefault("metadata", {})
+        default_spec(template.setdefault("spec", {}))
+
+
+def _spec(obj: Object, **values: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = obj.setdefault("spec", {})
+    for name, value in values.items():
+        spec.setdefault(name, value)
+    _template(spec)
+    return spec
+
+
+def _strategy(spec: dict[str, Any], name: str, rolling: Mapping[str, Any]) -> None:
+    """RollingUpdate, with its numbers."""
+    strategy = spec.setdefault(name, {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        numbers = strategy.setdefault("rollingUpdate", {})
+        for key, value in rolling.items():
+            numbers.setdefault(key, value)
+
+
+def _default_deployment(deployment: Object) -> None:
+    spec = _spec(deployment, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    _strategy(spec, "strategy", {"maxUnavailable": "25%", "maxSurge": "25%"})
+
+
+def _default_replica_set(replica_set: Object) -> None:
+    _spec(replica_set, replicas=1)
+
+
+def _default_replication_controller(controller: Object) -> None:
+    spec = _spec(controller, replicas=1)
+    labels = labels_of(spec["template"])
+    if labels:
+        spec.setdefault("selector", dict(labels))
+        if not labels_of(controller):
+            controller["metadata"]["labels"] = dict(labels)
+
+
+def _default_daemon_set(daemon_set: Object) -> None:
+    _strategy(_spec(daemon_set, revisionHistoryLimit=10), "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
+
+
+def _default_stateful_set(stateful_set: Object) -> None:
+    spec = _spec(stateful_set, podManagementPolicy="OrderedReady", replicas=1, revisionHistoryLimit=10)
+    _strategy(spec, "updateStrategy", {"partition": 0})
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for name in ("whenDeleted", "whenScaled"):
+        retention.setdefault(name, "Retain")
+
+
+def _default_job(job: Object) -> None:
+    spec: dict[str, Any] = job.setdefault("spec", {})
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    limit = _NO_LIMIT if "backoffLimitPerIndex" in spec else 6
+    replaced = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    _spec(
+        job, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False, manualSelector=False,
+        podReplacementPolicy=replaced,
+    )  # fmt: skip
+    labels = labels_of(spec["template"])
+    if labels and not labels_of(job):
+        job["metadata"]["labels"] = dict(labels)
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern.setdefault("status", "True")
+
+
+def _admit_job(store: Store, _kind: Kind, job: Object) -> None:
+    """The selector and the labels by which a Job knows its pods, unless the user knows better."""
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector"):
+        return
+    uid = metadata["uid"] = store.new_uid()
+    template = spec["template"]["metadata"]
+    labels = template["labels"] = dict(template.get("labels") or {})
+    for name in _JOB_NAME:
+        labels.setdefault(name, metadata.get("name", ""))
+    for name in _CONTROLLER_UID:
+        labels.setdefault(name, uid)
+    selector = spec.setdefault("selector", {})
+    selector["matchLabels"] = {_CONTROLLER_UID[1]: uid, **(selector.get("matchLabels") or {})}
+    if not labels_of(job):
+        metadata["labels"] = clone(labels)
+
+
+def _default_cron_job(cron_job: Object) -> None:
+    spec: dict[str, Any] = cron_job.setdefault("spec", {})
+    defaults = {"concurrencyPolicy": "Allow", "suspend": False}
+    defaults |= {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+    for name, value in defaults.items():
+        spec.setdefault(name, value)
+    template = spec.setdefault("jobTemplate", {})
+    template.setdefault("metadata", {})
+    _template(template.setdefault("spec", {}))
+
+
+def _selector_faults(workload: Object) -> list[Fault]:
+    """A selector must be there and select the template's pods."""
+    spec = workload["spec"]
+    selector = spec.get("selector")
+    if not isinstance(selector, dict) or not selector:
+        return [refusals.required("spec.selector")] if selector is None else []
+    labels = labels_of(spec["template"])
+    if match_expressions(selector, labels):
+        return []
+    text = "`selector` does not match template `labels`"
+    return [refusals.bad("spec.template.metadata.labels", dict(labels), text)]
+
+
+def _selector_change(new: Object, old: Object) -> list[Fault]:
+    if new["spec"].get("selector") == old["spec"].get("selector"):
+        return []
+    return [refusals.bad("spec.selector", new["spec"].get("selector"), "field is immutable")]
+
+
+DEPLOYMENTS = Rules(default=_default_deployment, validate=_selector_faults, compare=_selector_change)
+REPLICA_SETS = Rules(default=_default_replica_set, validate=_selector_faults, compare=_selector_change)
+DAEMON_SETS = Rules(default=_default_daemon_set, validate=_selector_faults, compare=_selector_change)
+STATEFUL_SETS = Rules(default=_default_stateful_set, validate=_selector_faults)
+REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller)
+JOBS = Rules(default=_default_job, admit=_admit_job)
+CRON_JOBS = Rules(default=_default_cron_job)

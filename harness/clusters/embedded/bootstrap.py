@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from mews.harness.clusters.embedded.creation import create
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import NAMESPACES, PRIORITY_CLASSES
+from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.store import Store
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
+
+_TOKEN_TRACKING = "kube-apiserver-legacy-service-account-token-tracking"
+"""Since when the API server notes who still uses tokens of old."""
 
 _CLASSES = (
     ("system-node-critical", 2_000_001_000, "that must not be moved from their current node."),
@@ -24,10 +27,12 @@ _CLASSES = (
 
 
 def furnish(store: Store) -> None:
-    """Create the namespaces and the system priority classes."""
+    """Create the namespaces, the system priority classes, and what kube-controller-manager looks for."""
     namespaces, classes = store.kinds.of(NAMESPACES), store.kinds.of(PRIORITY_CLASSES)
     for name in _NAMESPACES:
         create(store, namespaces, "", {"metadata": {"name": name}})
     for name, value, text in _CLASSES:
         body: Object = {"metadata": {"name": name}, "value": value}
         create(store, classes, "", {**body, "description": f"Used for system critical pods {text}"})
+    since = {"metadata": {"name": _TOKEN_TRACKING}, "data": {"since": store.timestamp()[:10]}}
+    create(store, store.kinds.of(CONFIGMAPS), "kube-system", since)

@@ -25,7 +25,11 @@ def _template(spec: dict[str, Any]) -> None:
     template = spec.setdefault("template", {})
     if isinstance(template, dict):
         template.setdefault("metadata", {})
-        default_spec(template.setdefault("spec", {}))
+        pod = template.setdefault("spec", {})
+        links = pod.get("enableServiceLinks")
+        default_spec(pod)
+        if links is None:
+            pod.pop("enableServiceLinks", None)  # a default of pods alone
 
 
 def _spec(obj: Object, **values: Any) -> dict[str, Any]:

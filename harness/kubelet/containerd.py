@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mews.harness.kubelet.errors import NoSuchContainer
+from mews.harness.kubelet.handlers import Answer, Question
 from mews.harness.kubelet.runtime import Launch, Process, Runtime, follow
 from mews.kube.api.objects import Object, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
@@ -189,6 +190,13 @@ class Containerd:
         if not self._sandboxes[uid].instances[container][-1].running:
             raise NoSuchContainer(f"container {container} is not running")
         return await process.exec(command)
+
+    async def ask(self, uid: str, container: str, question: Question) -> Answer:
+        """Do a probe's or a hook's action in a container.
+
+        Raises NoSuchContainer.
+        """
+        return await self._process(uid, container).ask(question)
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)

@@ -71,6 +71,7 @@ class Kubelet:
             context=context, node=spec.name, host_ip=spec.address, pace=pace, timings=timings, images=images,
             devices=devices, containerd=containerd, status=self._status, events=self._events, note=note,
             overhead=self._overhead, relist_phase_s=context.rng.random() * timings.relist_s,
+            began=context.clock.now(),
         )  # fmt: skip
         self._agent = NodeAgent(self._tools, spec)
         self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")
@@ -199,9 +200,9 @@ class Kubelet:
         self._containerd.remove(uid)
 
     def _live(self, pod: Object) -> PodWorker:
-        worker = PodWorker(self._tools, pod)
-        self._workers[worker.uid] = worker
         assert self._tasks is not None
+        worker = PodWorker(self._tools, pod, self._tasks.create_task)
+        self._workers[worker.uid] = worker
         self._tasks.create_task(self._work(worker))
         return worker
 

@@ -7,16 +7,17 @@ from collections.abc import Iterable
 
 from mews.harness.events import pod_reference
 from mews.harness.kubelet.backoff import BackOff
-from mews.harness.kubelet.podstate import PodState, Waiting, decide, is_sidecar
+from mews.harness.kubelet.hooks import kill_container
+from mews.harness.kubelet.podstate import Plan, PodState, Waiting, container_of, decide, is_sidecar
 from mews.harness.kubelet.podstatus import status_of
-from mews.harness.kubelet.starter import Starter
+from mews.harness.kubelet.prober import Prober, Spawn
+from mews.harness.kubelet.starter import DEFAULT_GRACE_S, Starter
 from mews.harness.kubelet.tools import Delay, Tools
 from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_of, seconds, uid_of
 from mews.kube.clock import rest
 
 DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _ASKED = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations")
-_DEFAULT_GRACE_S = 30.0
 _FORCED_GRACE_S = 1.0
 
 
@@ -26,7 +27,7 @@ class PodWorker:
     ``ended``: all is stopped and the terminal phase published; the pod holds nothing any more.
     """
 
-    def __init__(self, tools: Tools, pod: Object) -> None:
+    def __init__(self, tools: Tools, pod: Object, spawn: Spawn) -> None:
         self.pod = pod
         self.uid = uid_of(pod)
         self.ended = False
@@ -40,6 +41,7 @@ class PodWorker:
         self._relist: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._retry: asyncio.Task[None] | None = None
+        self._prober = Prober(tools, pod, spawn=spawn, changed=self._wake.set)
         self._starter = Starter(
             tools, self._waiting, BackOff(tools.timings.backoff_first_s, tools.timings.backoff_last_s)
         )
@@ -47,6 +49,7 @@ class PodWorker:
     def update(self, pod: Object) -> None:
         """The API's pod changed; only what is asked of the kubelet wakes it, not statuses."""
         old, self.pod = self.pod, pod
+        self._prober.update(pod)
         if is_deleting(pod):
             self._stopping.set()
         if any(_asked(old, key) != _asked(pod, key) for key in _ASKED) or old["spec"] != pod["spec"]:
@@ -72,6 +75,7 @@ class PodWorker:
         try:
             await self._tools.sleep(self._tools.timings.see_pod)
             self._set_deadline()
+            self._prober.start()
             while not self._gone:
                 self._wake.clear()
                 if not self.ended:
@@ -82,6 +86,7 @@ class PodWorker:
                     await self._wake.wait()
             await self._clean()
         finally:
+            self._prober.close()
             for timer in (self._relist, self._deadline, self._retry):
                 if timer is not None:
                     timer.cancel()
@@ -96,6 +101,7 @@ class PodWorker:
             ip=sandbox.ip,
             up=sandbox.ready,
             instances=dict(sandbox.instances),
+            health=self._prober.healths(sandbox.instances),
             waiting=dict(self._waiting),
             ended=self.ended,
             killed=self._killed,
@@ -109,7 +115,8 @@ class PodWorker:
         return [name for name, starts in sandbox.instances.items() if starts and starts[-1].running]
 
     async def _sync(self) -> None:
-        plan = decide(self.state())
+        before = self.state()
+        plan = decide(before)
         if plan.end:
             await self._end()
             return
@@ -117,14 +124,28 @@ class PodWorker:
         if plan.sandbox:
             if not await self._make_sandbox():
                 return
-            plan = decide(self.state())
+            before = self.state()
+            plan = decide(before)
+        await self._kill(plan, before)
         failed = False
         for name in plan.start:
             if self._stopping.is_set():
                 return
-            failed |= not await self._starter.start(self.state(), name)
+            latest = before.latest(name)
+            exited = (before.previous(name) or latest) if latest is not None and latest.running else None
+            failed |= not await self._starter.start(self.state(), name, exited=exited)
         if failed:
             self._sync_later()
+
+    async def _kill(self, plan: Plan, state: PodState) -> None:
+        """Kill what has failed its probe, with the probe's own grace where it has one."""
+        kills = []
+        for name, message in plan.kill:
+            probe = container_of(self.pod, name)[0].get(f"{state.well(name).failed}Probe") or {}
+            own = probe.get("terminationGracePeriodSeconds")
+            grace_s = self._grace_s() if own is None else float(own)
+            kills.append(kill_container(self._tools, self.pod, name, ip=state.ip, grace_s=grace_s, message=message))
+        await asyncio.gather(*kills)
 
     async def _make_sandbox(self) -> bool:
         tools = self._tools
@@ -159,7 +180,9 @@ class PodWorker:
         tools = self._tools
         before = tools.status.known(self.pod)
         now = tools.context.clock.now()
-        tools.status.publish(self.pod, status_of(self.state(), now=now, host_ip=tools.host_ip, before=before))
+        state = self.state()
+        tools.status.publish(self.pod, status_of(state, now=now, host_ip=tools.host_ip, before=before))
+        self._prober.see(state.instances, state.ip)
 
     async def _end(self) -> None:
         tools, asked = self._tools, is_deleting(self.pod) or bool(self._killed[0])
@@ -171,6 +194,7 @@ class PodWorker:
         await asyncio.sleep(tools.span_s(span) + tools.pace.loop_s(self._delay.stop_s))
         tools.containerd.down(self.uid)
         self.ended = True
+        self._prober.close()
         tools.note("pod-ended", pod=key_of(self.pod), uid=self.uid)
         self._publish()
         await tools.status.flushed(self.uid)
@@ -182,7 +206,7 @@ class PodWorker:
         await self._tools.status.delete(self.pod)
 
     def _grace_s(self) -> float:
-        spec_s = self.pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
+        spec_s = self.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
         return float(self.pod["metadata"].get("deletionGracePeriodSeconds", spec_s))
 
     async def _stop_all(self, grace_s: float) -> None:
@@ -191,13 +215,8 @@ class PodWorker:
         await self._stop([name for name in self.running() if name in sidecars], grace_s)
 
     async def _stop(self, names: Iterable[str], grace_s: float) -> None:
-        tools, stops = self._tools, []
-        inits = {container["name"] for container in init_containers_of(self.pod)}
-        for name in names:
-            involved = pod_reference(self.pod, container=name, init=name in inits)
-            tools.events.event(involved, "Normal", "Killing", f"Stopping container {name}")
-            stops.append(tools.containerd.stop(self.uid, name, grace_s))
-        await asyncio.gather(*stops)
+        ip = self.state().ip
+        await asyncio.gather(*(kill_container(self._tools, self.pod, name, ip=ip, grace_s=grace_s) for name in names))
 
     async def _clean(self) -> None:
         """The pod left the API: kill what still runs, as the kubelet does after a forced deletion."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mews.harness.kubelet.containerd import Instance
+from mews.harness.kubelet.probe import WELL, Health
 from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting
 
 
@@ -27,7 +28,8 @@ class PodState:
     """All that the kubelet knows of a pod at one moment.
 
     ``ip`` is the sandbox's address ("" before the first), ``up`` whether it runs; ``instances`` the starts of each
-    container, oldest first; ``waiting`` what the last sync found; ``ended``: everything is stopped for good;
+    container, oldest first; ``health`` what probes say of those that run; ``waiting`` what the last sync found;
+    ``ended``: everything is stopped for good;
     ``killed``: reason and message of the kubelet's own decision to end the pod, "" for none.
     """
 
@@ -35,6 +37,7 @@ class PodState:
     ip: str = ""
     up: bool = False
     instances: Mapping[str, tuple[Instance, ...]] = field(default_factory=dict)
+    health: Mapping[str, Health] = field(default_factory=dict)
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     ended: bool = False
     killed: tuple[str, str] = ("", "")
@@ -49,14 +52,29 @@ class PodState:
         starts = self.instances.get(container, ())
         return starts[-2] if len(starts) > 1 else None
 
+    def well(self, container: str) -> Health:
+        """What is known of a container that may run: neither started nor ready if it does not."""
+        latest = self.latest(container)
+        return self.health.get(container, WELL) if latest is not None and latest.running else Health(False, False)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do now: bring up a sandbox, start containers in that order, or end the pod."""
+    """What to do now: bring up a sandbox, kill containers (name and why, as the event says it), start containers in
+    that order, or end the pod."""
 
     sandbox: bool = False
+    kill: tuple[tuple[str, str], ...] = ()
     start: tuple[str, ...] = ()
     end: bool = False
+
+
+def container_of(pod: Object, name: str) -> tuple[Mapping[str, Any], bool]:
+    """A container of a pod by its name, and whether it is an init container."""
+    for container in init_containers_of(pod):
+        if container["name"] == name:
+            return container, True
+    return next(container for container in containers_of(pod) if container["name"] == name), False
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:
@@ -84,25 +102,36 @@ def decide(state: PodState) -> Plan:
     no sandbox                                       sandbox
     an init container never ran, or is to run again  start it; those after it wait
     a sidecar does not run                           start it
+    a sidecar has not passed its startup probe       those after it wait
     a main container never ran, or is to run again   start it
+    a container has failed its liveness or startup   kill it, and start it again unless its pod never restarts (a
+    probe                                            sidecar always is)
     ===============================================  ==========================================
     """
     if is_deleting(state.pod) or state.killed[0] or phase_of(state) in ("Succeeded", "Failed"):
         return Plan(end=True)
     if not state.up:
         return Plan(sandbox=True)
+    kill: list[tuple[str, str]] = []
     start: list[str] = []
+    begun = has_begun(state)
     for container in init_containers_of(state.pod):
-        latest = state.latest(container["name"])
+        name, latest = container["name"], state.latest(container["name"])
         if latest is not None and latest.running:
-            if not is_sidecar(container):
-                return Plan(start=tuple(start))
+            health = state.well(name)
+            if is_sidecar(container) and health.failed:
+                kill.append((name, f"Init container {name} failed {health.failed} probe"))
+                start.append(name)
+            if not is_sidecar(container) or not (health.started or begun):
+                return Plan(kill=tuple(kill), start=tuple(start))
             continue
         if latest is not None and not is_sidecar(container) and latest.exit_code == 0:
             continue
-        start.append(container["name"])
-        return Plan(start=tuple(start)) if not has_begun(state) else Plan(start=(*start, *_mains(state)))
-    return Plan(start=(*start, *_mains(state)))
+        start.append(name)
+        if not begun:
+            return Plan(kill=tuple(kill), start=tuple(start))
+        break
+    return Plan(kill=(*kill, *_failed(state)), start=(*start, *_mains(state)))
 
 
 def has_begun(state: PodState) -> bool:
@@ -113,10 +142,26 @@ def has_begun(state: PodState) -> bool:
 def _mains(state: PodState) -> Iterator[str]:
     for container in containers_of(state.pod):
         latest = state.latest(container["name"])
-        if latest is None or (
-            latest.exit_code is not None and restarts(state.pod, container, latest.exit_code, init=False)
-        ):
+        if latest is None:
+            due = True
+        elif latest.exit_code is None:
+            due = bool(state.well(container["name"]).failed) and _again(state.pod)
+        else:
+            due = restarts(state.pod, container, latest.exit_code, init=False)
+        if due:
             yield container["name"]
+
+
+def _failed(state: PodState) -> Iterator[tuple[str, str]]:
+    for container in containers_of(state.pod):
+        failed = state.well(container["name"]).failed
+        if failed:
+            then = ", will be restarted" if _again(state.pod) else ""
+            yield container["name"], f"Container {container['name']} failed {failed} probe{then}"
+
+
+def _again(pod: Object) -> bool:
+    return bool(pod["spec"].get("restartPolicy", "Always") != "Never")
 
 
 def phase_of(state: PodState) -> str:

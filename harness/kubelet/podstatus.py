@@ -86,7 +86,7 @@ def _initialized(state: PodState, phase: str) -> tuple[bool, str, str]:
     incomplete = []
     for container in init_containers_of(state.pod):
         latest = state.latest(container["name"])
-        done = latest is not None and (latest.running if is_sidecar(container) else latest.exit_code == 0)
+        done = state.well(container["name"]).started if is_sidecar(container) else latest and latest.exit_code == 0
         if not done:
             incomplete.append(container["name"])
     if incomplete and not has_begun(state):
@@ -98,11 +98,8 @@ def _ready(state: PodState, phase: str) -> tuple[bool, str, str]:
     if phase in ("Succeeded", "Failed"):
         return False, "PodCompleted" if phase == "Succeeded" else "PodFailed", ""
     counted = [container for container in init_containers_of(state.pod) if is_sidecar(container)]
-    unready = [
-        container["name"]
-        for container in (*counted, *containers_of(state.pod))
-        if (latest := state.latest(container["name"])) is None or not latest.running
-    ]
+    both = (*counted, *containers_of(state.pod))
+    unready = [container["name"] for container in both if not state.well(container["name"]).ready]
     if unready:
         return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
     return True, "", ""
@@ -122,8 +119,9 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
         elif previous is not None:
             entry["lastState"] = _ended(previous)
         plain_init = init and not is_sidecar(container)
-        entry["ready"] = latest.exit_code == 0 if plain_init else latest.running
-        entry["restartCount"], entry["started"] = latest.attempt, latest.running
+        health = state.well(name)
+        entry["ready"] = latest.exit_code == 0 if plain_init else health.ready
+        entry["restartCount"], entry["started"] = latest.attempt, health.started
         entry["imageID"], entry["containerID"] = image_id(image), f"containerd://{latest.id}"
         resources = container.get("resources") or {}
         if resources.get("requests"):

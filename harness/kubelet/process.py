@@ -18,6 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mews.harness.kubelet.errors import StartError
+from mews.harness.kubelet.handlers import Answer, Exec, HttpGet, Question, TcpSocket, timed_out
+from mews.harness.kubelet.network import connect, get
 from mews.harness.kubelet.runtime import Launch
 from mews.kube.api.objects import uid_of
 from mews.kube.client.port import ExecResult
@@ -25,6 +27,8 @@ from mews.kube.clock import rest
 
 SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POLL_S = 0.1
+_OUTPUT = 10 * 1024
+"""So much of what a probe prints is kept."""
 
 
 class FileLog:
@@ -96,8 +100,27 @@ class RealProcess:
             stdout, stderr = await process.communicate()
         finally:
             _kill(process.pid)
+            await process.wait()
         code = process.returncode or 0
         return ExecResult(code if code >= 0 else 128 - code, stdout, stderr)
+
+    async def ask(self, question: Question) -> Answer:
+        """Do a probe's or a hook's action; its time is real, since the process lives in it."""
+        match question.action:
+            case HttpGet() as action:
+                return await get(action, question.timeout_s)
+            case TcpSocket() as action:
+                return await connect(action, question.timeout_s)
+            case Exec(command) as action:
+                try:
+                    async with asyncio.timeout(question.timeout_s):
+                        done = await self.exec(command)
+                except TimeoutError:
+                    return Answer(False, timed_out(action))
+                text = (done.stdout + done.stderr)[:_OUTPUT].decode("utf-8", "replace")
+                return Answer(done.exit_code == 0, text, done.exit_code)
+            case _:
+                return Answer(True)
 
     def _signal(self, number: int) -> None:
         _kill(self._process.pid, number)

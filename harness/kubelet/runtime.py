@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mews.harness.kubelet.handlers import Answer, Question
 from mews.harness.kubelet.images import Image
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
@@ -59,6 +60,10 @@ class Process(Protocol):
 
         Raises ExecRefused where that cannot be played.
         """
+        ...
+
+    async def ask(self, question: Question) -> Answer:
+        """Do a probe's or a hook's action, within its time."""
         ...
 
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from mews.harness.clock import Pace
 from mews.harness.kubelet.errors import ExecRefused, StartError
+from mews.harness.kubelet.handlers import Action, Answer, Exec, HttpGet, Question, refused, timed_out
+from mews.harness.kubelet.illness import FAILING, Illness, illnesses_of
 from mews.harness.kubelet.images import Simulation, render
 from mews.harness.kubelet.runtime import Launch
 from mews.harness.kubelet.script import Play, play
@@ -61,12 +63,14 @@ class MemoryLog:
 class SimulatedProcess:
     """One played container."""
 
-    def __init__(self, scene: Play, env: dict[str, str], pace: Pace) -> None:
+    def __init__(self, scene: Play, env: dict[str, str], pace: Pace, illnesses: Sequence[Illness] = ()) -> None:
         self.log = MemoryLog()
         self._scene = scene
         self._env = env
         self._pace = pace
+        self._illnesses = illnesses
         loop = asyncio.get_running_loop()
+        self._began_s = loop.time()
         self._exit: asyncio.Future[int] = loop.create_future()
         self._timers: list[asyncio.TimerHandle] = []
         for at_s, text in scene.outputs:
@@ -74,6 +78,9 @@ class SimulatedProcess:
                 self.log.write(text)
             else:
                 self._timers.append(loop.call_later(pace.loop_s(at_s), self.log.write, text))
+        for age_s in (age for illness in illnesses for age in (illness.since_s, illness.until_s)):
+            if 0 < age_s < math.inf:  # something will happen then: probes alone only go round and round
+                self._timers.append(loop.call_later(pace.loop_s(age_s), lambda: None))
         if not math.isinf(scene.duration_s):
             self._timers.append(loop.call_later(pace.loop_s(scene.duration_s), self._end, scene.exit_code))
 
@@ -103,6 +110,19 @@ class SimulatedProcess:
             )
         await asyncio.sleep(self._pace.loop_s(scene.duration_s))
         return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
+
+    async def ask(self, question: Question) -> Answer:
+        """Ill as the pod's annotation says (``illness``); a command is played where it can be, all else is well."""
+        age_s = (asyncio.get_running_loop().time() - self._began_s) * self._pace.speed
+        if any(illness.covers(question.purpose, age_s) for illness in self._illnesses):
+            return _ill(question.action)
+        scene = play(question.action.command, self._env) if isinstance(question.action, Exec) else None
+        if scene is None:
+            return Answer(True)
+        await asyncio.sleep(self._pace.loop_s(min(scene.duration_s, question.timeout_s)))
+        if scene.duration_s > question.timeout_s:
+            return Answer(False, timed_out(question.action))
+        return Answer(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
 
     def say(self, text: str) -> None:
         """Write to its log."""
@@ -138,7 +158,8 @@ class SimulatedRuntime:
         Raises StartError where nothing says what it would do.
         """
         self._running = [process for process in self._running if not process._exit.done()]
-        process = SimulatedProcess(scene_of(launch), launch.env, self._pace)
+        illnesses = illnesses_of(annotations_of(launch.pod).get(FAILING, ""), launch.container)
+        process = SimulatedProcess(scene_of(launch), launch.env, self._pace, illnesses)
         if launch.image.simulate is not None and launch.image.simulate.trains and not launch.command:
             self._hall.enter(launch, process)
         self._running.append(process)
@@ -176,6 +197,12 @@ def scene_of(launch: Launch) -> Play:
     if annotations.get(IGNORES_TERM) == "true":
         scene = replace(scene, term_exit_code=None)
     return scene
+
+
+def _ill(action: Action) -> Answer:
+    if isinstance(action, HttpGet):
+        return Answer(False, "HTTP probe failed with statuscode: 500")
+    return Answer(False, refused(action), 1)
 
 
 def _declared(declared: Simulation, env: dict[str, str]) -> Play:

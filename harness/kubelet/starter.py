@@ -7,14 +7,19 @@ from typing import Any
 
 from mews.harness.events import pod_reference
 from mews.harness.kubelet.backoff import BackOff, go_duration
+from mews.harness.kubelet.containerd import Instance
 from mews.harness.kubelet.devices import PreStartFailed
 from mews.harness.kubelet.environment import environment, expand_all
 from mews.harness.kubelet.errors import StartError
+from mews.harness.kubelet.hooks import after_start
 from mews.harness.kubelet.images import Image
-from mews.harness.kubelet.podstate import PodState, Waiting
+from mews.harness.kubelet.podstate import PodState, Waiting, container_of
 from mews.harness.kubelet.runtime import Launch
 from mews.harness.kubelet.tools import Tools
-from mews.kube.api.objects import Object, containers_of, init_containers_of, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
+
+DEFAULT_GRACE_S = 30.0
+"""What a pod that says nothing gives its containers to end."""
 
 
 class Starter:
@@ -26,12 +31,13 @@ class Starter:
         self._backoff = backoff
         self._pulled_s = 0.0
 
-    async def start(self, state: PodState, name: str) -> bool:
-        """Start a container, or start it again; False when it has to be tried later."""
+    async def start(self, state: PodState, name: str, *, exited: Instance | None = None) -> bool:
+        """Start a container, or start it again; False when it has to be tried later. ``exited``: the end that the
+        back-off counts from, where it is not the last one (of a container that was just killed for its probe)."""
         pod, tools = state.pod, self._tools
-        container, init = _find(pod, name)
+        container, init = container_of(pod, name)
         involved = pod_reference(pod, container=name, init=init)
-        if not self._may_restart(state, name, involved):
+        if not self._may_restart(state, name, exited or state.latest(name), involved):
             return False
         try:
             image = self._pull(str(container.get("image", "")), str(container.get("imagePullPolicy", "")), involved)
@@ -50,13 +56,22 @@ class Starter:
         given = tools.devices.container_allocation(uid_of(pod), name).envs
         env = {key: launch.env[key] for key in sorted(given)}
         tools.note("container-started", pod=key_of(pod), uid=uid_of(pod), container=name, env=env)
+        return await self._hooked(state, name)
+
+    async def _hooked(self, state: PodState, name: str) -> bool:
+        grace_s = float(state.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S))
+        try:
+            await after_start(self._tools, state.pod, name, ip=state.ip, grace_s=grace_s)
+        except StartError as error:
+            self._waiting[name] = Waiting(error.reason, error.message)
+            return False
         return True
 
-    def _may_restart(self, state: PodState, name: str, involved: Mapping[str, Any]) -> bool:
-        latest, pod, speed = state.latest(name), state.pod, self._tools.pace.speed
-        if latest is None or latest.finished_at is None:
+    def _may_restart(self, state: PodState, name: str, exited: Instance | None, involved: Mapping[str, Any]) -> bool:
+        pod, speed = state.pod, self._tools.pace.speed
+        if exited is None or exited.finished_at is None:
             return True
-        since_s, now_s = latest.finished_at * speed, self._tools.emulated_now()
+        since_s, now_s = exited.finished_at * speed, self._tools.emulated_now()
         delay_s = self._backoff.holds(name, since_s, now_s)
         if delay_s is None:
             self._backoff.next(name, since_s, now_s)
@@ -117,10 +132,3 @@ class Starter:
 
 def _shown(error: StartError) -> str:
     return error.reason if error.reason.startswith(("ErrImage", "ImagePull")) else error.message
-
-
-def _find(pod: Object, name: str) -> tuple[Mapping[str, Any], bool]:
-    for container in init_containers_of(pod):
-        if container["name"] == name:
-            return container, True
-    return next(container for container in containers_of(pod) if container["name"] == name), False

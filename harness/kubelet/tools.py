@@ -90,11 +90,17 @@ class Tools:
     note: Note
     overhead: Callable[[Object], Delay]
     relist_phase_s: float
+    began: float
+    """When this kubelet started, in unix seconds."""
 
     @property
     def rng(self) -> random.Random:
         """This kubelet's chance."""
         return self.context.rng
+
+    def up_s(self) -> float:
+        """Loop seconds since this kubelet started."""
+        return self.context.clock.now() - self.began
 
     def span_s(self, span: Span) -> float:
         """A measured span, drawn, in loop seconds."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from zlib import crc32
 
+from mews.harness.kubelet.handlers import Answer, Question
 from mews.harness.kubelet.runtime import Launch, Log, Process, Runtime
 from mews.kube.api.objects import name_of, uid_of
 from mews.kube.client.port import ExecResult
@@ -73,3 +74,6 @@ class _Told:
 
     async def exec(self, command: Sequence[str]) -> ExecResult:
         return await self._process.exec(command)
+
+    async def ask(self, question: Question) -> Answer:
+        return await self._process.ask(question)

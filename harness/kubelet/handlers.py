@@ -1,0 +1,125 @@
+"""What a probe or a hook does in a container, as values (core/v1 ProbeHandler and LifecycleHandler). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNREACHABLE = 0
+"""The port of an action whose named port the container does not declare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exec:
+    """Run a command; it must end with 0."""
+
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpGet:
+    """Ask for a page; it must answer with 200 to 399."""
+
+    host: str
+    port: int
+    path: str = "/"
+    scheme: str = "http"
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def url(self) -> str:
+        """As Go prints it."""
+        return f"{self.scheme}://{self.host}:{self.port}{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSocket:
+    """Connect."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Let time pass; hooks only."""
+
+    seconds: float
+
+
+Action = Exec | HttpGet | TcpSocket | Sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One asking: ``purpose`` is ``liveness``, ``readiness``, ``startup``, ``postStart`` or ``preStop``."""
+
+    purpose: str
+    action: Action
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether it is well, and what there is to say of it."""
+
+    well: bool
+    text: str = ""
+    code: int = 0
+    """A command's exit code."""
+
+
+def action_of(handler: Mapping[str, Any], container: Mapping[str, Any], pod_ip: str) -> Action | None:
+    """The action of a handler, for a pod with that address; None for a kind that is not known here (gRPC)."""
+    if "exec" in handler:
+        return Exec(tuple(map(str, (handler["exec"] or {}).get("command") or ())))
+    if "httpGet" in handler:
+        asked = handler["httpGet"] or {}
+        path = str(asked.get("path") or "/")
+        return HttpGet(
+            host=str(asked.get("host") or pod_ip),
+            port=_port(asked.get("port"), container.get("ports") or ()),
+            path=path if path.startswith("/") else f"/{path}",
+            scheme=str(asked.get("scheme") or "HTTP").lower(),
+            headers=tuple((str(h["name"]), str(h["value"])) for h in asked.get("httpHeaders") or ()),
+        )
+    if "tcpSocket" in handler:
+        asked = handler["tcpSocket"] or {}
+        return TcpSocket(str(asked.get("host") or pod_ip), _port(asked.get("port"), container.get("ports") or ()))
+    if "sleep" in handler:
+        return Sleep(float((handler["sleep"] or {}).get("seconds") or 0))
+    return None
+
+
+def timed_out(action: Action) -> str:
+    """What the kubelet says when an action takes too long."""
+    match action:
+        case Exec(command):
+            return f'command "{" ".join(command)}" timed out'
+        case HttpGet():
+            return f'Get "{action.url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+        case TcpSocket(host, port):
+            return f"dial tcp {host}:{port}: i/o timeout"
+        case Sleep():
+            return "context deadline exceeded"
+
+
+def refused(action: Action) -> str:
+    """What it says when nobody listens, or when a simulated container is to be ill."""
+    match action:
+        case HttpGet():
+            return f'Get "{action.url}": dial tcp {action.host}:{action.port}: connect: connection refused'
+        case TcpSocket(host, port):
+            return f"dial tcp {host}:{port}: connect: connection refused"
+        case Exec() | Sleep():
+            return ""
+
+
+def _port(port: Any, declared: Sequence[Mapping[str, Any]]) -> int:
+    if isinstance(port, int):
+        return port
+    named = next((entry["containerPort"] for entry in declared if entry.get("name") == port), None)
+    if named is not None:
+        return int(named)
+    return int(port) if str(port).isdigit() else UNREACHABLE

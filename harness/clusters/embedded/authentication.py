@@ -1,77 +1,114 @@
-"""Bearer tokens (contract apiserver.md section 2)."""
+"""Who asks: bearer tokens and impersonation (contract apiserver.md section 2)."""
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
+from urllib.parse import unquote
 
-from aiohttp import web
+from multidict import CIMultiDictProxy
 
-from mews.harness.clusters.embedded.routes import Route
-from mews.kube.api.errors import Forbidden, Unauthorized
+from mews.harness.clusters.embedded.account_tokens import AccountTokens
+from mews.harness.clusters.embedded.authorization import Attributes, Authorizer
+from mews.harness.clusters.embedded.users import (
+    ADMIN,
+    ANONYMOUS,
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+    User,
+    account_groups,
+    account_of,
+    administrator,
+)
+from mews.kube.api.errors import ApiError, Unauthorized
 
-ADMIN = "system:admin"
-ANONYMOUS = "system:anonymous"
-SERVICE_ACCOUNT = "system:serviceaccount:"
+Headers = CIMultiDictProxy[str]
 
-_OPEN = ("/version", "/healthz", "/livez", "/readyz")
-
-
-def groups_of(user: str) -> tuple[str, ...]:
-    """The groups that a user belongs to."""
-    if user == ANONYMOUS:
-        return ("system:unauthenticated",)
-    if user.startswith(SERVICE_ACCOUNT):
-        namespace = user.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
-        return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return ("system:masters", "system:authenticated")
+_AUTHENTICATION = "authentication.k8s.io"
+_EXTRA = "impersonate-extra-"
 
 
 class Authenticator:
-    """Who asks, and whether anonymous may. Every named user may do everything."""
+    """Knows users by their tokens; ``tokens`` None lets everybody be the administrator who shows none."""
 
-    def __init__(self, tokens: Mapping[str, str] | None) -> None:
-        self._tokens = tokens
-        self._issued: dict[str, str] = {}
+    def __init__(
+        self, tokens: Mapping[str, str | User] | None, accounts: AccountTokens, authorizer: Authorizer
+    ) -> None:
+        self._open = tokens is None
+        self._tokens = {
+            token: administrator(user) if isinstance(user, str) else user for token, user in (tokens or {}).items()
+        }
+        self.accounts = accounts
+        self._authorizer = authorizer
 
-    def user_of(self, authorization: str) -> str:
-        """The user; 401 for a token that is not known."""
-        if self._tokens is None:
-            return ADMIN
+    def user_of(self, headers: Headers) -> User:
+        """The user, also the one whose part another plays.
+
+        Raises ``Unauthorized`` for a token that is not known, ``Forbidden`` for an impersonation that is not allowed.
+        """
+        user = self._bearer(headers.get("Authorization", ""))
+        played = _impersonated(headers)
+        if played is None:
+            return user
+        for attributes in _asked(played):
+            self._authorizer.check(user, attributes)
+        return _whole(played)
+
+    def _bearer(self, authorization: str) -> User:
         scheme, _, token = authorization.partition(" ")
-        if not authorization or scheme.lower() != "bearer":
-            return ANONYMOUS
-        user = self.owner_of(token.strip())
-        if user is None:
+        token = token.strip()
+        found = self.owner_of(token) if token and scheme.lower() == "bearer" else None
+        if found is not None:
+            return found
+        if self._open:
+            return ADMIN
+        if token and scheme.lower() == "bearer":
             raise Unauthorized("Unauthorized")
-        return user
+        return ANONYMOUS
 
-    def owner_of(self, token: str) -> str | None:
+    def owner_of(self, token: str) -> User | None:
         """The user whose token that is, if it is known."""
-        return (self._tokens or {}).get(token) or self._issued.get(token)
+        asked, found = token.encode(errors="replace"), None
+        for known, user in self._tokens.items():
+            if hmac.compare_digest(known.encode(), asked):
+                found = user
+        return found or self.accounts.owner(token)
 
-    def issue(self, token: str, user: str) -> None:
-        """Know a token of a service account from now on."""
-        self._issued[token] = user
 
-    def allows(self, user: str) -> bool:
-        """Whether a user may do what it asks: every named one may do everything."""
-        return user != ANONYMOUS
+def _impersonated(headers: Headers) -> User | None:
+    """Who is to be impersonated; 500 in plain words for groups without a user, as upstream."""
+    name, uid = headers.get("Impersonate-User", ""), headers.get("Impersonate-Uid", "")
+    groups = tuple(headers.getall("Impersonate-Group", ()))
+    extra: dict[str, tuple[str, ...]] = {}
+    for header, value in headers.items():
+        if header.lower().startswith(_EXTRA):
+            key = unquote(header.lower().removeprefix(_EXTRA))
+            extra[key] = (*extra.get(key, ()), value)
+    if name:
+        return User(name, groups, uid, extra)
+    if groups or uid or extra:
+        raise ApiError("Internal Server Error: impersonation headers without Impersonate-User", reason="")
+    return None
 
-    def check(self, user: str, verb: str, route: Route) -> None:
-        """403 for what anonymous asks of a resource."""
-        if user != ANONYMOUS:
-            return
-        what = f"{route.plural}{f'.{route.group}' if route.group else ''}"
-        named = f'{what} "{route.name}"' if route.name else what
-        where = f'in the namespace "{route.namespace}"' if route.namespace else "at the cluster scope"
-        details = {"name": route.name, "group": route.group, "kind": route.plural}
-        raise Forbidden(
-            f'{named} is forbidden: User "{user}" cannot {verb} resource "{route.label}" in API group '
-            f'"{route.group}" {where}',
-            details={key: value for key, value in details.items() if value},
-        )
 
-    def check_path(self, user: str, request: web.BaseRequest) -> None:
-        """403 for what anonymous asks of other paths."""
-        if user == ANONYMOUS and not request.path.startswith(_OPEN):
-            raise Forbidden(f'forbidden: User "{user}" cannot {request.method.lower()} path "{request.path}"')
+def _asked(played: User) -> list[Attributes]:
+    account = account_of(played.name)
+    who = (
+        Attributes("impersonate", "", "serviceaccounts", name=account[1], namespace=account[0])
+        if account
+        else Attributes("impersonate", "", "users", name=played.name)
+    )
+    asked = [who, *(Attributes("impersonate", "", "groups", name=group) for group in played.groups)]
+    for key, values in played.extra.items():
+        asked += [Attributes("impersonate", _AUTHENTICATION, "userextras", key, name=value) for value in values]
+    if played.uid:
+        asked.append(Attributes("impersonate", _AUTHENTICATION, "uids", name=played.uid))
+    return asked
+
+
+def _whole(played: User) -> User:
+    """With the groups that everybody of the sort has."""
+    account = account_of(played.name)
+    groups = played.groups or (account_groups(account[0]) if account else ())
+    everybody = UNAUTHENTICATED if played.name == ANONYMOUS.name else AUTHENTICATED
+    return User(played.name, tuple(dict.fromkeys((*groups, everybody))), played.uid, played.extra)

@@ -12,12 +12,14 @@ from aiohttp import web
 
 from mews.harness.clusters.embedded import negotiation
 from mews.harness.clusters.embedded.authentication import Authenticator
+from mews.harness.clusters.embedded.authorization import Authorizer
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.embedded.negotiation import Form
 from mews.harness.clusters.embedded.routes import Route
 from mews.harness.clusters.embedded.shelf import Subscription
 from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.embedded.users import User
 from mews.kube.api.errors import ApiError, BadRequest
 
 MAX_BODY = 3 * 1024 * 1024
@@ -30,6 +32,7 @@ class World:
     store: Store
     kubelets: KubeletDirectory
     authenticator: Authenticator
+    authorizer: Authorizer
     watches: dict[Subscription, None] = field(default_factory=dict)
 
 
@@ -39,7 +42,7 @@ class Call:
 
     world: World
     request: web.BaseRequest
-    user: str
+    user: User
     route: Route
     kind: Kind
     forms: list[Form]

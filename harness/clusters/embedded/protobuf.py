@@ -9,6 +9,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mews.harness.clusters.embedded.protobuf_access import ACCESS_MESSAGES
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import timestamp
 
@@ -92,6 +93,7 @@ MESSAGES: Mapping[str, Fields] = {
     },
     "EnvVar": {1: ("name", "string"), 2: ("value", "string")},
     "ResourceRequirements": {1: ("limits", "map:quantity"), 2: ("requests", "map:quantity")},
+    **ACCESS_MESSAGES,
 }  # fmt: skip
 
 _TYPE_META: Fields = {1: ("apiVersion", "string"), 2: ("kind", "string")}

@@ -5,28 +5,22 @@ Source: contract apiserver.md section 1; the answers of Kubernetes 1.34.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.clusters.embedded import refusals
-from mews.harness.clusters.embedded.authentication import SERVICE_ACCOUNT, groups_of
+from mews.harness.clusters.embedded.account_tokens import AUDIENCE, BOUND
+from mews.harness.clusters.embedded.authorization import Attributes
 from mews.harness.clusters.embedded.refusals import Fault
+from mews.harness.clusters.embedded.users import User
 from mews.kube.api.errors import BadRequest, Invalid
 from mews.kube.api.objects import Object, timestamp
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.call import Call
 
-AUDIENCE = "https://kubernetes.default.svc"
 _HOUR_S = 3600
 _SHORTEST_S = 600
-_EVERYTHING = {
-    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-    "incomplete": False,
-}
 
 
 def review(call: Call, body: Mapping[str, Any]) -> Object:
@@ -43,13 +37,9 @@ def _answer(call: Call, *, spec: Any = None, status: Any, metadata: Any = None) 
     return {**head, **({} if spec is None else {"spec": spec}), "status": status}
 
 
-def _user_info(user: str) -> dict[str, Any]:
-    return {"username": user, "uid": user, "groups": list(groups_of(user))}
-
-
 def _myself(call: Call, _spec: Mapping[str, Any]) -> Object:
     now = {"creationTimestamp": call.world.store.timestamp()}
-    return _answer(call, metadata=now, status={"userInfo": _user_info(call.user)})
+    return _answer(call, metadata=now, status={"userInfo": call.user.info()})
 
 
 def _token(call: Call, spec: Mapping[str, Any]) -> Object:
@@ -58,20 +48,32 @@ def _token(call: Call, spec: Mapping[str, Any]) -> Object:
     user = call.world.authenticator.owner_of(spec["token"])
     if user is None:
         return _answer(call, spec=spec, status={"user": {}, "error": "invalid bearer token"})
-    found = {"authenticated": True, "user": _user_info(user), "audiences": [AUDIENCE]}
+    found = {"authenticated": True, "user": user.info(), "audiences": [AUDIENCE]}
     return _answer(call, spec=spec, status=found)
 
 
 def _my_access(call: Call, spec: Mapping[str, Any]) -> Object:
     _check_attributes(call, spec)
-    return _answer(call, spec=spec, status={"allowed": call.world.authenticator.allows(call.user)})
+    return _answer(call, spec=spec, status=_verdict(call, call.user, spec))
 
 
 def _access(call: Call, spec: Mapping[str, Any]) -> Object:
     _check_attributes(call, spec)
     if not spec.get("user") and not spec.get("groups"):
         raise _refused(refusals.bad("spec.user", "", "at least one of user or group must be specified"))
-    return _answer(call, spec=spec, status={"allowed": call.world.authenticator.allows(spec.get("user", ""))})
+    user = User(spec.get("user") or "", tuple(spec.get("groups") or ()))
+    return _answer(call, spec=spec, status=_verdict(call, user, spec))
+
+
+def _verdict(call: Call, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
+    verdict = call.world.authorizer.decide(user, _attributes(spec))
+    return {"allowed": verdict.allowed, **({"reason": verdict.reason} if verdict.reason else {})}
+
+
+def _attributes(spec: Mapping[str, Any]) -> Attributes:
+    given = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
+    names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
+    return Attributes(**{name: given[name] for name in names if given.get(name)} | {"verb": given.get("verb") or ""})
 
 
 def _local_access(call: Call, spec: Mapping[str, Any]) -> Object:
@@ -98,8 +100,10 @@ def _refused(fault: Fault) -> Invalid:
 def _rules(call: Call, spec: Mapping[str, Any]) -> Object:
     if not spec.get("namespace"):
         raise BadRequest("no namespace on request")
-    nothing = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
-    return _answer(call, spec={}, status=_EVERYTHING if call.world.authenticator.allows(call.user) else nothing)
+    rules = call.world.authorizer.rules_of(call.user, spec["namespace"])
+    paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    status = {"resourceRules": [rule for rule in rules if rule not in paths], "nonResourceRules": paths}
+    return _answer(call, spec={}, status={**status, "incomplete": False})
 
 
 _ANSWERS: Mapping[str, Callable[[Call, Mapping[str, Any]], Object]] = {
@@ -113,21 +117,22 @@ _ANSWERS: Mapping[str, Callable[[Call, Mapping[str, Any]], Object]] = {
 
 
 def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
-    """POST serviceaccounts/token: a bearer token that this server knows from now on; its end is told, not enforced."""
+    """POST serviceaccounts/token: a bearer token that this server accepts while it is good.
+
+    Raises ``Invalid`` or, for what it is to be bound to, ``NotFound``.
+    """
     store = call.world.store
     account = store.get(call.kind, call.namespace, call.route.name)
     spec = body.get("spec") or {}
-    lifetime_s = spec.get("expirationSeconds", _HOUR_S)
+    lifetime_s = spec.get("expirationSeconds") or _HOUR_S
     if lifetime_s < _SHORTEST_S:
         text = "may not specify a duration less than 10 minutes"
-        raise _short_lived(refusals.bad("spec.expirationSeconds", lifetime_s, text))
-    user = f"{SERVICE_ACCOUNT}{call.namespace}:{call.route.name}"
+        raise _unfit(refusals.bad("spec.expirationSeconds", lifetime_s, text))
     audiences = spec.get("audiences") or [AUDIENCE]
-    now_s = int(store.now())
-    claims = {"aud": audiences, "exp": now_s + lifetime_s, "iat": now_s, "iss": AUDIENCE, "jti": store.new_uid()}
-    token = _token_text({**claims, "nbf": now_s, "sub": user})
-    call.world.authenticator.issue(token, user)
+    bound = _bound(call, spec.get("boundObjectRef") or {})
+    token = call.world.authenticator.accounts.issue(account, audiences, lifetime_s, bound)
     metadata = {key: account["metadata"][key] for key in ("name", "namespace", "uid")}
+    ends_s = int(store.now()) + lifetime_s
     return {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
@@ -137,18 +142,27 @@ def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
             "expirationSeconds": lifetime_s,
             "boundObjectRef": spec.get("boundObjectRef"),
         },
-        "status": {"token": token, "expirationTimestamp": timestamp(now_s + lifetime_s)},
+        "status": {"token": token, "expirationTimestamp": timestamp(ends_s)},
     }
 
 
-def _short_lived(fault: Fault) -> Invalid:
+def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    if not reference:
+        return {}
+    store, resource = call.world.store, BOUND.get(reference.get("kind") or "")
+    if resource is None:
+        text = f"cannot bind token for serviceaccount {call.route.name!r} to this kind of object"
+        raise _unfit(refusals.bad("spec.boundObjectRef.kind", reference.get("kind") or "", text))
+    place = call.namespace if resource.namespaced else ""
+    found = store.get(store.kinds.of(resource), place, reference.get("name") or "")["metadata"]
+    if reference.get("uid") and reference["uid"] != found["uid"]:
+        text = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
+        kind = store.kinds.of(resource)
+        raise refusals.conflict(kind, found["name"], f"{text} The object might have been deleted and then recreated")
+    return {resource.kind: {"name": found["name"], "uid": found["uid"]}}
+
+
+def _unfit(fault: Fault) -> Invalid:
     causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
     details = {"group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
     return Invalid(f'TokenRequest.authentication.k8s.io "" is invalid: {fault}', details=details)
-
-
-def _token_text(claims: Mapping[str, Any]) -> str:
-    """In the form of a JSON web token, without a signature: the server knows its tokens by heart."""
-    parts = ({"alg": "none", "typ": "JWT"}, claims)
-    coded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-    return ".".join(coded) + ".mews"

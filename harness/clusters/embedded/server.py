@@ -10,12 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from aiohttp import web
 
 from mews.harness.clusters.embedded import discovery, openapi, reads, refusals, routes, streams, writes
+from mews.harness.clusters.embedded.access_roles import furnish_roles
+from mews.harness.clusters.embedded.account_tokens import AccountTokens
 from mews.harness.clusters.embedded.authentication import Authenticator
+from mews.harness.clusters.embedded.authorization import Attributes, Authorizer
 from mews.harness.clusters.embedded.call import Call, World, answer, refuse, text
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory, NoKubelets
 from mews.harness.clusters.embedded.negotiation import accepted
 from mews.harness.clusters.embedded.parameters import flag
 from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.embedded.users import User
 from mews.kube.api.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -43,8 +47,8 @@ _VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "P
 class ApiServer:
     """Serves a store on loopback or elsewhere.
 
-    ``tokens`` maps bearer tokens to user names; without any everybody is the administrator. ``ssl_context`` makes it
-    TLS, which is what kubectl wants before it sends a token.
+    ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
+    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token.
     """
 
     def __init__(
@@ -52,11 +56,12 @@ class ApiServer:
         store: Store,
         *,
         kubelets: KubeletDirectory | None = None,
-        tokens: Mapping[str, str] | None = None,
+        tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._authenticator = Authenticator(tokens)
-        self._world = World(store, kubelets or NoKubelets(), self._authenticator)
+        authorizer = Authorizer(store)
+        authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
+        self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer)
         self._ssl = ssl_context
         self._runner: web.ServerRunner | None = None
         self._address = ("", 0)
@@ -69,6 +74,7 @@ class ApiServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
+        furnish_roles(self._world.store)
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -97,15 +103,14 @@ class ApiServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]
-        user = self._authenticator.user_of(request.headers.get("Authorization", ""))
+        user = self._world.authenticator.user_of(request.headers)
         route = routes.parse(parts)
+        self._world.authorizer.check(user, _attributes(request, route))
         if route is None:
-            self._authenticator.check_path(user, request)
             return self._about(request, parts)
         kinds = self._world.store.kinds
         if (route.group, route.version) not in kinds.group_versions():
             return text("404 page not found\n", 404)
-        self._authenticator.check(user, _verb(request, route), route)
         kind = route.kind(kinds)
         call = Call(self._world, request, user, route, kind, accepted(request.headers.get("Accept", "")))
         return await _handler(call)(call)
@@ -178,3 +183,21 @@ def _verb(request: web.BaseRequest, route: routes.Route) -> str:
     if not route.name:
         return {"get": "list", "delete": "deletecollection"}.get(verb, verb)
     return verb
+
+
+def _attributes(request: web.BaseRequest, route: routes.Route | None) -> Attributes:
+    """What the request asks for, as authorisation names it."""
+    if route is None:
+        return Attributes(request.method.lower(), path=request.path)
+    verb, name = _verb(request, route), route.name
+    if not name and verb in ("list", "watch", "deletecollection"):
+        name = _selected(request.query.get("fieldSelector", ""))
+    itself = name if (route.group, route.plural) == ("", "namespaces") else ""
+    namespace = route.namespace or itself
+    return Attributes(verb, route.group, route.plural, route.subresource, namespace, name)
+
+
+def _selected(fields: str) -> str:
+    """The one name that a field selector leaves, if it does."""
+    key, _, name = fields.partition("=")
+    return name.lstrip("=") if key == "metadata.name" and "," not in name else ""

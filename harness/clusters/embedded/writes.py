@@ -38,7 +38,7 @@ _JSON_TEXTS = ("application/json", Patch.JSON, Patch.MERGE, Patch.STRATEGIC)
 
 def _request(call: Call, options: str) -> Request:
     agent = call.request.headers.get("User-Agent", "unknown")
-    return parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
+    return parameters.write_request(call.query, user=call.user.name, user_agent=agent, options=options)
 
 
 def _with_body(call: Call, request: Request, raw: bytes) -> Request:
@@ -196,7 +196,7 @@ async def delete(call: Call) -> web.StreamResponse:
     """Delete an object."""
     raw = await read_body(call.request)
     body = decode(raw, call.request.headers.get("Content-Type", "")) if raw else None
-    request = Request(call.user, dry_run=parameters.is_dry(call.query, body))
+    request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
     options = parameters.delete_options(call.query, body)
     store, route = call.world.store, call.route
     return written(call, deletion.delete(store, call.kind, call.namespace, route.name, options, request))
@@ -208,7 +208,7 @@ async def delete_collection(call: Call) -> web.StreamResponse:
         raise refusals.wrong_method()
     raw = await read_body(call.request)
     body = decode(raw, call.request.headers.get("Content-Type", "")) if raw else None
-    request = Request(call.user, dry_run=parameters.is_dry(call.query, body))
+    request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
     selection = select(
         call.kind,
         namespace=call.route.namespace,

@@ -16,6 +16,7 @@ from typing import Any
 from mews.harness.clusters.embedded.certificates import make_certificates
 from mews.harness.clusters.embedded.server import ApiServer
 from mews.harness.clusters.embedded.store import Store
+from mews.harness.clusters.embedded.users import User
 from mews.harness.clusters.plane import write_kubeconfig
 from mews.kube.clock import Clock
 from tests.harness.embedded.serving import FakeKubelets
@@ -50,7 +51,7 @@ class Face:
 
 
 @contextmanager
-def face(folder: Path, *, tls: bool, tokens: dict[str, str] | None = None) -> Iterator[Face]:
+def face(folder: Path, *, tls: bool, tokens: dict[str, str | User] | None = None) -> Iterator[Face]:
     """A server for the length of the block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -68,7 +69,7 @@ def face(folder: Path, *, tls: bool, tokens: dict[str, str] | None = None) -> It
         loop.close()
 
 
-async def _open(folder: Path, tokens: dict[str, str] | None, *, tls: bool) -> Face:
+async def _open(folder: Path, tokens: dict[str, str | User] | None, *, tls: bool) -> Face:
     clock = Clock.wall()
     certificates = make_certificates(folder, clock.now()) if tls else None
     store = Store(clock.now, random.Random(1))

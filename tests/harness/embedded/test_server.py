@@ -39,7 +39,7 @@ def test_a_watch_is_forgotten_when_its_client_goes_and_ends_when_the_server_does
         seen: list[str] = []
 
         async def read(kube: HttpKube) -> None:
-            async for event in kube.watch(CONFIGMAPS):
+            async for event in kube.watch(CONFIGMAPS, namespace="default"):
                 seen.append(name_of(event.object))
 
         try:

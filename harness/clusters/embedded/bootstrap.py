@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
 
 _TOKEN_TRACKING = "kube-apiserver-legacy-service-account-token-tracking"
-"""Since when the API server notes who still uses tokens of old."""
 
 _CLASSES = (
     ("system-node-critical", 2_000_001_000, "that must not be moved from their current node."),
@@ -27,12 +26,18 @@ _CLASSES = (
 
 
 def furnish(store: Store) -> None:
-    """Create the namespaces, the system priority classes, and what kube-controller-manager looks for."""
+    """Create the namespaces and the system priority classes."""
     namespaces, classes = store.kinds.of(NAMESPACES), store.kinds.of(PRIORITY_CLASSES)
     for name in _NAMESPACES:
         create(store, namespaces, "", {"metadata": {"name": name}})
     for name, value, text in _CLASSES:
         body: Object = {"metadata": {"name": name}, "value": value}
         create(store, classes, "", {**body, "description": f"Used for system critical pods {text}"})
-    since = {"metadata": {"name": _TOKEN_TRACKING}, "data": {"since": store.timestamp()[:10]}}
-    create(store, store.kinds.of(CONFIGMAPS), "kube-system", since)
+
+
+def note_legacy_tokens(store: Store) -> None:
+    """Note since when tokens of old are tracked, as kube-apiserver does when it starts to serve."""
+    kind = store.kinds.of(CONFIGMAPS)
+    if store.find(kind, "kube-system", _TOKEN_TRACKING) is None:
+        body: Object = {"metadata": {"name": _TOKEN_TRACKING}, "data": {"since": store.timestamp()[:10]}}
+        create(store, kind, "kube-system", body)

@@ -14,6 +14,7 @@ from mews.harness.clusters.embedded.access_roles import furnish_roles
 from mews.harness.clusters.embedded.account_tokens import AccountTokens
 from mews.harness.clusters.embedded.authentication import Authenticator
 from mews.harness.clusters.embedded.authorization import Attributes, Authorizer
+from mews.harness.clusters.embedded.bootstrap import note_legacy_tokens
 from mews.harness.clusters.embedded.call import Call, World, answer, refuse, text
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory, NoKubelets
 from mews.harness.clusters.embedded.negotiation import accepted
@@ -75,6 +76,7 @@ class ApiServer:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
         furnish_roles(self._world.store)
+        note_legacy_tokens(self._world.store)
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()

@@ -8,7 +8,11 @@ where they are used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+PREFIX = "mews.dev/train-"
+_FIELDS = {"steps": "steps", "step-s": "step_s", "near-s": "near_s", "far-s": "far_s", "server-rate": "server_rate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,40 @@ class Shape:
     near_s: float = 0.05
     far_s: float = 0.3
     server_rate: float = 12.0
+
+
+def shape_in(annotations: Mapping[str, str]) -> Shape:
+    """The training that a pod's annotations describe.
+
+    Raises ValueError naming the annotation.
+    """
+    given: dict[str, float] = {}
+    for name, text in annotations.items():
+        if not name.startswith(PREFIX):
+            continue
+        known = _FIELDS.get(name.removeprefix(PREFIX))
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if known is None or value <= 0:
+            allowed = ", ".join(PREFIX + field for field in _FIELDS)
+            raise ValueError(f"annotation {name}: {text!r}: must be a number above 0, and one of {allowed}")
+        given[known] = value
+    return Shape(**given)
+
+
+def environment_in(annotations: Mapping[str, str], pace: float) -> dict[str, str]:
+    """What the trainer in numpy (``mews.kube.kod2.trainer``) must be told to train alike, in real seconds where so many
+    emulated ones pass in each (``pace``). Nothing where no annotation says anything; where the servers are and how busy
+    they get is not played.
+
+    Raises ValueError as ``shape_in`` does.
+    """
+    if not any(name.startswith(PREFIX) for name in annotations):
+        return {}
+    shape = shape_in(annotations)
+    return {"TRAIN_STEPS": f"{shape.steps:.0f}", "TRAIN_PAUSE_S": f"{(shape.step_s + shape.near_s) / pace:g}"}
 
 
 def speed(shape: Shape, *, near: int, far: int, servers: int) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clock import Pace
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
@@ -81,8 +82,8 @@ def _number(name: str, value: float) -> float | int:
     return int(value) if whole else float(value)
 
 
-def kod2_config(scenario: Scenario) -> OperatorConfig:
-    """The operator's configuration.
+def kod2_config(scenario: Scenario, pace: Pace) -> OperatorConfig:
+    """The operator's configuration. Its limits are weighed against how long jobs train, which is emulated time.
 
     Raises ScenarioError for an option that it does not have.
     """
@@ -90,9 +91,15 @@ def kod2_config(scenario: Scenario) -> OperatorConfig:
     from mews.kube.kod2.errors import ConfigError
 
     try:
-        return config_of(scenario.stack.kod2 or {}, f"{scenario.path or scenario.name}: stack.kod2")
+        config = config_of(scenario.stack.kod2 or {}, f"{scenario.path or scenario.name}: stack.kod2")
     except ConfigError as error:
         raise ScenarioError(str(error)) from error
+    return dataclasses.replace(
+        config,
+        starve_limit_s=pace.loop_s(config.starve_limit_s),
+        cooldown_s=pace.loop_s(config.cooldown_s),
+        tick_s=pace.loop_s(config.tick_s),
+    )
 
 
 def default_profile(scenario: Scenario) -> Profile:

@@ -21,7 +21,8 @@ from mews.harness.kubelet.errors import StartError
 from mews.harness.kubelet.handlers import Answer, Exec, HttpGet, Question, TcpSocket, timed_out
 from mews.harness.kubelet.network import connect, get
 from mews.harness.kubelet.runtime import Launch
-from mews.kube.api.objects import uid_of
+from mews.harness.training import environment_in
+from mews.kube.api.objects import annotations_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import rest
 
@@ -128,10 +129,14 @@ class RealProcess:
 
 class ProcessRuntime:
     """Starts containers as processes below a run folder, ``<pod uid>/<container>/<attempt>.log``; ``close`` removes it
-    where it was made here. ``env`` is what the machine gives to every process."""
+    where it was made here. ``env`` is what the machine gives to every process; training tasks take as long as their
+    annotations say, ``speed`` emulated seconds in each real one."""
 
-    def __init__(self, folder: Path | None = None, env: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, folder: Path | None = None, env: Mapping[str, str] = MappingProxyType({}), *, speed: float = 1.0
+    ) -> None:
         self._env = dict(env)
+        self._speed = speed
         self._own = folder is None
         self._folder = folder or Path(tempfile.mkdtemp(prefix="mews-pods-"))
         self._running: list[RealProcess] = []
@@ -144,7 +149,8 @@ class ProcessRuntime:
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
         log = FileLog(folder / f"{launch.attempt}.log")
-        env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **self._env, **launch.env}
+        given = {**self._env, **self._played(launch), **launch.env}
+        env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **given}
         where = _existing(launch.working_dir) or work
         argv = _argv(launch)
         try:
@@ -161,6 +167,14 @@ class ProcessRuntime:
         started = RealProcess(process, log, env, where)
         self._running.append(started)
         return started
+
+    def _played(self, launch: Launch) -> dict[str, str]:
+        if launch.image.simulate is None or not launch.image.simulate.trains:
+            return {}
+        try:
+            return environment_in(annotations_of(launch.pod), self._speed)
+        except ValueError as error:
+            raise StartError("RunContainerError", str(error)) from error
 
     async def close(self) -> None:
         """Kill what still runs; nothing is left behind."""

@@ -14,12 +14,9 @@ from typing import Protocol
 from mews.harness.clock import Pace
 from mews.harness.kubelet.errors import StartError
 from mews.harness.kubelet.runtime import Launch
-from mews.harness.training import Shape, loss, speed
+from mews.harness.training import Shape, loss, shape_in, speed
 from mews.kube.api.objects import annotations_of, namespace_of, node_name_of
 from mews.kube.kod2.podspec import QUORUM
-
-PREFIX = "mews.dev/train-"
-_FIELDS = {"steps": "steps", "step-s": "step_s", "near-s": "near_s", "far-s": "far_s", "server-rate": "server_rate"}
 
 
 class Player(Protocol):
@@ -127,18 +124,7 @@ class Hall:
 
 
 def _shape(launch: Launch) -> Shape:
-    given: dict[str, float] = {}
-    for name, text in annotations_of(launch.pod).items():
-        if not name.startswith(PREFIX):
-            continue
-        known = _FIELDS.get(name.removeprefix(PREFIX))
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if known is None or value <= 0:
-            allowed = ", ".join(PREFIX + field for field in _FIELDS)
-            text = f"annotation {name}: {text!r}: must be a number above 0, and one of {allowed}"
-            raise StartError("RunContainerError", text)
-        given[known] = value
-    return Shape(**given)
+    try:
+        return shape_in(annotations_of(launch.pod))
+    except ValueError as error:
+        raise StartError("RunContainerError", str(error)) from error

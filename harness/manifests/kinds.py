@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, Resource
+from mews.kube.api.resources import CONFIGMAPS, CRDS, NAMESPACES, Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
@@ -14,6 +14,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 KINDS: Mapping[str, Resource] = {
     "Namespace": NAMESPACES,
+    "CustomResourceDefinition": CRDS,
     "Secret": SECRETS,
     "ConfigMap": CONFIGMAPS,
     "Service": Resource("", "v1", "services", "Service"),

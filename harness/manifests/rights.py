@@ -27,6 +27,13 @@ EVERYWHERE: Mapping[str, Sequence[Rule]] = {
     ),
     "reconfig-manager": (_rule("", ["pods", "events"], _WATCH),),
     "device-manager": (_rule("", ["pods"], ["list"]),),
+    "operator": (
+        _rule("kubeflow.org", ["tfjobs"], ["list", "watch", "delete"]),  # after their time to live
+        _rule("kubeflow.org", ["tfjobs/status"], ["update"]),
+        _rule("", ["pods", "services"], ["list", "watch", "create", "delete"]),
+        _rule("", ["nodes"], ["list", "watch"]),
+        _rule("", ["events"], ["get", "create", "patch"]),
+    ),
 }
 """Component -> rules for all namespaces: pods of any may ask for devices."""
 
@@ -34,6 +41,7 @@ IN_NAMESPACE: Mapping[str, Sequence[Rule]] = {
     "scheduler": (_rule("", ["configmaps"], _WATCH),),
     "reconfig-manager": (_rule("", ["configmaps"], [*_WATCH, "create", "patch"]),),
     "device-manager": (_rule("", ["configmaps"], [*_WATCH, "create", "patch"]),),
+    "operator": (_rule("", ["configmaps"], ["list", "watch"]),),
 }
 """Component -> rules for KubeComp's own namespace: what they tell each other."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from mews.harness.manifests import operator
 from mews.harness.manifests.parts import (
     AGENT_PORT,
     CHASSIS_PORT,
@@ -31,6 +32,7 @@ from mews.harness.manifests.parts import (
     volume_file,
 )
 from mews.harness.manifests.rights import rights
+from mews.kube.kod2.config import OperatorConfig
 
 _KUBELET = "/var/lib/kubelet"
 _CONFIG_FILE = "/etc/kubecomp/config.yaml"
@@ -67,6 +69,8 @@ class StackSpec:
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Node -> host of the hardware."""
     tidy: bool = False
+    operator: OperatorConfig | None = None
+    """The elastic operator's configuration, where it runs."""
 
 
 def endpoint(namespace: str, number: int) -> str:
@@ -86,6 +90,10 @@ def manifests(spec: StackSpec) -> list[Object]:
     if "device-manager" in spec.parts:
         made += rights("device-manager", spec.namespace, spec.prefix)
         made.append(_device_managers(spec))
+    if spec.operator is not None:
+        made += [operator.definition(), operator.configuration(spec.operator, spec.namespace)]
+        made += rights("operator", spec.namespace, spec.prefix)
+        made.append(_deployment(spec, "operator", operator.pod(spec.image, spec.pull)))
     return made
 
 
@@ -210,7 +218,9 @@ def _template_metadata(spec: StackSpec, component: str) -> Object:
     read: list[Any] = [spec.token]
     if component in ("chassis", "device-manager"):
         read.append(spec.hardware)
-    if component != "chassis":
+    if component == "operator":
+        read.append(spec.operator)
+    elif component != "chassis":
         read.append(spec.config)
     digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {"labels": labels(component), "annotations": {"mews.dev/reads": digest}}

@@ -210,7 +210,8 @@ class _Run:
     async def _measure(self) -> dict[str, Any]:
         self._number = 0
         lines = self._cluster.journal.lines(self._stage.first_line)
-        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines), **tfjob_metrics(lines)}
+        trained = tfjob_metrics(lines, self._cluster.pace.speed)
+        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines), **trained}
         if self._stage.driver is not None and self._stage.driver.started:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import random
 import signal
 import sys
@@ -14,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from mews.kube.client.http import HttpKube
+from mews.kube.client.in_cluster import in_cluster_kube, is_in_cluster
 from mews.kube.clock import Clock
 from mews.kube.component import Component, Context
 from mews.kube.kod2.config import OperatorConfig, load_config
@@ -30,9 +32,10 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m mews.kube.kod2", description=__doc__)
     made.add_argument("component", choices=COMPONENTS, help="crd prints the TFJob definition for kubectl apply -f -")
     made.add_argument("--config", type=Path, help="YAML file (mews.kube.kod2.config); default: all defaults")
-    made.add_argument("--kubeconfig", help="default: $KUBECONFIG, ~/.kube/config")
+    made.add_argument("--kubeconfig", help="default: the pod's account, $KUBECONFIG, ~/.kube/config")
     made.add_argument("--context", help="of the kubeconfig; default: its current one")
-    made.add_argument("--metrics-port", type=int, help="serve /metrics for Prometheus on this port of loopback")
+    made.add_argument("--metrics-port", type=int, help="serve /metrics for Prometheus on this port")
+    made.add_argument("--metrics-host", default="127.0.0.1", metavar="ADDRESS", help="of this address (%(default)s)")
     made.add_argument("--no-crd", action="store_true", help="do not install the TFJob definition")
     return made
 
@@ -58,8 +61,8 @@ async def _serve(options: argparse.Namespace, config: OperatorConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        metrics = _metrics(options.metrics_port, stack)
-        kube = HttpKube.from_kubeconfig(options.kubeconfig, options.context)
+        metrics = _metrics(options.metrics_host, options.metrics_port, stack)
+        kube = _kube(options)
         stack.push_async_callback(kube.close)
         if not options.no_crd:
             await install(kube)
@@ -67,13 +70,20 @@ async def _serve(options: argparse.Namespace, config: OperatorConfig) -> int:
         return await _until_stopped(Operator(context, config, metrics), stop)
 
 
-def _metrics(port: int | None, stack: AsyncExitStack) -> Metrics:
+def _kube(options: argparse.Namespace) -> HttpKube:
+    named = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
+    if not named and is_in_cluster():
+        return in_cluster_kube("kod2-operator")
+    return HttpKube.from_kubeconfig(options.kubeconfig, options.context)
+
+
+def _metrics(host: str, port: int | None, stack: AsyncExitStack) -> Metrics:
     if port is None:
         return Recorder()
     from mews.kube.kod2.prometheus import PrometheusMetrics
 
     metrics = PrometheusMetrics()
-    stack.callback(metrics.serve(port))
+    stack.callback(metrics.serve(port, host))
     return metrics
 
 

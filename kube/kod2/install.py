@@ -28,11 +28,15 @@ def crd() -> dict[str, Any]:
 
 async def install(kube: KubeApi) -> None:
     """Create the definition unless it is there, and wait until the server serves the kind."""
-    wanted = crd()
     with contextlib.suppress(AlreadyExists):
-        await kube.create(CRDS, wanted)
+        await kube.create(CRDS, crd())
+    await established(kube)
+
+
+async def established(kube: KubeApi) -> None:
+    """Wait until the server serves the kind."""
     while True:
-        found = await kube.get(CRDS, wanted["metadata"]["name"])
+        found = await kube.get(CRDS, f"{TFJOBS.plural}.{TFJOBS.group}")
         established = condition_of(found, "Established")
         if established is not None and established.get("status") == "True":
             return

@@ -49,9 +49,9 @@ class PrometheusMetrics:
         """How long a scheduling pass took."""
         self._passes.observe(seconds)
 
-    def serve(self, port: int) -> Callable[[], None]:
-        """Serve /metrics on loopback until the result is called."""
-        server, thread = start_http_server(port, addr="127.0.0.1", registry=self.registry)
+    def serve(self, port: int, host: str = "127.0.0.1") -> Callable[[], None]:
+        """Serve /metrics there until the result is called."""
+        server, thread = start_http_server(port, addr=host, registry=self.registry)
 
         def stop() -> None:
             server.shutdown()

@@ -87,7 +87,7 @@ class StackUnits:
     def _operator(self, fence: Fence) -> Component:
         from mews.kube.kod2.operator import Operator  # a run without the operator need not load it
 
-        config = kod2_config(self.scenario)
+        config = kod2_config(self.scenario, self.pace)
         return Operator(self.context("operator", fence), config)
 
     def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:

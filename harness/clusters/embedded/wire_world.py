@@ -104,7 +104,7 @@ class WireWorld:
         self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
-        self._runtime = ProcessRuntime(self.root / "pods", {HOSTS_FILE: str(self.names_file())})
+        self._runtime = ProcessRuntime(self.root / "pods", {HOSTS_FILE: str(self.names_file())}, speed=speed)
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._control: HttpHardwareControl | None = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
 from mews.harness.clusters.kind.image.build import component_image
+from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
 from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
@@ -38,6 +40,7 @@ class KindMachine:
         self._hosts: tuple[str, ...] = ()
         self._loaded = ""
         self._image: str | None = None
+        self._cpus: dict[str, int] = {}
 
     @property
     def kubeconfig(self) -> Path:
@@ -55,8 +58,8 @@ class KindMachine:
         """The Docker container with the control plane."""
         return f"{self._name}-control-plane"
 
-    def place(self, hosts: Sequence[str]) -> Place:
-        """The cluster with at least these hosts and our image.
+    def place(self, hosts: Sequence[str], cpus: Mapping[str, int] = MappingProxyType({})) -> Place:
+        """The cluster with at least these hosts, with so many processors (those of this machine), and our image.
 
         Raises Lacks for what this machine does not have.
         """
@@ -73,6 +76,7 @@ class KindMachine:
             self._image = component_image()
         if self._loaded != self._image:
             self._load(self._image)
+        self._equip(cpus)
         nodes = {host: host for host in self._hosts}
         return Place(self.kubeconfig, None, "kubecomp", self._image, nodes, ours=self._hosts)
 
@@ -110,6 +114,14 @@ class KindMachine:
         except BaseException:
             self._delete()
             raise
+        ask_nothing_of_nodes(self.control_plane)
+
+    def _equip(self, cpus: Mapping[str, int]) -> None:
+        missing = {host: count for host, count in cpus.items() if self._cpus.get(host) != count}
+        if missing:
+            self._tell(f"giving {', '.join(f'{count} processors to {host}' for host, count in missing.items())}")
+            give_processors(self.control_plane, {host: self.container(host) for host in missing}, missing)
+            self._cpus |= missing
 
     def _load(self, image: str) -> None:
         self._tell(f"loading {image} into {len(self._hosts) + 1} nodes")
@@ -124,6 +136,7 @@ class KindMachine:
 
     def _delete(self) -> None:
         owned, self._owned = self._owned, None
+        self._cpus.clear()
         if owned is None:
             return
         if delete_kind_cluster(owned.folder):

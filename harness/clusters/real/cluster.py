@@ -39,6 +39,7 @@ from mews.kube.api.resources import NAMESPACES, NODES, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, rest
 from mews.kube.deviceplugin.port import PodDevices
+from mews.kube.kod2.install import established
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,8 @@ class RealCluster:
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
         unheard = (*SYSTEM, ground.place.namespace)
-        self._recorder = Recorder(self._view("recorder"), self.journal, unheard=unheard)
+        tfjobs = run.stack.operator is not None
+        self._recorder = Recorder(self._view("recorder"), self.journal, tfjobs=tfjobs, unheard=unheard)
         self._recording: asyncio.Task[None] | None = None
         self._nodes = Nodes(
             self._gate,
@@ -128,6 +130,8 @@ class RealCluster:
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         fresh = await self._rollout.apply(manifests(stack))
         await self._rollout.ready()
+        if stack.operator is not None:
+            await established(self._admin)
         await self._find_pods(stack)
         if not fresh:
             self._tell("starting the components anew")
@@ -162,7 +166,7 @@ class RealCluster:
 
     async def _find_pods(self, stack: StackSpec) -> None:
         hosts = {node: host for host, node in self._hosts().items()}
-        for component in ("chassis", "scheduler", "reconfig-manager"):
+        for component in ("chassis", "scheduler", "reconfig-manager", "operator"):
             for pod in await self._rollout.pods(component):
                 self._pods[component] = name_of(pod)
         for pod in await self._rollout.pods("device-manager"):

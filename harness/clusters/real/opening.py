@@ -9,14 +9,17 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
+from mews.harness.clock import Pace
 from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.rollout import Tell
-from mews.harness.clusters.stack import kubecomp_config
+from mews.harness.clusters.stack import kod2_config, kubecomp_config
+from mews.harness.errors import Lacks
 from mews.harness.manifests.stack import NVML, StackSpec, endpoint
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.kube.deviceplugin.port import Mount
+from mews.kube.kod2.config import OperatorConfig
 from mews.kube.kubecomp.config import AllocateConfig, KubeCompConfig
 from mews.kube.kubecomp.config_file import as_document
 
@@ -26,10 +29,20 @@ _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def stack_spec(
-    scenario: Scenario, hardware: Hardware, document: Mapping[str, Any], place: Place, *, dialect: str, token: str
+    scenario: Scenario,
+    hardware: Hardware,
+    document: Mapping[str, Any],
+    place: Place,
+    *,
+    dialect: str,
+    token: str,
+    speed: float = 1.0,
 ) -> tuple[StackSpec, KubeCompConfig]:
     """What is deployed for a scenario in a place, and KubeComp's configuration there: nodes instead of hosts, chassis
-    by their service."""
+    by their service.
+
+    Raises ScenarioError for options that a component does not have.
+    """
     endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
     config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
     nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
@@ -54,7 +67,13 @@ def stack_spec(
         hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
         tidy=place.tidy,
     )
-    return spec, config
+    return replace(spec, operator=_operator(scenario, place, speed)), config
+
+
+def _operator(scenario: Scenario, place: Place, speed: float) -> OperatorConfig | None:
+    if scenario.stack.kod2 is None:
+        return None
+    return replace(kod2_config(scenario, Pace(speed)), pool_namespace=place.namespace)
 
 
 def _allocate() -> AllocateConfig:
@@ -76,8 +95,10 @@ async def open_real(
     """
     hardware = hardware_of(scenario)
     document, _ = hardware_document(scenario)
+    if scenario.stack.kod2 is not None and ground.place.namespaces:
+        raise Lacks("stack.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's")
     token = secrets.token_urlsafe(24)
-    spec, config = stack_spec(scenario, hardware, document, ground.place, dialect=dialect, token=token)
+    spec, config = stack_spec(scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed)
     run = Run(
         scenario,
         hardware,

@@ -17,6 +17,7 @@ from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import rest
+from mews.kube.kod2.install import TFJOBS
 
 SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "local-path-storage")
 """Namespaces of a kind cluster's own."""
@@ -59,6 +60,10 @@ class Reset:
     async def _sweep(self) -> set[tuple[Resource, str, str | None]]:
         kept = (*SYSTEM, self._place.namespace)
         found: set[tuple[Resource, str, str | None]] = set()
+        with contextlib.suppress(NotFound):  # where no operator has been
+            for tfjob in (await self._kube.list(TFJOBS)).items:
+                with contextlib.suppress(NotFound):
+                    await self._kube.delete(TFJOBS, name_of(tfjob), namespace=namespace_of(tfjob))
         for namespace in (await self._kube.list(NAMESPACES)).items:
             if name_of(namespace) in kept:
                 continue

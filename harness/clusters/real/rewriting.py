@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from mews.harness.kubelet.images import Image, ImageBook, Simulation
+from mews.harness.training import environment_in
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
@@ -62,6 +63,8 @@ class Fitting:
                 self._pod(obj, spec)
             for key in ("template", "jobTemplate"):
                 self._walk(spec.get(key))
+            for replicas in _mapping(spec.get("tfReplicaSpecs")).values():
+                self._walk(_mapping(replicas).get("template"))
 
     def _pod(self, obj: Object, spec: Object) -> None:
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
@@ -82,6 +85,15 @@ class Fitting:
         container.setdefault("imagePullPolicy", "IfNotPresent")
         if "command" not in container:
             container["command"] = self._command(image, annotations)
+        if image.simulate is not None and image.simulate.trains:
+            self._train(container, annotations)
+
+    def _train(self, container: Object, annotations: Mapping[str, str]) -> None:
+        known = container.get("env") or []
+        told = environment_in(annotations, self._speed)
+        for entry in known:
+            told.pop(entry["name"], None)
+        container["env"] = [*known, *({"name": name, "value": value} for name, value in told.items())]
 
     def _command(self, image: Image, annotations: Mapping[str, str]) -> list[str]:
         if image.process is not None:
@@ -99,6 +111,10 @@ class Fitting:
             obeys=simulate.obeys_term,
             log=simulate.log,
         )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 class FittingKube:

@@ -15,6 +15,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import parse_scenario
+from mews.kube.kod2.config import load_config as load_operator_config
 from mews.kube.kubecomp.config_file import load_config
 
 SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo\n"
@@ -72,6 +73,29 @@ def test_a_part_that_the_scenario_leaves_out_is_left_out():
     objects = stack(SCENARIO + "stack: {kubecomp: {scheduler: null, reconfigManager: null}}\n")
     assert not [obj for obj in objects if obj["metadata"]["name"] in ("scheduler", "reconfig-manager")]
     assert named(objects, "DaemonSet", "device-manager")
+
+
+def test_the_operator_comes_with_its_kind_its_settings_and_no_more_rights_than_it_uses(tmp_path):
+    assert not [obj for obj in stack() if obj["metadata"]["name"] == "operator"]
+    objects = stack(SCENARIO + "stack: {kubecomp: null, kod2: {cooldown_s: 7, mode: literal}}\n")
+    assert named(objects, "CustomResourceDefinition", "tfjobs.kubeflow.org")
+    (tmp_path / "kod2.yaml").write_text(named(objects, "ConfigMap", "kod2-config")["data"]["kod2.yaml"])
+    config = load_operator_config(tmp_path / "kod2.yaml")
+    assert (config.cooldown_s, config.mode, config.pool_namespace) == (7.0, "literal", "pool")
+    (container,) = named(objects, "Deployment", "operator")["spec"]["template"]["spec"]["containers"]
+    assert "mews.kube.kod2" in container["command"]
+    assert container["securityContext"]["runAsNonRoot"]
+    verbs = {
+        (resource, verb)
+        for rule in named(objects, "ClusterRole", "kubecomp-operator")["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if verb not in ("get", "list", "watch")
+    }
+    assert verbs == {
+        ("tfjobs", "delete"), ("tfjobs/status", "update"), ("events", "create"), ("events", "patch"),
+        ("pods", "create"), ("pods", "delete"), ("services", "create"), ("services", "delete"),
+    }  # fmt: skip
 
 
 def test_pods_are_made_anew_when_what_they_read_changes():

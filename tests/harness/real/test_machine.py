@@ -61,6 +61,14 @@ def test_one_cluster_and_one_load_serve_several_scenarios_and_nothing_is_left(as
     assert kept_kind_clusters() == []
 
 
+def test_nodes_get_as_many_processors_as_their_hosts_once(asked, tmp_path):
+    machine = KindMachine()
+    machine.place(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
+    machine.place(["host-1", "host-2"], {"host-1": 10, "host-2": 64})
+    assert (asked("systemctl restart kubelet"), asked("status.capacity.cpu}=64")) == (3, 1)
+    machine.close()
+
+
 def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):
     first = KindMachine(keep=True)
     first.place(["host-1"])

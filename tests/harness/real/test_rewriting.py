@@ -51,6 +51,18 @@ def test_templates_are_fitted_too(fit):
     assert fit(given)["spec"]["template"]["spec"]["containers"][0]["image"] == OURS
 
 
+def test_a_training_jobs_tasks_become_real_trainers_that_take_as_long_as_the_played_ones(fit):
+    task = pod({"name": "tensorflow", "image": "mews/tf-trainer", "env": [{"name": "TRAIN_STEPS", "value": "7"}]})
+    task["metadata"]["annotations"] = {"mews.dev/train-steps": "900", "mews.dev/train-step-s": "0.45"}
+    spec = {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": task}}}
+    fitted = fit({"kind": "TFJob", "spec": spec})["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    [container] = fitted["containers"]
+    assert (container["image"], container["command"][-1]) == (OURS, "mews.kube.kod2.trainer")
+    assert container["env"] == [{"name": "TRAIN_STEPS", "value": "7"}, {"name": "TRAIN_PAUSE_S", "value": "0.05"}]
+    for bad in (None, [], {"Worker": None}, {"Worker": {"template": None}}):
+        assert fit({"kind": "TFJob", "spec": {"tfReplicaSpecs": bad}})["spec"] == {"tfReplicaSpecs": bad}
+
+
 def test_hosts_become_their_nodes_in_selectors(fit):
     given = pod({"name": "main", "image": "x"}, nodeSelector={"kubernetes.io/hostname": "host-1", "disk": "ssd"})
     assert fit(given)["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "worker-7", "disk": "ssd"}

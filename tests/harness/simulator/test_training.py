@@ -10,7 +10,7 @@ from mews.harness.clusters import open_cluster
 from mews.harness.experiments.kod2 import VARIANTS, mean_of, numbers_of, simulate
 from mews.harness.experiments.kod2_cells import Assumptions, cells, cluster, jobs_of
 from mews.harness.simulator.training import Costs, Simulation, TrainJob, pick_default, pick_random, rigid
-from mews.harness.training import Shape, loss, speed
+from mews.harness.training import Shape, environment_in, loss, speed
 from mews.kube.api.objects import seconds
 from mews.kube.kod2.install import TFJOBS
 from mews.kube.kod2.model import Ask, Job
@@ -31,6 +31,14 @@ def test_speed_grows_with_the_workers_until_the_servers_are_busy():
     assert speed(shape, near=8, far=0, servers=2) == 6.0
     assert speed(shape, near=8, far=0, servers=0) == 0.0
     assert loss(shape, 0) > loss(shape, 500) > loss(shape, 1000) > 0
+
+
+def test_a_real_trainer_is_told_to_train_as_the_annotations_of_its_pod_say():
+    notes = {"mews.dev/train-steps": "900", "mews.dev/train-near-s": "0.1", "other": "x"}
+    assert environment_in(notes, 10.0) == {"TRAIN_STEPS": "900", "TRAIN_PAUSE_S": "0.06"}
+    assert environment_in({"other": "x"}, 10.0) == {}
+    with pytest.raises(ValueError, match=r"annotation mews.dev/train-steps: 'many': must be a number above 0"):
+        environment_in({"mews.dev/train-steps": "many"}, 1.0)
 
 
 def test_one_job_takes_its_steps_over_its_speed_and_the_clusters_overhead():

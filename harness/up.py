@@ -26,11 +26,14 @@ class UpOptions:
     cluster: str = "embedded"
     speed: float = 1.0
     dialect: str = "h3api"
+    tls: bool = False
+    api_port: int = 0
 
 
 async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` hears the content of ready.json once all of it serves."""
     from mews.harness.clusters import open_cluster
+    from mews.harness.clusters.embedded.plane import Access
 
     ended = _signals()
     opening = asyncio.ensure_future(
@@ -42,6 +45,7 @@ async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) 
             speed=options.speed,
             dialect=options.dialect,
             folder=options.folder,
+            access=Access(options.tls, options.api_port),
         )
     )
     cluster: ServedCluster | None = None

@@ -12,6 +12,7 @@ from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+    from mews.harness.clusters.embedded.plane import Access
     from mews.harness.clusters.kubeconfig.site import Site
     from mews.harness.clusters.plane import Plane
     from mews.harness.clusters.port import ServedCluster
@@ -32,13 +33,15 @@ async def open_cluster(
     shared: Shared | None = None,
     kubeconfig: Path | None = None,
     context: str | None = None,
+    access: Access | None = None,
 ) -> ServedCluster:
     """A running cluster for a scenario, on the running loop; close it.
 
     ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without one a temporary folder does.
     ``shared`` is what a cluster may find running from the one before, and leave; without it each starts its own.
 
-    ``kubeconfig`` and ``context`` name the cluster of ``--cluster kubeconfig``.
+    ``kubeconfig`` and ``context`` name the cluster of ``--cluster kubeconfig``. ``access`` says how a wall-clock
+    embedded cluster's API is reached.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
     """
@@ -84,7 +87,7 @@ async def open_cluster(
                 return ControlPlane(root, servers=servers, speed=speed)
             from mews.harness.clusters.embedded.plane import EmbeddedPlane
 
-            return EmbeddedPlane(root, clock.now, rng)
+            return EmbeddedPlane(root, clock.now, rng, access=access)
 
         world = WireWorld(hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder)
     kubelets = Kubelets()

@@ -37,6 +37,8 @@ class Wish:
     speed: float
     dialect: str | None
     name: str
+    tls: bool = False
+    api_port: int = 0
 
 
 def up(wish: Wish, *, as_json: bool) -> int:
@@ -45,10 +47,13 @@ def up(wish: Wish, *, as_json: bool) -> int:
     Raises BadInput, Lacks.
     """
     check_available(wish.cluster)
+    if wish.cluster != "embedded" and wish.api_port:
+        raise BadInput(f"--api-port {wish.api_port}: is the embedded cluster's; --cluster {wish.cluster} takes its own")
     scenario = scenario_of(wish.hardware, wish.scenario)
     instance = _claim(wish)
     dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
-    options = UpOptions(scenario, Path(instance.folder), wish.cluster, wish.speed, dialect)
+    folder = Path(instance.folder)
+    options = UpOptions(scenario, folder, wish.cluster, wish.speed, dialect, wish.tls, wish.api_port)
     os.environ[MARK] = instance.folder
     to_stderr()
     try:

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import random
+import secrets
+import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mews.harness.clusters.embedded.certificates import Certificates, make_certificates
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.embedded.server import ApiServer
 from mews.harness.clusters.embedded.store import Store
 from mews.harness.clusters.plane import Program, write_kubeconfig
+from mews.harness.errors import Lacks
 from mews.kube.client.http import HttpKube
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the API is reached on loopback: in plain HTTP by everybody there, or over TLS by who has the token; ``port``
+    0 takes a free one."""
+
+    tls: bool = False
+    port: int = 0
+
+
 class EmbeddedPlane:
-    """Plane of the embedded cluster: no credentials, on loopback."""
+    """Plane of the embedded cluster, on loopback."""
 
     name = "embedded"
 
-    def __init__(self, folder: Path, now: Callable[[], float], rng: random.Random) -> None:
+    def __init__(
+        self, folder: Path, now: Callable[[], float], rng: random.Random, *, access: Access | None = None
+    ) -> None:
         self._folder = folder
+        self._access = access or Access()
         self._store = Store(now, rng)
+        self._token = secrets.token_hex(16) if self._access.tls else ""
+        self._certificates: Certificates | None = None
+        self._trust: ssl.SSLContext | None = None
         self._server: ApiServer | None = None
         self._kubes: list[HttpKube] = []
 
@@ -33,19 +55,34 @@ class EmbeddedPlane:
         return self._server.url
 
     async def open(self, kubelets: KubeletDirectory, hosts: Sequence[str]) -> None:
-        """Serve on a free port."""
-        self._server = ApiServer(self._store, kubelets=kubelets)
-        await self._server.start("127.0.0.1", 0)
+        """Serve.
+
+        Raises Lacks where the port is taken.
+        """
+        context = None
+        if self._access.tls:
+            self._certificates = make_certificates(self._folder, self._store.now())
+            context, self._trust = self._certificates.server_context(), self._certificates.client_context()
+        tokens = {self._token: "admin"} if self._token else None
+        self._server = ApiServer(self._store, kubelets=kubelets, tokens=tokens, ssl_context=context)
+        try:
+            await self._server.start("127.0.0.1", self._access.port)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise Lacks(f"--api-port {self._access.port}: {reason} on 127.0.0.1") from error
 
     def kube(self, actor: str) -> HttpKube:
         """An HTTP client."""
-        kube = HttpKube(self.url, user_agent=f"mews-{actor}")
+        kube = HttpKube(self.url, token=self._token or None, ssl=self._trust, user_agent=f"mews-{actor}")
         self._kubes.append(kube)
         return kube
 
     def write_kubeconfig(self, path: Path) -> None:
-        """It names no user's credentials: none are asked for."""
-        write_kubeconfig(path, server={"server": self.url}, user={})
+        """With the token and the authority where they are asked for."""
+        server = {"server": self.url}
+        if self._certificates is not None:
+            server["certificate-authority-data"] = base64.b64encode(self._certificates.authority.read_bytes()).decode()
+        write_kubeconfig(path, server=server, user={"token": self._token} if self._token else {})
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
         """Logs and commands are asked of the kubelets in process."""

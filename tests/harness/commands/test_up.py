@@ -1,12 +1,15 @@
 """`mews up` and `mews down` as their users type them."""
 
+import base64
 import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -27,11 +30,12 @@ def runtime():
 
 
 @pytest.fixture
-def instance(tmp_path, runtime):
+def instance(request, tmp_path, runtime):
     """A running `mews up --json`: (process, content of ready.json, folder, environment)."""
     folder = tmp_path / "dir"
     environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": runtime}
     command = [*MEWS, "up", "--dir", str(folder), "--json", "--speed", "10", "--name", "test"]
+    command += getattr(request, "param", ())
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         told = process.stdout.readline()
@@ -65,6 +69,27 @@ def test_ready_json_says_all_that_is_fixed_and_sigterm_leaves_nothing(instance):
     assert not (folder / "ready.json").exists()
     assert list(offspring(str(folder))) == []
     assert not any(os.path.exists(node["device_plugins"]) for node in ready["nodes"].values())
+
+
+@pytest.mark.parametrize("instance", [["--tls"]], indirect=True)
+def test_under_tls_the_kubeconfigs_token_opens_the_api_and_nothing_else_does(instance):
+    _, ready, folder, _ = instance
+    access = json.loads((folder / "kubeconfig").read_text())
+    cluster, user = access["clusters"][0]["cluster"], access["users"][0]["user"]
+    assert (cluster["server"], ready["api"][:8]) == (ready["api"], "https://")
+    trusted = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    nodes = urllib.request.Request(ready["api"] + "/api/v1/nodes")
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(nodes, context=trusted, timeout=120)
+    with caught.value as refused:
+        assert refused.code == 403
+    nodes.add_header("Authorization", f"Bearer {user['token']}")
+    with urllib.request.urlopen(nodes, context=trusted, timeout=120) as answer:
+        assert len(json.load(answer)["items"]) == 3
+    taken = ready["api"].rpartition(":")[2]
+    command = [*MEWS, "up", "--dir", str(folder / "other"), "--name", "other", "--api-port", taken]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (3, f"--api-port {taken}: Address already in use on 127.0.0.1\n")
 
 
 def test_down_ends_it(instance):

@@ -6,65 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mews.kube.api.label_selectors import comparison, predicate, requirements
+
 Labels = Mapping[str, str]
 
-_KEY = r"(?:[A-Za-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
-_VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
-_FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(rf"^\s*({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*$"), "set"),
-    (re.compile(rf"^\s*({_KEY})\s*(==|=|!=)\s*({_VALUE})\s*$"), "equals"),
-    (re.compile(rf"^\s*({_KEY})\s*(>|<)\s*(-?\d+)\s*$"), "compare"),
-    (re.compile(rf"^\s*(!?)\s*({_KEY})\s*$"), "exists"),
-)
-
-
-def _split(selector: str) -> list[str]:
-    """Split at commas outside parentheses."""
-    parts, depth, start = [], 0, 0
-    for index, char in enumerate(selector):
-        if char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(selector[start:index])
-            start = index + 1
-    return [*parts, selector[start:]]
-
-
-def _requirement(text: str) -> Callable[[Labels], bool]:
-    for pattern, form in _FORMS:
-        match = pattern.match(text)
-        if match is None:
-            continue
-        if form == "exists":
-            negated, key = bool(match[1]), match[2]
-            return lambda labels: (key in labels) != negated
-        key, operator, operand = match[1], match[2], match[3]
-        if form == "set":
-            values = {value.strip() for value in operand.split(",")}
-            if operator == "in":
-                return lambda labels: key in labels and labels[key] in values
-            return lambda labels: key not in labels or labels[key] not in values
-        if form == "equals":
-            if operator == "!=":
-                return lambda labels: labels.get(key) != operand
-            return lambda labels: labels.get(key) == operand
-        return _comparison(key, greater=operator == ">", bound=int(operand))
-    raise ValueError(f"unable to parse requirement: {text.strip()!r}")
-
-
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
-
-
-def _comparison(key: str, *, greater: bool, bound: int) -> Callable[[Labels], bool]:
-    def holds(labels: Labels) -> bool:
-        value = labels.get(key, "")
-        if not _WHOLE.fullmatch(value):
-            return False
-        return int(value) > bound if greater else int(value) < bound
-
-    return holds
 
 
 def label_selector(selector: str) -> Callable[[Labels], bool]:
@@ -72,8 +18,8 @@ def label_selector(selector: str) -> Callable[[Labels], bool]:
 
     Raises ValueError, worded as the API server does, when the text cannot be read.
     """
-    requirements = [_requirement(part) for part in _split(selector)] if selector.strip() else []
-    return lambda labels: all(holds(labels) for holds in requirements)
+    terms = [predicate(requirement) for requirement in requirements(selector)]
+    return lambda labels: all(holds(labels) for holds in terms)
 
 
 def field_requirements(selector: str) -> list[tuple[str, bool, str]]:
@@ -124,7 +70,7 @@ def expression_holds(expression: Mapping[str, Any], labels: Labels) -> bool:
         case "Gt" | "Lt":
             if len(values) != 1 or not _WHOLE.fullmatch(str(values[0])):
                 return False  # as the scheduler does with what it cannot read
-            return _comparison(key, greater=operator == "Gt", bound=int(values[0]))(labels)
+            return comparison(key, greater=operator == "Gt", bound=int(values[0]))(labels)
     raise ValueError(
         f"{operator!r} is not a valid label selector operator; allowed: In, NotIn, Exists, DoesNotExist, Gt, Lt"
     )

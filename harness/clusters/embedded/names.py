@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.kinds import Kind
@@ -80,6 +81,15 @@ def qualified_faults(path: str, text: str) -> list[Fault]:
         found.append(refusals.bad(path, text, "name part must be non-empty"))
     if not re.fullmatch(_QUALIFIED, name):
         found.append(refusals.bad(path, text, _QUALIFIED_TEXT))
+    return found
+
+
+def selector_faults(key: str, values: Sequence[str]) -> list[Fault]:
+    """What is wrong with key and values of a label selector's requirement."""
+    found = qualified_faults("<nil>", key)
+    for index, value in enumerate(values):
+        if not re.fullmatch(_VALUE, value):
+            found.append(refusals.bad(f"values[{index}][{key}]", value, _VALUE_TEXT))
     return found
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mews.harness.clusters.embedded import names
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.kube.api.errors import BadRequest
 from mews.kube.api.objects import Object
+from mews.kube.api.label_selectors import requirements
 from mews.kube.api.selectors import field_requirements, label_selector
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
@@ -79,16 +81,25 @@ def select(kind: Kind, *, namespace: str | None = None, labels: str = "", fields
     if not labels and not fields:
         return EVERYTHING if namespace is None else Selection(namespace, source=(namespace, "", ""))
     try:
-        predicate = label_selector(labels) if labels.strip() else None
+        predicate = _labels(labels) if labels.strip() else None
         terms = tuple(_term(kind, *requirement) for requirement in field_requirements(fields))
     except ValueError as error:
         raise BadRequest(str(error)) from None
     return Selection(namespace, predicate, terms, (namespace, labels, fields))
 
 
+def _labels(text: str) -> Callable[[Mapping[str, str]], bool]:
+    selects = label_selector(text)
+    for requirement in requirements(text):
+        faults = names.selector_faults(requirement.key, requirement.values)
+        if faults:
+            raise ValueError(f"unable to parse requirement: {faults[0]}")
+    return selects
+
+
 def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:
     if path not in _EVERYWHERE and path not in kind.selectable:
-        if kind.selectable or kind.custom:
+        if kind.selectable or kind.custom or kind.resource.api_version == "v1" and kind.plural in _REFUSED_AS_FIELD:
             raise ValueError(f"field label not supported: {path}")
         raise ValueError(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     stored = _STORED_AS.get(path, path).replace("regarding.", "involvedObject.", 1)

@@ -106,7 +106,7 @@ def job(name: str, /, **spec: Any) -> dict[str, Any]:
 
 
 def _refused(name: str, /, **spec: Any) -> Sent:
-    return Sent(f"job {name}", "POST", JOBS, job("k", **{"replicas": 1, **spec}))
+    return Sent(f"job {name}", "POST", f"{JOBS}?dryRun=All", job("k", **{"replicas": 1, **spec}))
 
 
 def _bad(name: str, /, **changed: Any) -> Sent:
@@ -160,7 +160,7 @@ CASES: tuple[Case, ...] = (
     Sent("job metadata", "POST", JOBS, {**job("k", replicas=1), "metadata": {"name": "k", "labels": {"a": 1}}}),
     Sent("job strange metadata", "POST", f"{JOBS}?dryRun=All", {**job("k", replicas=1), "metadata": {"name": "k", "frob": 1}}),
     _refused("wrong type", replicas="two"),
-    Sent("job not required", "POST", JOBS, job("k")),
+    Sent("job not required", "POST", f"{JOBS}?dryRun=All", job("k")),
     _refused("minimum", replicas=0),
     _refused("maximum", replicas=101),
     _refused("fraction", replicas=1.5),

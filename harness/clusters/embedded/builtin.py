@@ -94,7 +94,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind(
         "v1", "replicationcontrollers", "ReplicationController", "rc",
         rules="replicationcontrollers", status=True, scale=True, categories=_ALL,
-        generation=True,
+        generation=True, orphans=True, selectable=("status.replicas",),
     ),
     _kind("v1", "resourcequotas", "ResourceQuota", "quota", status=True, **_STORED),
     _kind("v1", "secrets", "Secret", rules="secrets", selectable=("type",), table="secrets"),
@@ -104,6 +104,7 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         "v1", "services", "Service", "svc", status=True, categories=_ALL, table="services",
+        selectable=("spec.clusterIP", "spec.type"),
         rules="services", subresources=(Subresource("proxy", _PROXY_VERBS, "ServiceProxyOptions"),), **_STORED,
     ),
     _kind(
@@ -157,7 +158,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind(
         "apps/v1", "replicasets", "ReplicaSet", "rs",
         rules="replicasets", status=True, scale=True, categories=_ALL, generation=True,
-        selectable=("status.replicas",), table="replicasets",
+        table="replicasets",
     ),
     _kind(
         "apps/v1", "statefulsets", "StatefulSet", "sts",
@@ -170,12 +171,12 @@ _KINDS: tuple[Kind, ...] = (
     ),
     _kind("batch/v1", "cronjobs", "CronJob", "cj", rules="cronjobs", status=True, categories=_ALL, generation=True),
     _kind(
-        "batch/v1", "jobs", "Job", rules="jobs", status=True, categories=_ALL, generation=True,
+        "batch/v1", "jobs", "Job", rules="jobs", status=True, orphans=True, categories=_ALL, generation=True,
         selectable=("status.successful",), table="jobs",
     ),
     _kind(
         "certificates.k8s.io/v1", "certificatesigningrequests", "CertificateSigningRequest", "csr", namespaced=False,
-        status=True,
+        status=True, selectable=("spec.signerName",),
         subresources=(
             Subresource("approval", _OBJECT_VERBS, "CertificateSigningRequest", "certificates.k8s.io"),
         ),

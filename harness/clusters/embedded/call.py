@@ -73,9 +73,16 @@ def headers() -> dict[str, str]:
     return {"Cache-Control": "no-cache, private", "Audit-Id": str(audit)}
 
 
-def answer(body: Any, *, status: int = 200, media: str = negotiation.JSON, content_type: str = "") -> web.Response:
+def answer(
+    body: Any,
+    *,
+    status: int = 200,
+    media: str = negotiation.JSON,
+    content_type: str = "",
+    cache: str = "no-cache, private",
+) -> web.Response:
     """A body as a response."""
-    typed = {**headers(), "Content-Type": content_type or media}
+    typed = {**headers(), "Cache-Control": cache, "Content-Type": content_type or media}
     return web.Response(body=negotiation.encode(body, media), status=status, headers=typed)
 
 
@@ -91,8 +98,8 @@ def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
     except ApiError:
         media = negotiation.JSON
     response = answer(error.status(), status=error.code, media=media)
-    if error.code == 429:
-        response.headers["Retry-After"] = str(error.details.get("retryAfterSeconds", 1))
+    if error.details.get("retryAfterSeconds"):
+        response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
     return response
 
 
@@ -113,15 +120,9 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
     try:
         body = negotiation.decode(raw, request.headers.get("Content-Type", ""))
         if not isinstance(body, dict):
-            raise BadRequest(f"couldn't get version/kind; json parse error: {_not_a_struct(body)}")
+            raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
     except BadRequest as error:
-        shown = raw.decode(errors="replace") if raw.lstrip().startswith(b"{") else raw.hex()
+        shown = raw.decode(errors="replace") if raw.lstrip().startswith(b"{") else raw.hex() or "<empty>"
         text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({shown[:1024]})"
         raise BadRequest(text) from None
     return body, raw
-
-
-def _not_a_struct(body: Any) -> str:
-    word = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
-    fields = r'{ APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-    return f"json: cannot unmarshal {word} into Go value of type struct {fields}"

@@ -63,7 +63,7 @@ def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Ob
     """The object with what the deletion writes into its metadata."""
     new: Object = clone(old)
     metadata = new["metadata"]
-    _mark_finalizers(metadata, options.propagation)
+    _mark_finalizers(metadata, options.propagation or ("Orphan" if kind.orphans else None))
     grace_s = store.rules(kind).grace(old, options.grace_period_s)
     if "deletionTimestamp" in metadata:
         current_s = metadata.get("deletionGracePeriodSeconds") or 0

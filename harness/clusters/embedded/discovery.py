@@ -15,7 +15,7 @@ Body = dict[str, Any]
 
 def wants_aggregated(form: Form) -> bool:
     """Whether the client asks for the aggregated form."""
-    return form.kind == AGGREGATED and form.group == "apidiscovery.k8s.io" and form.version in ("v2", "v2beta1")
+    return form.kind == AGGREGATED and form.group == "apidiscovery.k8s.io" and form.version == "v2"
 
 
 def aggregated(kinds: Registry, *, core: bool, version: str) -> Body:
@@ -26,10 +26,7 @@ def aggregated(kinds: Registry, *, core: bool, version: str) -> Body:
             continue
         resources = [_aggregated_resource(kind) for kind in _sorted(members)]
         groups.setdefault(group, []).append({"version": group_version, "resources": resources, "freshness": "Current"})
-    items = [
-        {"metadata": {**({"name": group} if group else {}), "creationTimestamp": None}, "versions": versions}
-        for group, versions in groups.items()
-    ]
+    items = [{"metadata": {"name": group} if group else {}, "versions": versions} for group, versions in groups.items()]
     return {"kind": AGGREGATED, "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}, "items": items}
 
 

@@ -63,6 +63,7 @@ class Kind:
     must_name_version: bool = False
     put_creates: bool = False
     delete_answers_object: bool = False
+    orphans: bool = False
     custom: bool = False
     schema: Mapping[str, Any] | None = field(default=None, hash=False, compare=False)
 

@@ -10,6 +10,7 @@ import yaml
 
 from mews.emulator.yaml_text import check_extent
 from mews.harness.clusters.embedded import protobuf
+from mews.harness.clusters.embedded.json_faults import json_fault
 from mews.kube.api.errors import ApiError, BadRequest
 
 JSON = "application/json"
@@ -17,6 +18,8 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 _OFFERED = (JSON, YAML, PROTOBUF)
+_RESHAPED = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_DISCOVERED = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _STREAMED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
@@ -30,17 +33,27 @@ class Form:
     version: str = ""
 
 
-def accepted(header: str) -> list[Form]:
+def accepted(header: str, *, streamed: bool = False) -> list[Form]:
     """The forms of an Accept header that we write, in the client's order; 406 when there is none."""
-    forms = [form for part in (header or "*/*").split(",") if (form := _form(part)) is not None]
+    parts = (header or "*/*").split(",")
+    forms = [form for part in parts if (form := _form(part)) is not None]
     if not forms:
-        raise ApiError(
-            f"406: Not Acceptable\n\nAvailable representations: {', '.join((*_OFFERED, *_STREAMED))}",
-            code=406,
-            reason="NotAcceptable",
-            details={},
-        )
-    return forms
+        raise _refused(f"406: Not Acceptable\n\nAvailable representations: {', '.join((*_OFFERED, *_STREAMED))}", {})
+    known = [form for form in forms if _is_known(form) and not (streamed and form.media == YAML)]
+    if not known:
+        offered = ", ".join(_STREAMED if streamed else _OFFERED)
+        raise _refused(f"only the following media types are accepted: {offered}")
+    return known
+
+
+def _refused(text: str, details: dict[str, Any] | None = None) -> ApiError:
+    return ApiError(text, code=406, reason="NotAcceptable", details=details)
+
+
+def _is_known(form: Form) -> bool:
+    if form.kind in _RESHAPED:
+        return form.group == "meta.k8s.io" and form.version in ("v1", "v1beta1")
+    return not form.kind or (form.kind, form.group, form.version) == _DISCOVERED
 
 
 def _form(part: str) -> Form | None:
@@ -105,8 +118,8 @@ def parse_json(raw: bytes) -> Any:
     try:
         value = json.loads(raw)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
+    except (ValueError, RecursionError):
+        raise BadRequest(f"couldn't get version/kind; json parse error: {json_fault(raw)}") from None
 
 
 def _whole(value: Any) -> Any:
@@ -125,3 +138,10 @@ def parse_yaml(raw: bytes) -> Any:
         return yaml.load(raw, Loader=_Loader)
     except (yaml.YAMLError, ValueError) as error:
         raise BadRequest(f"error converting YAML to JSON: {error}") from None
+
+
+def not_a_struct(body: Any) -> str:
+    """Go's decoder about a body that is no object."""
+    word = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
+    fields = r'{ APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+    return f"json: cannot unmarshal {word} into Go value of type struct {fields}"

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mews.harness.clusters.embedded.kinds import Kind
     from mews.harness.clusters.embedded.store import Store
 
+_NOT_SEEN_S = 10
+"""When to ask again about a budget that its controller has not seen."""
+
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
@@ -108,21 +111,23 @@ def _check_budgets(store: Store, pod: Object) -> None:
         if selector is None or not match_expressions(selector, labels_of(pod)):
             continue
         status = budget.get("status") or {}
+        if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+            raise _over_budget(f"{budget['metadata']['name']} is still being processed by the server.", _NOT_SEEN_S)
         if status.get("disruptionsAllowed", 0) <= 0:
-            raise _over_budget(budget["metadata"]["name"], status)
+            raise _over_budget(
+                f"{budget['metadata']['name']} needs {status.get('desiredHealthy', 0)} healthy pods and has "
+                f"{status.get('currentHealthy', 0)} currently"
+            )
         new = clone(budget)
         new["status"]["disruptionsAllowed"] -= 1
         store_written(store, budgets, budget, new)
 
 
-def _over_budget(name: str, status: Mapping[str, Any]) -> TooManyRequests:
-    cause = {
-        "reason": "DisruptionBudget",
-        "message": f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has "
-        f"{status.get('currentHealthy', 0)} currently",
-    }
-    text = "Cannot evict pod as it would violate the pod's disruption budget."
-    return TooManyRequests(text, details={"causes": [cause]})
+def _over_budget(text: str, retry_after_s: int = 0) -> TooManyRequests:
+    cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {text}"}
+    again = {"retryAfterSeconds": retry_after_s} if retry_after_s else {}
+    refusal = "Cannot evict pod as it would violate the pod's disruption budget."
+    return TooManyRequests(refusal, details={"causes": [cause], **again})
 
 
 def _disrupted(pod: Object, now: str) -> Object:

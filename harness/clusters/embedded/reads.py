@@ -14,7 +14,7 @@ from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.negotiation import Form
 from mews.harness.clusters.embedded.selection import select
 from mews.harness.clusters.embedded.store import read_version
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, ServerError
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ObjectList
 
@@ -24,6 +24,9 @@ _PATIENCE_S = 3.0
 
 async def get(call: Call) -> web.StreamResponse:
     """One object, or the same in another form."""
+    version = call.query.get("resourceVersion", "")
+    if version and not version.isdecimal():
+        raise ServerError(str(refusals.version_fault(version)), reason="")
     obj = call.world.store.get(call.kind, call.namespace, call.route.name)
     if call.route.subresource == "scale":
         return call.answer(scales.scale_of(call.kind, obj))
@@ -70,7 +73,7 @@ def shaped(
         "kind": "PartialObjectMetadataList",
         "apiVersion": f"{_META}/{form.version}",
         "metadata": metadata,
-        "items": items,
+        "items": items or None,
     }
 
 
@@ -82,6 +85,7 @@ def single_form(call: Call) -> Form | None:
 async def list_(call: Call) -> web.StreamResponse:
     """A list, a Table of it, or its metadata."""
     store, query = call.world.store, call.query
+    parameters.check_list_options(query)
     await _await_version(call)
     selection = select(
         call.kind,
@@ -89,7 +93,12 @@ async def list_(call: Call) -> web.StreamResponse:
         labels=query.get("labelSelector", ""),
         fields=query.get("fieldSelector", ""),
     )
-    found = store.list(call.kind, selection, limit=parameters.number(query, "limit"), token=query.get("continue", ""))
+    limit, token = parameters.number(query, "limit"), query.get("continue", "")
+    if query.get("resourceVersionMatch") == "Exact" and not token:
+        found = store.list_at(call.kind, selection, read_version(query["resourceVersion"]), limit=limit)
+    else:  # whoever is content with any version is served from memory, wholly
+        unlimited = limit is None or limit < 0 or (query.get("resourceVersion") == "0" and not token)
+        found = store.list(call.kind, selection, limit=None if unlimited else limit, token=token)
     form = _form(call.forms, ("Table", "PartialObjectMetadataList"))
     if form is not None:
         return call.answer(shaped(call, form, found.items, _list_metadata(found), single=False))
@@ -123,9 +132,6 @@ def _list_metadata(found: ObjectList) -> dict[str, Any]:
 async def _await_version(call: Call) -> None:
     """A list from a version yet to come waits for it a little."""
     text = call.query.get("resourceVersion", "")
-    match = call.query.get("resourceVersionMatch", "")
-    if match and not text:
-        raise _list_options_error(match, "resourceVersionMatch is forbidden unless resourceVersion is provided")
     wanted, store = read_version(text), call.world.store
     deadline = asyncio.get_running_loop().time() + _PATIENCE_S
     while store.version < wanted:
@@ -141,7 +147,3 @@ async def _await_version(call: Call) -> None:
                 details=details,
             )
         await asyncio.sleep(0.05)
-
-
-def _list_options_error(match: str, text: str) -> ApiError:
-    return BadRequest(str(refusals.forbidden_field("resourceVersionMatch", text))) if match else BadRequest(text)

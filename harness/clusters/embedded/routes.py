@@ -12,7 +12,8 @@ _OF_THE_NAMESPACE_ITSELF = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A resource, an object of it, or a subresource. ``namespace`` is None across namespaces and for cluster scope."""
+    """A resource, an object of it, or a subresource. ``namespace`` is None across namespaces and for cluster scope;
+    ``watched`` is the old way to ask for a watch, by the path."""
 
     group: str
     version: str
@@ -21,6 +22,7 @@ class Route:
     name: str = ""
     subresource: str = ""
     rest: str = ""
+    watched: bool = False
 
     def kind(self, kinds: Registry) -> Kind:
         """The kind addressed; 404 when there is none, or it has no such subresource."""
@@ -28,6 +30,8 @@ class Route:
         if kind is None or (self.subresource and kind.subresource(self.subresource) is None):
             raise refusals.unknown_resource()
         if self.namespace is not None and not kind.resource.namespaced:
+            raise refusals.unknown_resource()
+        if self.name and self.namespace is None and kind.resource.namespaced:
             raise refusals.unknown_resource()
         return kind
 
@@ -45,8 +49,10 @@ def parse(parts: list[str]) -> Route | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
+    watched = rest[0] == "watch" and len(rest) > 1
+    rest = rest[1:] if watched else rest
     namespace = None
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_THE_NAMESPACE_ITSELF:
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = [*rest, "", ""][:3]
-    return Route(group, version, plural, namespace, name, subresource, "/".join(rest[3:]))
+    return Route(group, version, plural, namespace, name, subresource, "/".join(rest[3:]), watched)

@@ -9,8 +9,8 @@ from typing import Any
 from mews.harness.clusters.embedded import names
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.kube.api.errors import BadRequest
-from mews.kube.api.objects import Object
 from mews.kube.api.label_selectors import requirements
+from mews.kube.api.objects import Object
 from mews.kube.api.selectors import field_requirements, label_selector
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
@@ -99,8 +99,8 @@ def _labels(text: str) -> Callable[[Mapping[str, str]], bool]:
 
 def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:
     if path not in _EVERYWHERE and path not in kind.selectable:
-        if kind.selectable or kind.custom or kind.resource.api_version == "v1" and kind.plural in _REFUSED_AS_FIELD:
-            raise ValueError(f"field label not supported: {path}")
+        if kind.selectable or kind.custom:
+            raise ValueError(_UNSUPPORTED.get(kind.qualified, "field label not supported: {}").format(path))
         raise ValueError(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     stored = _STORED_AS.get(path, path).replace("regarding.", "involvedObject.", 1)
     return FieldTerm(tuple(stored.split(".")), equal, value, _DEFAULTS.get(path, ""))
@@ -108,6 +108,12 @@ def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:
 
 _STORED_AS = {"source": "source.component", "reportingController": "reportingComponent"}
 """Selectable names that are stored elsewhere."""
+
+_UNSUPPORTED = {
+    "jobs.batch": 'field label "{}" not supported for Job',
+    "resourceslices.resource.k8s.io": "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
+}
+"""Kinds with words of their own."""
 
 _DEFAULTS = {"spec.unschedulable": "false", "spec.hostNetwork": "false"}
 """What an absent value counts as."""

@@ -15,7 +15,7 @@ from mews.harness.clusters.embedded.account_tokens import AccountTokens
 from mews.harness.clusters.embedded.authentication import Authenticator
 from mews.harness.clusters.embedded.authorization import Attributes, Authorizer
 from mews.harness.clusters.embedded.bootstrap import note_legacy_tokens
-from mews.harness.clusters.embedded.call import Call, World, answer, refuse, text
+from mews.harness.clusters.embedded.call import Call, World, answer, headers, refuse, text
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory, NoKubelets
 from mews.harness.clusters.embedded.negotiation import accepted
 from mews.harness.clusters.embedded.parameters import flag
@@ -114,12 +114,14 @@ class ApiServer:
         if (route.group, route.version) not in kinds.group_versions():
             return text("404 page not found\n", 404)
         kind = route.kind(kinds)
-        call = Call(self._world, request, user, route, kind, accepted(request.headers.get("Accept", "")))
+        streamed = _is_watch(request, route)
+        forms = accepted(request.headers.get("Accept", ""), streamed=streamed)
+        call = Call(self._world, request, user, route, kind, forms)
         return await _handler(call)(call)
 
     def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:
         """Everything that is not a resource: discovery, OpenAPI, health, version."""
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1):
             raise refusals.wrong_method()
         kinds = self._world.store.kinds
         body = None
@@ -128,7 +130,9 @@ class ApiServer:
                 body = discovery.root_paths(kinds)
             case ["version"]:
                 body = discovery.version()
-            case [name, *_] if name in _HEALTH:
+            case [name] if name in _HEALTH:
+                return text("ok")
+            case [name, "ping" | "etcd" | "log"] if name in _HEALTH:
                 return text("ok")
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=parts[0] == "api")
@@ -142,7 +146,11 @@ class ApiServer:
                 body = openapi.index(kinds)
             case ["openapi", "v3", *rest]:
                 body = openapi.document(kinds, "/".join(rest))
+                if body is None:
+                    return web.Response(status=404, headers=headers())
         if body is None:
+            if parts[0] == "api" or (parts[0] == "apis" and discovery.group(kinds, parts[1]) is not None):
+                raise refusals.unknown_resource()
             return text("404 page not found\n", 404)
         return answer(body, media=accepted(request.headers.get("Accept", ""))[0].media)
 
@@ -152,7 +160,7 @@ class ApiServer:
             if discovery.wants_aggregated(form):
                 kind = f"application/json;g=apidiscovery.k8s.io;v={form.version};as={discovery.AGGREGATED}"
                 body = discovery.aggregated(kinds, core=core, version=form.version)
-                return answer(body, content_type=kind)
+                return answer(body, content_type=kind, cache="public")
             if not form.kind:
                 return answer(discovery.core_versions() if core else discovery.group_list(kinds), media=form.media)
         raise refusals.unknown_resource()
@@ -169,7 +177,7 @@ def _handler(call: Call) -> Handler:
             raise refusals.wrong_method()
     elif _verb(call.request, route) not in call.kind.verbs:
         raise refusals.wrong_method()
-    elif method == "GET" and flag(call.query, "watch"):
+    elif _is_watch(call.request, route):
         return streams.watch
     handler = (_OF_OBJECTS if route.name else _OF_COLLECTIONS).get(method)
     if handler is None:
@@ -177,10 +185,16 @@ def _handler(call: Call) -> Handler:
     return handler
 
 
+def _is_watch(request: web.BaseRequest, route: routes.Route) -> bool:
+    if request.method != "GET" or route.subresource:
+        return False
+    return route.watched or (not route.name and flag(request.query, "watch"))
+
+
 def _verb(request: web.BaseRequest, route: routes.Route) -> str:
     """The verb as authorisation names it."""
     verb = _VERBS.get(request.method, request.method.lower())
-    if verb == "get" and flag(request.query, "watch"):
+    if _is_watch(request, route):
         return "watch"
     if not route.name:
         return {"get": "list", "delete": "deletecollection"}.get(verb, verb)

@@ -137,6 +137,23 @@ class Shelf:
             if selection.is_everything or selection.matches(obj):
                 yield obj
 
+    def at(self, version: int) -> dict[Key, Object]:
+        """The objects as they were when that version was written; ``Gone`` when the history does not reach back."""
+        if version < self._floor:
+            raise Gone(f"The resourceVersion for the provided list is too old: {version}")
+        found = dict(self._objects)
+        for change in reversed(self._history):
+            if change.version <= version:
+                break
+            told = change.new or change.old
+            assert told is not None
+            key = (told["metadata"].get("namespace", ""), told["metadata"]["name"])
+            if change.old is None:
+                found.pop(key, None)
+            else:
+                found[key] = change.old
+        return found
+
     def _range(self, namespace: str | None) -> list[Key]:
         if namespace is None:
             return list(self._keys)

@@ -17,6 +17,7 @@ from functools import partial
 from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.bootstrap import furnish
 from mews.harness.clusters.embedded.builtin import BUILTIN
+from mews.harness.clusters.embedded.json_faults import json_fault
 from mews.harness.clusters.embedded.kinds import Kind, Registry
 from mews.harness.clusters.embedded.rules import RULES, namespaces
 from mews.harness.clusters.embedded.rules.base import Rules
@@ -105,7 +106,6 @@ class Store:
 
         Raises ``Gone`` when a token has expired.
         """
-        show = view_of(kind).show
         if token:
             version, start = _read_token(token)
             found = self._snapshots.get((kind.storage, version, selection.source))
@@ -114,6 +114,21 @@ class Store:
         else:
             version, start = self._version, 0
             found = list(self.shelf(kind).select(selection))
+        return self._page(kind, selection, found, version=version, start=start, limit=limit)
+
+    def list_at(self, kind: Kind, selection: Selection, version: int, *, limit: int | None = None) -> ObjectList:
+        """Selected objects as they were at that version.
+
+        Raises ``Gone`` when the history does not reach back so far.
+        """
+        past = self.shelf(kind).at(version)
+        found = [past[key] for key in sorted(past) if selection.matches(past[key])]
+        return self._page(kind, selection, found, version=version, start=0, limit=limit)
+
+    def _page(
+        self, kind: Kind, selection: Selection, found: Sequence[Object], *, version: int, start: int, limit: int | None
+    ) -> ObjectList:
+        show = view_of(kind).show
         if not limit or start + limit >= len(found):
             return ObjectList([show(obj) for obj in found[start:]], str(version))
         self._remember((kind.storage, version, selection.source), found)
@@ -197,7 +212,17 @@ def _write_token(version: int, start: int) -> str:
 
 def _read_token(token: str) -> tuple[int, int]:
     try:
-        fields = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (ValueError, binascii.Error):
+        raise _bad_token("illegal base64 data at input byte 0") from None
+    try:
+        fields = json.loads(text)
         return int(fields["rv"]), int(fields["start"])
-    except (ValueError, KeyError, TypeError, binascii.Error):
-        raise BadRequest("continue key is not valid: illegal base64 data or content") from None
+    except ValueError:
+        raise _bad_token(json_fault(text)) from None
+    except (KeyError, TypeError):
+        raise _bad_token("server does not recognize this encoded version ") from None
+
+
+def _bad_token(text: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid: {text}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.harness.clusters.embedded import containers, parameters, reads, refusals
+from mews.harness.clusters.embedded import containers, parameters, reads, refusals, tables
 from mews.harness.clusters.embedded.call import Call, headers
 from mews.harness.clusters.embedded.negotiation import JSON, encode
 from mews.harness.clusters.embedded.selection import select
@@ -35,14 +35,16 @@ async def watch(call: Call) -> web.StreamResponse:
         part for part in (query.get("fieldSelector", ""), f"metadata.name={name}" if name else "") if part
     )
     selection = select(call.kind, namespace=call.route.namespace, labels=query.get("labelSelector", ""), fields=fields)
-    initial = parameters.flag(query, "sendInitialEvents")
-    version = "" if initial else query.get("resourceVersion", "")
+    parameters.check_watch_options(query)
+    version = query.get("resourceVersion", "")
+    bookmarks = parameters.flag(query, "allowWatchBookmarks")
+    initial = parameters.flag(query, "sendInitialEvents") if "sendInitialEvents" in query else version in ("", "0")
     if version and not version.isdecimal():
         raise ApiError(str(refusals.version_fault(version)))
     lasts_s = parameters.number(query, "timeoutSeconds") or _LONGEST_WATCH_S
     response = web.StreamResponse(headers={**headers(), "Content-Type": JSON})
     try:
-        subscription = store.watch(call.kind, selection, version)
+        subscription = store.watch(call.kind, selection, "" if initial else version or str(store.version))
     except Gone as error:
         await response.prepare(call.request)
         await response.write(encode({"type": "ERROR", "object": error.status()}) + b"\n")
@@ -50,7 +52,7 @@ async def watch(call: Call) -> web.StreamResponse:
     call.world.watches[subscription] = None
     try:
         await response.prepare(call.request)
-        await _pump(call, subscription, response, initial=initial, lasts_s=lasts_s)
+        await _pump(call, subscription, response, initial=initial and bookmarks, lasts_s=lasts_s)
     except ConnectionError:
         pass  # the client is gone, and so is whoever would care
     finally:
@@ -113,8 +115,19 @@ class _Lines:
         if self._form is not None and self._form.kind != "Table":
             obj |= {"kind": self._form.kind, "apiVersion": f"meta.k8s.io/{self._form.version}"}
         elif self._form is not None:
-            obj = {**reads.shaped(self._call, self._form, [], metadata, single=False, head=self._head), "rows": None}
+            obj = self._table(metadata, obj if initial_end else None)
         return encode({"type": EventType.BOOKMARK.value, "object": obj}) + b"\n"
+
+    def _table(self, metadata: Object, ended: Object | None) -> Object:
+        """A Table without rows; at the end of the initial events with one, of an object that is nothing but that."""
+        form = self._form
+        assert form is not None
+        version = {"resourceVersion": metadata["resourceVersion"]}
+        table = {**reads.shaped(self._call, form, [], version, single=False, head=self._head), "rows": None}
+        if ended is not None:
+            shown = tables.partial(ended, form.version)
+            table["rows"] = [{"cells": tables.empty_cells(self._call.kind), "object": shown}]
+        return table
 
 
 async def log(call: Call) -> web.StreamResponse:

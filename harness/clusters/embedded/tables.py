@@ -331,6 +331,15 @@ def table(
     }
 
 
+def empty_cells(kind: Kind) -> Row:
+    """The cells of an object that has nothing but its kind."""
+    printer = _custom(kind) if kind.custom else TABLES[kind.table]
+    try:
+        return printer.cells({"metadata": {"name": ""}}, 0.0)
+    except KeyError:
+        return ["" for _ in printer.columns]
+
+
 def partial(obj: Object, version: str = "v1") -> Object:
     """An object's metadata alone."""
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}

@@ -23,7 +23,7 @@ from mews.harness.clusters.embedded.apply import apply
 from mews.harness.clusters.embedded.bodies import decode as decode_body
 from mews.harness.clusters.embedded.bodies import decode_action
 from mews.harness.clusters.embedded.call import Call, read_body, read_object
-from mews.harness.clusters.embedded.negotiation import decode, media_of, parse_json, parse_yaml
+from mews.harness.clusters.embedded.negotiation import media_of, parse_json, parse_yaml
 from mews.harness.clusters.embedded.reads import list_body, written
 from mews.harness.clusters.embedded.request import Request
 from mews.harness.clusters.embedded.selection import select
@@ -34,6 +34,10 @@ from mews.kube.client.port import Patch
 
 _CREATED = 201
 _JSON_TEXTS = ("application/json", Patch.JSON, Patch.MERGE, Patch.STRATEGIC)
+_JOB_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 
 def _request(call: Call, options: str) -> Request:
@@ -87,7 +91,13 @@ def _act(call: Call, body: Object, request: Request) -> Object:
     name = call.route.name
     body = _action(call, body, request)
     given = (body.get("metadata") or {}).get("name")
+    version = str(body.get("apiVersion") or "")
     match call.route.subresource:
+        case "eviction" if version not in ("", "policy/v1", "policy/v1beta1"):
+            text = f'no kind "Eviction" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
+            raise BadRequest(
+                f'Eviction in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: {text}'
+            )
         case "token":
             return reviews.issue_token(call, body)
         case "binding":
@@ -195,11 +205,14 @@ def _scale_body(body: Any) -> Any:
 async def delete(call: Call) -> web.StreamResponse:
     """Delete an object."""
     raw = await read_body(call.request)
-    body = decode(raw, call.request.headers.get("Content-Type", "")) if raw else None
+    body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
     request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
     options = parameters.delete_options(call.query, body)
+    if call.kind.qualified == "jobs.batch" and options.propagation is None:
+        request.warnings.append(_JOB_ORPHANS)
     store, route = call.world.store, call.route
-    return written(call, deletion.delete(store, call.kind, call.namespace, route.name, options, request))
+    gone = deletion.delete(store, call.kind, call.namespace, route.name, options, request)
+    return _warned(written(call, gone), request)
 
 
 async def delete_collection(call: Call) -> web.StreamResponse:
@@ -207,7 +220,7 @@ async def delete_collection(call: Call) -> web.StreamResponse:
     if "deletecollection" not in call.kind.verbs:
         raise refusals.wrong_method()
     raw = await read_body(call.request)
-    body = decode(raw, call.request.headers.get("Content-Type", "")) if raw else None
+    body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
     request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
     selection = select(
         call.kind,

@@ -52,7 +52,7 @@ _CREATING = _runs(
     "create clusterrolebinding kubectl-readers --clusterrole=kubectl-reader --group=g",
     "create quota q --hard=pods=100,configmaps=100",
     "create priorityclass kubectl-high --value=10 --description=high",
-    "create poddisruptionbudget pdb --selector=app=x --min-available=1",
+    "create poddisruptionbudget pdb --selector=app=guarded --min-available=1",
     "create ingress ing --rule=a.test/=web:80",
     "create namespace kubectl-other",
     "create namespace kubectl",

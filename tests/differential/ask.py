@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.differential.model import Answer, Case, Run, Sent
+from tests.differential.model import JSON, Answer, Case, Run, Sent
 from tests.differential.normal import normal, normal_text, parsed
 
 AGENT = "suite/1.0"
@@ -62,7 +62,7 @@ async def put(side: Side, sent: Sent) -> Answer:
             "audit": "Audit-Id" in response.headers,
             "retry": response.headers.get("Retry-After", ""),
             "warnings": response.headers.getall("Warning", []),
-            "body": normal(parsed(text), owned=sent.owned),
+            "body": normal(parsed(text, response.headers.get("Content-Type", "")), owned=sent.owned),
         }
 
 
@@ -100,7 +100,7 @@ async def run(side: Side, command: Run) -> Answer:
 def shown(text: str, command: Run) -> Any:
     """JSON as such, otherwise lines."""
     if text.lstrip().startswith(("{", "[")):
-        value = parsed(text)
+        value = parsed(text, JSON)
         if not isinstance(value, str):
             return normal(value)
     return normal_text(text, is_sorted=command.sorted)

@@ -6,6 +6,10 @@ import json
 import re
 from typing import Any
 
+import yaml
+
+from tests.differential.model import YAML
+
 _VOLATILE = {
     "uid": "<uid>",
     "resourceVersion": "<version>",
@@ -48,8 +52,10 @@ _TEXT = (
 )
 
 
-def parsed(text: str) -> Any:
-    """JSON, JSON lines, or text."""
+def parsed(text: str, media: str) -> Any:
+    """JSON, JSON lines, YAML (times stay text), or text."""
+    if media == YAML:
+        return yaml.load(text, Loader=yaml.BaseLoader)
     try:
         return json.loads(text)
     except ValueError:

@@ -78,6 +78,16 @@ class _Dumper(yaml.SafeDumper):
         """Shared parts are written out."""
         return True
 
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """As upstream's writer: in double quotes what would be read as something else than text."""
+        is_text = self.resolve(yaml.ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str"
+        style = "|" if "\n" in text else None if is_text and text not in _ALSO_BOOLEAN else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_ALSO_BOOLEAN = ("y", "Y", "n", "N")
+_Dumper.add_representer(str, _Dumper.represent_text)
+
 
 class _Loader(yaml.SafeLoader):
     """YAML as JSON: timestamps stay text."""

@@ -175,7 +175,7 @@ def _handler(call: Call) -> Handler:
         sub = call.kind.subresource(route.subresource)
         if sub is None or _VERBS.get(method) not in sub.verbs:
             raise refusals.wrong_method()
-    elif _verb(call.request, route) not in call.kind.verbs:
+    elif _verb(call.request, route) not in call.kind.verbs or _deletes_everywhere(call):
         raise refusals.wrong_method()
     elif _is_watch(call.request, route):
         return streams.watch
@@ -189,6 +189,14 @@ def _is_watch(request: web.BaseRequest, route: routes.Route) -> bool:
     if request.method != "GET" or route.subresource:
         return False
     return route.watched or (not route.name and flag(request.query, "watch"))
+
+
+def _deletes_everywhere(call: Call) -> bool:
+    """Collections are deleted in one namespace at a time."""
+    route = call.route
+    return (
+        call.request.method == "DELETE" and not route.name and call.kind.resource.namespaced and route.namespace is None
+    )
 
 
 def _verb(request: web.BaseRequest, route: routes.Route) -> str:

@@ -199,7 +199,7 @@ def test_a_disruption_budget_refuses_an_eviction() -> None:
         await kube.create(BUDGETS, budget, namespace="default")
         with pytest.raises(TooManyRequests):
             await kube.evict("default", "p")
-        status = {"status": {"disruptionsAllowed": 1}}
+        status = {"status": {"observedGeneration": 1, "disruptionsAllowed": 1}}
         await kube.patch(BUDGETS, "b", status, namespace="default", subresource="status")
         await kube.evict("default", "p")
         assert (await kube.get(PODS, "p", namespace="default"))["metadata"]["deletionTimestamp"]

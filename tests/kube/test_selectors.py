@@ -45,8 +45,8 @@ def test_label_selectors_select_as_in_kubernetes(selector: str, selected: bool) 
         ("=b", "found '=', expected: !, identifier, or 'end of string'"),
         ("a,,b", "found ',', expected: identifier after ','"),
         ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
-        ("a>b", "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must "
-         "be an integer"),
+        ("a>b", "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value "
+         "must be an integer"),
     ],
 )  # fmt: skip
 def test_a_label_selector_that_cannot_be_read_is_refused_as_upstream_does(selector: str, text: str) -> None:

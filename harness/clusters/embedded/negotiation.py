@@ -80,9 +80,15 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         """As upstream's writer: in double quotes what would be read as something else than text."""
-        is_text = self.resolve(yaml.ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str"
+        is_text = _resolved(text) == "tag:yaml.org,2002:str"
         style = "|" if "\n" in text else None if is_text and text not in _ALSO_BOOLEAN else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _resolved(text: str) -> str:
+    """The tag under which plain text would be read."""
+    candidates = yaml.SafeDumper.yaml_implicit_resolvers.get(text[:1], [])
+    return next((tag for tag, pattern in candidates if pattern.match(text)), "tag:yaml.org,2002:str")
 
 
 _ALSO_BOOLEAN = ("y", "Y", "n", "N")

@@ -9,7 +9,7 @@ from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.negotiation import decode, not_a_struct
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.request import Request
-from mews.harness.clusters.embedded.shapes import json_type
+from mews.harness.clusters.embedded.strictness import json_type
 from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.client.port import DeleteOptions, Preconditions
 

@@ -161,6 +161,7 @@ def diff_clusters(
     speed: SpeedOption = 10.0,
     dialect: DialectOption = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="runs and differences")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="leave the kind cluster, to be used again")] = False,
 ) -> int:
     """Run scenarios on several clusters and tell what differs."""
     _check_dialect(dialect)
@@ -168,7 +169,7 @@ def diff_clusters(
 
     from mews.harness.commands.diff_clusters import diff_clusters as compare
 
-    return compare(paths, clusters.split(","), Way(speed=speed, dialect=dialect), json_file=json)
+    return compare(paths, clusters.split(","), Way(speed=speed, dialect=dialect, keep=keep), json_file=json)
 
 
 @app.command()

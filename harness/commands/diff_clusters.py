@@ -40,7 +40,7 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
     quiet = json_file == "-"
     found: list[Difference] = []
     accounts: list[Account] = []
-    with Shared() as shared, progress_bar(len(scenarios) * len(clusters)) as bar:
+    with progress_bar(len(scenarios) * len(clusters)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
         for scenario in scenarios:
             told = []
             for cluster in clusters:

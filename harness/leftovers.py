@@ -24,7 +24,7 @@ OWNER = "MEWS_OWNER"
 _FILE = "owner.json"
 
 KIND_FILE = "kind.json"
-"""In the folder of a kind cluster: ``{"name", "hosts", "image"}``."""
+"""In the folder of a kind cluster: ``{"name", "hosts", "image", "whole": created to the end}``."""
 SITE_FILE = "site.json"
 """In the folder of somebody's cluster: ``{"kubeconfig", "context", "namespaces", "prefix"}``."""
 
@@ -71,12 +71,17 @@ def sweep() -> list[Path]:
     """End the processes and remove the folders whose owner is dead; returns the folders."""
     gone = [folder for folder in _folders() if not _owner_lives(folder)]
     for folder in gone:
-        for pid in list(_belonging(folder)):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        end_processes(folder)
         unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
     return gone
+
+
+def end_processes(folder: Path) -> None:
+    """Kill those that were started for a runtime folder."""
+    for pid in list(_belonging(folder)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def unmount_below(folder: Path) -> None:
@@ -127,14 +132,21 @@ def sweep_kind() -> list[Path]:
 
 
 def delete_kind_cluster(folder: Path) -> bool:
-    """Delete the kind cluster of a runtime folder; whether it is gone."""
+    """Delete the kind cluster of a runtime folder, though it is just being created; whether it is gone."""
+    end_processes(folder)
     try:
-        name = str(json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))["name"])
-        argv = ["kind", "delete", "cluster", "--name", name, "--kubeconfig", str(folder / "kubeconfig")]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, start_new_session=True)
+        known = json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))
+        argv = ["kind", "delete", "cluster", "--name", known["name"], "--kubeconfig", str(folder / "kubeconfig")]
+        # A creation that was killed may have asked Docker for one more container: it is there the second time.
+        for _ in range(1 if known.get("whole") else 2):
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, start_new_session=True
+            )
+            if done.returncode != 0:
+                return False
     except (OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return True
 
 
 def _folders() -> Iterator[Path]:

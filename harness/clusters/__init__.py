@@ -118,7 +118,11 @@ async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: 
     from mews.harness.scenario.hardware import hardware_of
 
     machine, cpus = shared.kind(), {host.name: host.cpus for host in hardware_of(scenario).hosts}
-    place = await asyncio.to_thread(machine.place, list(cpus), cpus)
+    try:
+        place = await asyncio.to_thread(machine.place, list(cpus), cpus)
+    except asyncio.CancelledError:
+        machine.interrupt()
+        raise
     chosen = dialect or scenario.stack.dialect or "h3api"
     ground = KindGround(machine, place)
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell)

@@ -15,14 +15,27 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session")
-def shared():
-    """A kind cluster that all scenarios share; skipped with the reason where none can be had."""
+def state(tmp_path_factory):
+    """Where the tests' clusters are written down: not where the user's are. Skipped with the reason where there can be
+    none; in the end none is left."""
     from mews.harness.clusters.kind.tools import needed
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.leftovers import sweep_kind
 
     try:
         needed()
     except Lacks as error:
         pytest.skip(str(error))
-    with Shared() as shared:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("state")
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+        sweep_kind()
+
+
+@pytest.fixture(scope="session")
+def shared(state):
+    """A kind cluster that all scenarios share, and that the last test takes over."""
+    from mews.harness.clusters.shared import Shared
+
+    with Shared(keep=True) as shared:
         yield shared

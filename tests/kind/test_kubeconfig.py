@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.kind.image.build import component_image
-from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
+from mews.harness.clusters.kind.image.build import IMAGE, component_image
+from mews.harness.clusters.kind.tools import NODE_IMAGE, call
 from mews.harness.clusters.kubeconfig.ground import HOST_LABEL
-from mews.harness.errors import Lacks
 from mews.harness.manifests.stack import HOST_ROOT
+from tests.kind.commands import interrupt, passed, started, until
 
 pytestmark = pytest.mark.kind
 
@@ -95,11 +91,7 @@ class Plain:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
-    try:
-        needed()
-    except Lacks as error:
-        pytest.skip(str(error))
+def plain(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
     name, folder = f"plain-{os.getpid()}", tmp_path_factory.mktemp("plain")
     made = Plain(name, folder / "kubeconfig", component_image())
     image = os.environ.get(NODE_IMAGE)
@@ -108,22 +100,11 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
         call([*create, *(["--image", image] if image else [])], timeout_s=300.0)
         call(["kind", "load", "docker-image", "--name", name, made.image], timeout_s=300.0)
         made.kubectl("label", "node", f"{name}-control-plane", f"{HOST_LABEL}=any")
-        yield made
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(IMAGE, made.image)
+            yield made
     finally:
         call(["kind", "delete", "cluster", "--name", name, "--kubeconfig", str(made.kubeconfig)])
-
-
-@pytest.fixture
-def run(plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Popen[str]]:
-    """Starts `mews`, with a state of the test's own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("MEWS_COMPONENT_IMAGE", plain.image)
-
-    def start(*words: str) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-m", "mews.harness.cli", *words]
-        return subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    return start
 
 
 def on(plain: Plain, path: Path, text: str) -> list[str]:
@@ -131,28 +112,17 @@ def on(plain: Plain, path: Path, text: str) -> list[str]:
     return ["run", str(path), "--cluster", "kubeconfig", "--kubeconfig", str(plain.kubeconfig), "--speed", "10"]
 
 
-def ended(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=240)
-    assert process.returncode == 0, said
-    return said
-
-
-def test_a_run_passes_and_leaves_the_cluster_as_it_was(plain, run, tmp_path):
+def test_a_run_passes_and_leaves_the_cluster_as_it_was(plain, tmp_path):
     before = plain.inventory()
-    assert "1 passed" in ended(run(*on(plain, tmp_path / "somebody.yaml", SCENARIO)))
+    assert "1 passed" in passed(started(tmp_path, *on(plain, tmp_path / "somebody.yaml", SCENARIO)))
     assert plain.inventory() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_leaves_nothing_that_down_does_not_remove(number, plain, run, tmp_path):
+def test_a_run_killed_in_the_midst_leaves_nothing_that_down_does_not_remove(plain, tmp_path):
     before = plain.inventory()
-    process = run(*on(plain, tmp_path / "idle.yaml", SCENARIO + IDLE))
-    deadline = time.monotonic() + 240
-    while "trainer" not in plain.kubectl("get", "pods", "-A", "--field-selector=status.phase=Running"):
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline, "no trainer ran"
-        threading.Event().wait(0.5)
-    process.send_signal(number)
-    process.communicate(timeout=120)
-    ended(run("down", "--all"))
+    process = started(tmp_path, *on(plain, tmp_path / "idle.yaml", SCENARIO + IDLE))
+    running = ("get", "pods", "--all-namespaces", "--field-selector=status.phase=Running")
+    until(process, lambda: "trainer" in plain.kubectl(*running), "the scenario's pod")
+    interrupt(process, signal.SIGKILL)
+    passed(started(tmp_path, "down", "--all"))
     assert plain.inventory() == before

@@ -20,7 +20,14 @@ from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_pro
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
 from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import KIND_FILE, Owned, delete_kind_cluster, kept_kind_clusters, kind_state
+from mews.harness.leftovers import (
+    KIND_FILE,
+    Owned,
+    delete_kind_cluster,
+    end_processes,
+    kept_kind_clusters,
+    kind_state,
+)
 
 Tell = Callable[[str], None]
 
@@ -41,6 +48,8 @@ class KindMachine:
         self._loaded = ""
         self._image: str | None = None
         self._cpus: dict[str, int] = {}
+        self._whole = False
+        self._interrupted = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,6 +75,7 @@ class KindMachine:
         needed()
         if self._owned is None:
             self._adopt()
+        self._check()
         if self._owned is not None and not set(hosts) <= set(self._hosts):
             self._tell(f"the cluster has the hosts {', '.join(self._hosts)}: a new one is needed")
             self._delete()
@@ -74,11 +84,22 @@ class KindMachine:
         if self._image is None:
             self._tell("building the component image")
             self._image = component_image()
+        self._check()
         if self._loaded != self._image:
             self._load(self._image)
         self._equip(cpus)
         nodes = {host: host for host in self._hosts}
         return Place(self.kubeconfig, None, "kubecomp", self._image, nodes, ours=self._hosts)
+
+    def interrupt(self) -> None:
+        """From another thread: let ``place`` end soon, by raising Lacks."""
+        self._interrupted = True
+        if self._owned is not None:
+            end_processes(self._owned.folder)
+
+    def _check(self) -> None:
+        if self._interrupted:
+            raise Lacks("interrupted")
 
     def _adopt(self) -> None:
         """Take over a cluster that an earlier run left, if it lives."""
@@ -88,17 +109,17 @@ class KindMachine:
                 name, hosts = str(known["name"]), tuple(known["hosts"])
             except (OSError, ValueError, LookupError, TypeError):
                 continue
-            if not hosts or name not in call(["kind", "get", "clusters"]).split():
+            if not hosts or not known.get("whole") or name not in call(["kind", "get", "clusters"]).split():
                 continue
             if not (folder / "kubeconfig").exists():
                 continue
-            self._owned, self._name, self._hosts = Owned(folder), name, hosts
+            self._owned, self._name, self._hosts, self._whole = Owned(folder), name, hosts, True
             self._loaded = str(known.get("image") or "")
             self._tell(f"using the kind cluster {name} again")
             return
 
     def _create(self, hosts: Sequence[str]) -> None:
-        self._name, self._hosts, self._loaded = f"mews-{os.getpid()}", tuple(hosts), ""
+        self._name, self._hosts, self._loaded, self._whole = f"mews-{os.getpid()}", tuple(hosts), "", False
         folder = kind_state() / self._name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._owned = Owned(folder)
@@ -110,11 +131,13 @@ class KindMachine:
         argv += ["--kubeconfig", str(self.kubeconfig), "--wait", "180s"]
         image = os.environ.get(NODE_IMAGE)
         try:
-            call([*argv, *(["--image", image] if image else [])], timeout_s=_CREATE_S)
+            call([*argv, *(["--image", image] if image else [])], timeout_s=_CREATE_S, env=self._owned.env())
         except BaseException:
             self._delete()
             raise
         ask_nothing_of_nodes(self.control_plane)
+        self._whole = True
+        self._note()
 
     def _equip(self, cpus: Mapping[str, int]) -> None:
         missing = {host: count for host, count in cpus.items() if self._cpus.get(host) != count}
@@ -125,13 +148,15 @@ class KindMachine:
 
     def _load(self, image: str) -> None:
         self._tell(f"loading {image} into {len(self._hosts) + 1} nodes")
-        call(["kind", "load", "docker-image", "--name", self._name, image], timeout_s=_CREATE_S)
+        assert self._owned is not None
+        argv = ["kind", "load", "docker-image", "--name", self._name, image]
+        call(argv, timeout_s=_CREATE_S, env=self._owned.env())
         self._loaded = image
         self._note()
 
     def _note(self) -> None:
         assert self._owned is not None
-        known = {"name": self._name, "hosts": self._hosts, "image": self._loaded}
+        known = {"name": self._name, "hosts": self._hosts, "image": self._loaded, "whole": self._whole}
         (self._owned.folder / KIND_FILE).write_text(json.dumps(known), encoding="utf-8")
 
     def _delete(self) -> None:

@@ -1,14 +1,18 @@
 """The life of a kind cluster of ours, with stand-ins for docker and kind that write down what they are asked."""
 
+import contextlib
 import json
 import os
+import subprocess
+import sys
+import threading
 
 import pytest
 import yaml
 
 from mews.harness.clusters.kind.machine import KindMachine, kind_config
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import kept_kind_clusters, sweep_kind
+from mews.harness.leftovers import born, kept_kind_clusters, sweep_kind
 
 KIND = """#!/bin/sh
 echo "kind $*" >> "$LOG"
@@ -96,8 +100,58 @@ def test_a_cluster_that_cannot_be_created_leaves_nothing_and_says_why(asked, tmp
     program.write_text(KIND.replace("exit 0", 'case "$1" in create) echo "no space left" >&2; exit 1;; esac'))
     with pytest.raises(Lacks, match=r"kind create cluster .* no space left"):
         KindMachine().place(["host-1"])
-    assert asked("kind delete cluster") == 1
+    assert asked("kind delete cluster") == 2
     assert kept_kind_clusters() == []
+
+
+SLOW = KIND.replace("exit 0", 'case "$1" in create) echo $$ > "$LOG.pid"; exec sleep 600;; esac')
+
+
+def creating(tmp_path):
+    """The process that creates the cluster, once it runs."""
+    for _ in range(600):
+        with contextlib.suppress(OSError, ValueError):
+            return int((tmp_path / "log.pid").read_text())
+        threading.Event().wait(0.05)
+    raise AssertionError("nothing was created")
+
+
+def test_an_interrupt_ends_the_creation_at_once_and_leaves_nothing(asked, tmp_path):
+    (tmp_path / "bin" / "kind").write_text(SLOW)
+    machine, said = KindMachine(), []
+
+    def place():
+        try:
+            machine.place(["host-1"])
+        except Lacks as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=place)
+    thread.start()
+    creating(tmp_path)
+    machine.interrupt()
+    thread.join(60)
+    assert len(said) == 1
+    assert (asked("kind create cluster"), asked("kind delete cluster")) == (1, 2)
+    assert kept_kind_clusters() == []
+    assert not list((tmp_path / "state").rglob("kind.json"))
+
+
+def test_a_cluster_whose_creator_was_killed_is_not_used_and_its_creation_is_ended(asked, tmp_path):
+    (tmp_path / "bin" / "kind").write_text(SLOW)
+    code = "from mews.harness.clusters.kind.machine import KindMachine; KindMachine().place(['host-1'])"
+    creator = subprocess.Popen([sys.executable, "-c", code])
+    pid = creating(tmp_path)
+    creator.kill()
+    creator.wait()
+    (tmp_path / "bin" / "kind").write_text(KIND)
+    machine = KindMachine()
+    machine.place(["host-1"])
+    machine.close()
+    assert len(clusters(tmp_path)) == 1, "the half one is still there"
+    assert len(sweep_kind()) == 1
+    assert clusters(tmp_path) == []
+    assert born(pid) == ""
 
 
 def test_what_is_no_cluster_any_more_is_not_used_again(asked, tmp_path):

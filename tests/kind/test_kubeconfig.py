@@ -24,6 +24,7 @@ apiVersion: mews/v1
 kind: Scenario
 metadata: {name: somebody}
 hardware:
+  metadata: {name: box}
   profile: instant
   hosts: [{name: box, cpus: 64, memory_mib: 65536}]
   chassis:

@@ -52,10 +52,13 @@ def give_processors(control_plane: str, containers: Mapping[str, str], cpus: Map
 
 
 def ask_nothing_of_nodes(control_plane: str) -> None:
-    """Let kind's network pods ask for nothing: a host's processors are all for the scenario's pods.
+    """Let kind's network pods, where the node image has them, ask for nothing: a host's processors are all for the
+    scenario's pods.
 
     Raises Lacks.
     """
+    kindnet = ("daemonset/kindnet", "--namespace", "kube-system")
+    if not call(["docker", "exec", control_plane, *_KUBECTL, "get", *kindnet, "--ignore-not-found"]):
+        return
     patch = '[{"op": "remove", "path": "/spec/template/spec/containers/0/resources"}]'
-    kindnet = ("--namespace", "kube-system", "patch", "daemonset", "kindnet", "--type", "json", "--patch", patch)
-    call(["docker", "exec", control_plane, *_KUBECTL, *kindnet])
+    call(["docker", "exec", control_plane, *_KUBECTL, "patch", *kindnet, "--type", "json", "--patch", patch])

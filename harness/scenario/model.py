@@ -39,6 +39,25 @@ class KubeCompStack(Model):
     config: dict[str, Any] = Field(default_factory=dict, description="options shared by all parts, as in their file")
 
 
+class ControllerOptions(Model):
+    """Which controllers run, and whose."""
+
+    run: tuple[str, ...] = Field(
+        default=("*",), description="as kube-controller-manager's --controllers: * all, a name, -name all but that one"
+    )
+    program: Literal["ours", "kube-controller-manager"] | None = Field(
+        default=None, description="by default ours on embedded, kube-controller-manager on control-plane"
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> ControllerOptions:
+        from mews.harness.controllers.catalogue import chosen
+
+        if self.program != "kube-controller-manager":
+            chosen(self.run)
+        return self
+
+
 class Stack(Model):
     """The software of the run. A mapping is options, passed on; ``null`` leaves the part out."""
 
@@ -50,6 +69,7 @@ class Stack(Model):
         default=None,
         description="the operator of TFJobs, with its options; scheduling: tf-operator is a baseline",
     )
+    controllers: ControllerOptions = Field(default_factory=ControllerOptions)
     kubelet: dict[str, Any] = Field(default_factory=dict)
     dialect: Literal["h3api", "resource-pool", "redfish"] | None = None
     profile: Literal["instant", "testbed"] | None = Field(

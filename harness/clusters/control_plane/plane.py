@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
-from mews.harness.clusters.control_plane.programs import CONTROLLERS, find
-from mews.harness.clusters.control_plane.scheduler import kube_scheduler, no_server, program
+from mews.harness.clusters.control_plane.scheduler import kube_scheduler
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Program, write_kubeconfig
 from mews.kube.client.http import HttpKube
 
-_MONITOR_PERIOD_S, _MONITOR_GRACE_S = 5.0, 50.0
-"""kube-controller-manager's defaults (contract kubelet.md section 11); heartbeats run at the same pace."""
+_OF_ENDPOINTS = ("endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller")
 
 
 class ControlPlane:
@@ -70,20 +69,12 @@ class ControlPlane:
         """kube-scheduler and kube-controller-manager, where they are found."""
         if component == "default-scheduler" and not options:
             return kube_scheduler(self._folder, self._admin, extenders=extenders)
-        path = find(CONTROLLERS) if component == "controller-manager" else None
-        return None if path is None else program(self._controllers(path), self._folder / f"{component}.log")
-
-    def _controllers(self, path: str) -> list[str]:
-        monitor = {"period": _MONITOR_PERIOD_S, "grace-period": _MONITOR_GRACE_S}
-        return [
-            *(path, *no_server(self._admin)),
-            *(f"--kubeconfig={self._admin}", "--leader-elect=false", "--use-service-account-credentials=false"),
-            *(f"--service-account-private-key-file={self._servers.identity.key}", "--kube-api-qps=500"),
-            "--kube-api-burst=1000",
-            # An Endpoints object must not name loopback addresses, which is what the pods have.
-            "--controllers=*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller",
-            *(f"--node-monitor-{name}={int(1000 * span_s / self._speed)}ms" for name, span_s in monitor.items()),
-        ]
+        if component != "controller-manager" or options.get("program") == "ours":
+            return None
+        # An Endpoints object must not name loopback addresses, which is what the pods have.
+        run = [*options.get("run", ("*",)), *(f"-{name}" for name in _OF_ENDPOINTS)]
+        key = f"--service-account-private-key-file={self._servers.identity.key}"
+        return kube_controller_manager(self._folder, self._admin, run=run, speed=self._speed, flags=(key,))
 
     async def close(self) -> None:
         """Close the clients and the kubelets' servers; stop the servers unless they are others'."""

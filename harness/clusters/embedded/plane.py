@@ -20,6 +20,8 @@ from mews.harness.clusters.plane import Program, write_kubeconfig
 from mews.harness.errors import Lacks
 from mews.kube.client.http import HttpKube
 
+_JSON = "application/json"
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -91,14 +93,21 @@ class EmbeddedPlane:
     def program(
         self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
     ) -> Program | None:
-        """All of it is ours, but for a scheduler with extenders: that is kube-scheduler where it is found."""
-        if component != "default-scheduler" or not extenders:
-            return None
-        from mews.harness.clusters.control_plane.scheduler import kube_scheduler
-
+        """All of it is ours, but for a scheduler with extenders, and controllers that are asked for by the program's
+        name: those are Kubernetes' own where they are found."""
         kubeconfig = self._folder / "admin.kubeconfig"
-        self.write_kubeconfig(kubeconfig)
-        return kube_scheduler(self._folder, kubeconfig, extenders=extenders, content_type="application/json")
+        if component == "default-scheduler" and extenders:
+            from mews.harness.clusters.control_plane.scheduler import kube_scheduler
+
+            self.write_kubeconfig(kubeconfig)
+            return kube_scheduler(self._folder, kubeconfig, extenders=extenders, content_type=_JSON)
+        if component == "controller-manager" and options.get("program") == "kube-controller-manager":
+            from mews.harness.clusters.control_plane.controllers import kube_controller_manager
+
+            self.write_kubeconfig(kubeconfig)
+            form = f"--kube-api-content-type={_JSON}"
+            return kube_controller_manager(self._folder, kubeconfig, run=options.get("run", ("*",)), flags=(form,))
+        return None
 
     async def close(self) -> None:
         """Close the clients and the server."""

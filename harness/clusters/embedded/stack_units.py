@@ -56,12 +56,21 @@ class StackUnits:
         return Context(fence.around(self.world.kube(actor)), self.clock, stream(self.seed, actor), log)
 
     def controllers(self) -> Unit:
-        """kube-controller-manager where the world has it, else ours."""
-        real = self.world.program("controller-manager", {})
+        """kube-controller-manager where the world has it or the scenario wants it, else ours.
+
+        Raises Lacks where it is wanted and not found.
+        """
+        wanted = self.scenario.stack.controllers
+        real = self.world.program("controller-manager", wanted.model_dump())
+        if real is None and wanted.program == "kube-controller-manager":
+            raise Lacks(
+                "stack.controllers: need kube-controller-manager, in KUBEBUILDER_ASSETS or on PATH, and wall-clock time"
+            )
         return Unit("controller-manager", self.journal, real or self._our_controllers)
 
     def _our_controllers(self, fence: Fence) -> Component:
-        return ControllerManager(self.context("controller-manager", fence), self.pace)
+        run = self.scenario.stack.controllers.run
+        return ControllerManager(self.context("controller-manager", fence), self.pace, controllers=run)
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from mews.harness.controllers.conditions import Condition, find, put
 from mews.harness.controllers.deployment import policy, progress
-from mews.harness.controllers.deployment.template_hash import template_hash
 from mews.harness.controllers.owners import Informers, controller_of, controller_reference
 from mews.harness.controllers.pod_control import is_terminating_namespace, owners_of_change
 from mews.harness.controllers.syncing import MANAGER, Expectations, SyncLoop
+from mews.harness.controllers.template_hash import template_hash
 from mews.harness.events import EventRecorder, reference
 from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
 from mews.kube.api.objects import (

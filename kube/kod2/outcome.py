@@ -65,7 +65,7 @@ def _success(job: TFJob, tasks: Collection[str], pods: Pods) -> str | None:
     workers = {task for task in tasks if is_worker(task)}
     if workers and workers <= done:
         return f"TFJob {job.key} successfully completed: all {len(workers)} workers have."
-    if not job.elastic and "worker-0" in done:
+    if not job.elastic and not job.all_workers and "worker-0" in done:
         return f"TFJob {job.key} successfully completed: worker-0 has."
     return None
 

@@ -67,7 +67,8 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class TFJob:
-    """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one."""
+    """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one. ``all_workers``:
+    worker-0's success is not yet a rigid one's (successPolicy)."""
 
     namespace: str
     name: str
@@ -81,6 +82,7 @@ class TFJob:
     deadline_s: int | None
     backoff_limit: int | None
     suspend: bool
+    all_workers: bool = False
 
     @property
     def key(self) -> str:
@@ -138,6 +140,7 @@ def read_tfjob(obj: Object) -> TFJob:
         deadline_s=policy.get("activeDeadlineSeconds"),
         backoff_limit=policy.get("backoffLimit"),
         suspend=bool(policy.get("suspend")),
+        all_workers=spec.get("successPolicy") == "AllWorkers",
     )
 
 

@@ -1,6 +1,8 @@
 """The operator on the embedded cluster, in virtual time: what becomes of TFJobs there."""
 
 import asyncio
+import logging
+import random
 from pathlib import Path
 
 import pytest
@@ -9,11 +11,14 @@ import mews.fixtures
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.scenario.model import Scenario
-from mews.kube.api.errors import Invalid, NotFound
+from mews.kube.api.errors import Invalid, NotFound, Unavailable
 from mews.kube.api.objects import condition_of
 from mews.kube.api.resources import EVENTS, NODES, PODS, SERVICES
 from mews.kube.client.port import Patch
+from mews.kube.component import Context
 from mews.kube.kod2.install import TFJOBS
+from mews.kube.kod2.metrics import Count, Recorder
+from mews.kube.kod2.operator import Operator
 from tests.kube.kod2.test_pods import tfjob
 
 
@@ -236,6 +241,46 @@ def test_killed_at_any_moment_its_successor_goes_on():
             await bench.cluster.start("operator")
         for number in range(4):
             await bench.until("Succeeded", f"j{number}", within_s=3000)
+
+    on_cluster(test)
+
+
+class Moody:
+    """The API, not reachable for the first so many creations of pods and writes of statuses."""
+
+    def __init__(self, kube, failures):
+        self._kube, self.left = kube, {"create": failures, "replace": failures}
+
+    def __getattr__(self, name):
+        return getattr(self._kube, name)
+
+    def _moody(self, what):
+        self.left[what] -= 1
+        if self.left[what] >= 0:
+            raise Unavailable(f"{what} did not reach the API")
+
+    async def create(self, resource, obj, **more):
+        if resource is PODS:
+            self._moody("create")
+        return await self._kube.create(resource, obj, **more)
+
+    async def replace(self, resource, obj, **more):
+        self._moody("replace")
+        return await self._kube.replace(resource, obj, **more)
+
+
+def test_what_does_not_reach_the_api_is_tried_again_for_as_long_as_it_takes():
+    async def test(bench):
+        await bench.cluster.kill("operator")
+        moody, metrics = Moody(bench.kube, 15), Recorder()
+        context = Context(moody, bench.cluster.clock, random.Random(1), logging.getLogger("moody"))
+        operator = asyncio.create_task(Operator(context, metrics=metrics).run())
+        await bench.create(job(elastic={}))
+        await bench.until("Succeeded", within_s=3600)
+        assert max(moody.left.values()) < 0
+        assert metrics.counts[Count.RETRIES] >= 30
+        operator.cancel()
+        await asyncio.gather(operator, return_exceptions=True)
 
     on_cluster(test)
 

@@ -128,6 +128,8 @@ def test_an_elastic_job_is_finished_when_every_worker_that_still_exists_succeede
 def test_a_rigid_job_succeeds_with_worker_0_and_one_with_a_chief_with_its_chief():
     there = pods(worker_0=pod("worker-0", "Succeeded", code=0), worker_1=pod("worker-1", "Running"))
     assert outcome_of(read_tfjob(tfjob(2)), ["worker-0", "worker-1"], there, restarts=0).ended == "Succeeded"
+    all_of_them = read_tfjob(tfjob(2, successPolicy="AllWorkers"))
+    assert outcome_of(all_of_them, ["worker-0", "worker-1"], there, restarts=0).ended == ""
     led = tfjob(2)
     led["spec"]["tfReplicaSpecs"]["Chief"] = replicas()
     job = read_tfjob(led)

@@ -18,7 +18,7 @@ METRICS_PORT = 9090
 def definition() -> Object:
     """The TFJob kind."""
     made: dict[str, Any] = crd()
-    return made
+    return {**made, "metadata": metadata(made["metadata"]["name"], "operator")}
 
 
 def configuration(config: OperatorConfig, namespace: str) -> Object:

@@ -79,6 +79,7 @@ def test_the_operator_comes_with_its_kind_its_settings_and_no_more_rights_than_i
     assert not [obj for obj in stack() if obj["metadata"]["name"] == "operator"]
     objects = stack(SCENARIO + "stack: {kubecomp: null, kod2: {cooldown_s: 7, mode: literal}}\n")
     assert named(objects, "CustomResourceDefinition", "tfjobs.kubeflow.org")
+    assert any(name.endswith("-operator.yaml") for name in files_of(objects))
     (tmp_path / "kod2.yaml").write_text(named(objects, "ConfigMap", "kod2-config")["data"]["kod2.yaml"])
     config = load_operator_config(tmp_path / "kod2.yaml")
     assert (config.cooldown_s, config.mode, config.pool_namespace) == (7.0, "literal", "pool")

@@ -25,7 +25,7 @@ def plot(rows: Rows, folder: Path) -> None:
 def _completion(rows: Rows, path: Path) -> None:
     batches = sorted({row["batch"] for row in rows})
     models = list(dict.fromkeys(row["model"] for row in rows))
-    figure, axes = pyplot.subplots(1, len(batches), figsize=(3.2 * len(batches), 3.2))
+    figure, (axes,) = pyplot.subplots(1, len(batches), figsize=(3.2 * len(batches), 3.2), squeeze=False)
     for axis, batch in zip(axes, batches, strict=True):
         for shift, (variant, label) in enumerate(_SHOWN.items()):
             found = [next(r for r in rows if (r["model"], r["batch"], r["variant"]) == (model, batch, variant))
@@ -44,7 +44,8 @@ def _completion(rows: Rows, path: Path) -> None:
 def _utilisation(rows: Rows, path: Path) -> None:
     with_time = [row for row in rows if "busy" in row]
     models = list(dict.fromkeys(row["model"] for row in with_time))
-    figure, axes = pyplot.subplots(1, len(models), figsize=(3.4 * len(models), 3.0), sharey=True)
+    size = (3.4 * len(models), 3.0)
+    figure, (axes,) = pyplot.subplots(1, len(models), figsize=size, sharey=True, squeeze=False)
     for axis, model in zip(axes, models, strict=True):
         for variant, label in _SHOWN.items():
             busy = next(r["busy"] for r in with_time if (r["model"], r["variant"]) == (model, variant))

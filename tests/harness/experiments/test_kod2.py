@@ -1,0 +1,66 @@
+"""The paper's experiment, on two of its cells and one seed: what is measured, tabulated and drawn."""
+
+import functools
+
+import pytest
+
+from mews.harness.experiments.kod2 import STARVE_LIMITS_S, VARIANTS, reduction, run_cell
+from mews.harness.experiments.kod2_cells import Assumptions
+from mews.harness.experiments.kod2_report import markdown
+
+
+@functools.cache
+def rows():
+    found = []
+    for batch in (64, 128):
+        cell = run_cell(("VGG-16", batch, 3, tuple(VARIANTS), Assumptions()))
+        found += [{"model": "VGG-16", "batch": batch, "variant": name, **numbers} for name, numbers in cell.items()]
+    return found
+
+
+def of(variant, batch=64):
+    return next(row for row in rows() if (row["variant"], row["batch"]) == (variant, batch))
+
+
+def test_both_modes_both_baselines_the_ablations_and_the_sweep_are_run():
+    names = {"kod2", "literal", "random", "default", "no-preemption", "no-scale-out", "no-affinity"}
+    assert names | {f"starve-{limit_s:g}" for limit_s in STARVE_LIMITS_S} == set(VARIANTS)
+    assert {row["variant"] for row in rows()} == set(VARIANTS)
+
+
+def test_what_is_switched_off_does_not_happen():
+    assert of("kod2")["removed"] > 0
+    assert of("no-preemption")["removed"] == 0
+    assert of("no-scale-out")["added"] == 0 < of("kod2")["added"]
+    assert of("starve-inf")["removed"] <= of("kod2")["removed"]
+
+
+def test_a_baseline_that_hangs_has_dead_jobs_and_holds_cores_it_does_not_use():
+    random, ours = of("random"), of("kod2")
+    assert ours["dead"] == 0 < random["dead"]
+    assert random["jct_all_s"] > random["jct_s"]
+    assert random["utilisation_in_span"] < ours["utilisation_in_span"] <= 1.0
+    assert max(ours["busy"]) <= 1.0
+    assert set(random["busy"][60:120]) == {0.0}, "from the first hour to the second all that is held lies idle"
+
+
+def test_the_tables_name_every_cell_and_what_the_paper_found():
+    grid = [{"workers": "3-6", "deadline_s": 3600.0, "reduction": 0.1, "reduction_all": 0.2, "dead": 1.5,
+             "utilisation": 0.5}]  # fmt: skip
+    text = markdown(rows(), grid, seeds=1)
+    for line in ("| 64 | VGG-16 |", "| 128 | VGG-16 |", "-84 %", "+92 %", "| no-affinity |", "| never |"):
+        assert line in text
+    assert "| 3-6 | 3600 | -10 % / -20 % | 1.5 | +50 % |" in text
+
+
+def test_the_plots_show_completion_and_busy_cores(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'mews[plots]')")
+    from mews.harness.experiments.kod2_plots import plot
+
+    plot(rows(), tmp_path)
+    assert all("<svg" in (tmp_path / f"kod2-{name}.svg").read_text() for name in ("jct", "cpu"))
+
+
+def test_a_reduction_is_the_share_saved():
+    assert reduction(20.0, 100.0) == pytest.approx(0.8)
+    assert reduction(None, 100.0) != reduction(None, 100.0), "nothing to compare with"

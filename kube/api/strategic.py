@@ -38,7 +38,7 @@ def _merge_map(original: Mapping[str, Any], patch: Mapping[str, Any], keys: Keys
     if directive == "delete":
         return {}
     if directive is not None and directive != "merge":
-        raise _fail(f"Unknown patch type found: {directive}")
+        raise _fail(f"unknown patch type: {directive} in map: {go_text(patch)}")
     result = dict(original)
     if "$retainKeys" in patch:
         result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
@@ -83,7 +83,7 @@ def _merge_list(original: Sequence[Any], patch: Sequence[Any], keys: Keys, path:
         elif directive == "delete":
             gone.append(_key(item, merge_key))
         elif directive is not None and directive != "merge":
-            raise _fail(f"Unknown patch type found: {directive}")
+            raise _fail(f"unknown patch type: {directive} in map: {go_text(item)}")
         else:
             plain.append(item)
     if replace:

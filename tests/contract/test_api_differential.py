@@ -24,8 +24,6 @@ Answer = dict[str, Any]
 TOKEN = "suite-token"
 
 KNOWN: dict[str, str] = {
-    "bad json": "the words of Go's JSON parser; ours are Python's",
-    "list bad label selector": "names the token at which upstream's parser stopped",
     "pod spec is fixed": "upstream appends a diff of its internal structs",
     "create crd": "established at once, not within 0.1 s, so that virtual time need not pass",
     "delete crd": "its objects are gone at once, so nothing remains to be waited for",

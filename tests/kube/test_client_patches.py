@@ -106,7 +106,7 @@ def test_strategic_merge_joins_conditions_and_replaces_tolerations() -> None:
 def test_strategic_merge_refuses_what_it_cannot_place() -> None:
     with pytest.raises(ServerError, match=r"map: map\[image:x\] does not contain declared merge key: name"):
         strategic_merge(containers("a"), {"spec": {"containers": [{"image": "x"}]}}, POD_KEYS)
-    with pytest.raises(ServerError, match="Unknown patch type found: upside-down"):
+    with pytest.raises(ServerError, match="unknown patch type: upside-down"):
         strategic_merge({}, {"$patch": "upside-down"}, POD_KEYS)
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from mews.harness.clusters.embedded import containers, creation, deletion, pod_actions, refusals, update
+from mews.harness.clusters.embedded.apply import apply
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory, NoKubelets
 from mews.harness.clusters.embedded.request import Request
@@ -192,6 +193,12 @@ class InProcessKube:
         await asyncio.sleep(0)
         what = self._kind(resource)
         _check_subresource(what, subresource)
+        if kind is Patch.APPLY:
+            request = self._request(field_manager)
+            place = _place(what, namespace)
+            return apply(
+                self._store, what, place, name, body, subresource=subresource or "", force=force, request=request
+            )
         return update.patch(
             self._store,
             what,

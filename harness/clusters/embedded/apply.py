@@ -1,38 +1,38 @@
-"""Server-side apply: what a manager applied it owns (contract apiserver.md section 4).
-
-Owners are the managers that apply; plain updates are not recorded, so applying over them never conflicts.
-"""
+"""Server-side apply: what a manager applied it owns (contract apiserver.md section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.creation import create
 from mews.harness.clusters.embedded.fieldsets import (
     Path,
-    fields_of,
-    from_fields_v1,
+    Paths,
+    applied_fields,
+    difference,
+    merged,
+    owned,
     remove_at,
     shown,
-    to_fields_v1,
-    value_at,
+    sort_key,
 )
 from mews.harness.clusters.embedded.kinds import Kind
-from mews.harness.clusters.embedded.merging import merge_keys
+from mews.harness.clusters.embedded.ownership import Owner, entries_of, owners_of, unrecorded
 from mews.harness.clusters.embedded.request import ADMIN, Request
+from mews.harness.clusters.embedded.typed import kind_shape, typed_faults
 from mews.harness.clusters.embedded.update import store_patched
 from mews.harness.clusters.embedded.views import view_of
-from mews.kube.api.errors import BadRequest, Conflict
+from mews.kube.api.errors import BadRequest, Conflict, ServerError
 from mews.kube.api.objects import Object, clone
-from mews.kube.api.strategic import PRIMITIVE, Keys, strategic_merge
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.store import Store
 
-Owner = tuple[str, str, str]
-"""(manager, operation, subresource)."""
+_KUBECTL = "kubectl"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def apply(
@@ -48,125 +48,123 @@ def apply(
 ) -> Object:
     """The object after the manager has applied its configuration.
 
-    Raises ``Conflict`` when another manager applied another value and ``force`` is not given; else as a patch.
+    Raises ``Conflict`` when another manager owns a field that would change and ``force`` is not given; ``ServerError``
+    for what the kind does not declare; else as a patch.
     """
-    if not isinstance(config, dict):
-        raise BadRequest("error decoding YAML: the applied configuration is not an object")
-    if (config.get("metadata") or {}).get("managedFields"):
-        raise BadRequest("metadata.managedFields must be nil")
-    config = {**config, "metadata": {**(config.get("metadata") or {})}}
-    keys = keys_of(kind)
-    mine: Owner = (request.manager, "Apply", subresource)
-    wanted = fields_of(config, keys)
-    old = store.find(kind, namespace, name)
+    config = _checked(kind, name, config)
+    shape = kind_shape(kind)
+    faults = list(typed_faults(config, shape))
+    if faults:
+        raise _untyped(kind, config, name, faults)
+    me: Owner = (request.manager, "Apply", kind.resource.api_version, subresource)
+    wanted = owned(frozenset(applied_fields(config, shape)), subresource=subresource, status=kind.status)
+    old, now = store.find(kind, namespace, name), store.timestamp()
     if old is None:
         if subresource:
             raise refusals.missing(kind, name)
-        config["metadata"].setdefault("name", name)
-        entry = _entry(kind, mine, wanted, store.timestamp())
-        return create(store, kind, namespace, config, request, managed=[entry])
+        _check_no_uid(kind, name, config)
+        return create(store, kind, namespace, config, request, managed=entries_of(None, {me: wanted}, me, now))
     live = view_of(kind).show(old)
-    owners = _owners(live)
-    others = {owner: paths for owner, paths in owners.items() if owner != mine}
-    conflicts = _conflicts(live, config, wanted, others)
+    owners = owners_of(live) or unrecorded(kind, live)
+    new = clone(merged(live, config, shape))
+    others = {owner: paths for owner, paths in owners.items() if owner != me}
+    _prune(new, owners.get(me, frozenset()) - wanted, others, kind)
+    changes = difference(live, new, shape)
+    changed = owned(changes.added | changes.modified, subresource=subresource, status=kind.status)
+    conflicts = [(owner, path) for owner in sorted(others) for path in sorted(others[owner] & changed, key=sort_key)]
+    if request.manager == _KUBECTL:
+        allowed = _said_before(live, kind)
+        conflicts = [(owner, path) for owner, path in conflicts if path not in allowed]
     if conflicts and not force:
         raise _conflict(conflicts)
-    for owner, path in conflicts:
-        others[owner] = others[owner] - {path}
-    new = _merged(live, config, keys)
-    for path in sorted(owners.get(mine, frozenset()) - wanted, key=len, reverse=True):
-        if not any(path in paths for paths in others.values()):
-            remove_at(new, path)
-    new["metadata"]["managedFields"] = _entries(store, kind, live, {**others, mine: wanted})
-    return store_patched(store, kind, old, new, subresource=subresource, request=request)
+    gone = changed | changes.removed
+    left = {owner: paths - gone if paths & gone else paths for owner, paths in others.items()}
+    if not gone:
+        now = ""
+    new["metadata"]["managedFields"] = entries_of(live, {**left, me: wanted}, me, now)
+    return store_patched(store, kind, old, new, subresource=subresource, request=request, recorded=True)
 
 
-def keys_of(kind: Kind) -> Keys:
-    """The lists of a kind that merge, and by what."""
-    if not kind.custom:
-        return merge_keys(kind)
-    return {"metadata.finalizers": PRIMITIVE, "metadata.ownerReferences": "uid", **dict(_schema_keys(kind.schema, ""))}
+def _said_before(live: Object, kind: Kind) -> Paths:
+    """What kubectl's client-side apply said and nobody changed since: its server-side apply takes that over."""
+    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED, "")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return frozenset()
+    if not isinstance(said, dict):
+        return frozenset()
+    shape = kind_shape(kind)
+    changes = difference(said, live, shape)
+    return frozenset(applied_fields(said, shape)) - changes.modified - changes.removed
 
 
-def _schema_keys(schema: Mapping[str, Any] | None, dotted: str) -> Iterator[tuple[str, str]]:
-    for name, child in ((schema or {}).get("properties") or {}).items():
-        path = f"{dotted}.{name}" if dotted else name
-        if child.get("x-kubernetes-list-type") == "set":
-            yield path, PRIMITIVE
-        elif child.get("x-kubernetes-list-type") == "map":
-            yield path, child["x-kubernetes-list-map-keys"][0]
-        yield from _schema_keys(child.get("items") if child.get("type") == "array" else child, path)
+def _checked(kind: Kind, name: str, config: Any) -> Object:
+    if not isinstance(config, dict):
+        text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+        word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
+        raise BadRequest(f"{text}{word} into Go value of type map[string]interface {{}}")
+    given = config.get("apiVersion") or "", config.get("kind") or ""
+    if given != (kind.resource.api_version, kind.resource.kind):
+        group_version = given[0] if given[0] in ("", "/") or "/" in given[0] else f"/{given[0]}"
+        raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")
+    metadata = config.get("metadata") or {}
+    if metadata.get("managedFields"):
+        raise BadRequest("metadata.managedFields must be nil")
+    if metadata.get("name", name) != name:
+        raise refusals.names_differ(metadata["name"], name)
+    return {**config, "metadata": {**metadata, "name": name}}
 
 
-def _merged(live: Object, config: Object, keys: Keys) -> Object:
-    merged: Object = clone(strategic_merge(live, config, keys))
-    return merged
+def _check_no_uid(kind: Kind, name: str, config: Mapping[str, Any]) -> None:
+    uid = config["metadata"].get("uid")
+    if uid:
+        text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise refusals.conflict(kind, name, text)
 
 
-def _owners(live: Object) -> dict[Owner, frozenset[Path]]:
-    return {
-        (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): from_fields_v1(
-            entry.get("fieldsV1") or {}
-        )
-        for entry in live["metadata"].get("managedFields") or ()
-    }
+def _untyped(kind: Kind, config: Mapping[str, Any], name: str, faults: list[str]) -> ServerError:
+    text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+    resource = kind.resource
+    place = (
+        f"{config['metadata'].get('namespace', '')}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
+    )
+    return ServerError(f"failed to create typed patch object ({place}): {text}", reason="")
 
 
-def _conflicts(
-    live: Object, config: Object, wanted: frozenset[Path], others: Mapping[Owner, frozenset[Path]]
-) -> list[tuple[Owner, Path]]:
-    found = []
-    for owner in sorted(others):
-        for path in sorted(others[owner] & wanted):
-            if path[-1].startswith("f:") and value_at(live, path) != value_at(config, path):
-                found.append((owner, path))
-    return found
+def _prune(new: Object, left_out: Paths, others: Mapping[Owner, Paths], kind: Kind) -> None:
+    """Remove what this manager no longer says and nobody else owns."""
+    shape = kind_shape(kind)
+    for path in sorted(left_out, key=len):
+        kept = any(other[: len(path)] == path for paths in others.values() for other in paths)
+        if not kept:
+            remove_at(new, path, shape)
 
 
 def _conflict(conflicts: list[tuple[Owner, Path]]) -> Conflict:
+    by_owner: dict[str, list[str]] = {}
+    for owner, path in conflicts:
+        by_owner.setdefault(_named(owner), []).append(shown(path))
     count = len(conflicts)
-    by_manager: dict[str, list[str]] = {}
-    for (manager, _, _), path in conflicts:
-        by_manager.setdefault(manager, []).append(shown(path))
     if count == 1:
-        [(manager, paths)] = by_manager.items()
-        text = f'conflict with "{manager}": {paths[0]}'
+        [(named, paths)] = by_owner.items()
+        text = f"conflict with {named}: {paths[0]}"
     else:
-        lines = (f'conflicts with "{m}":\n' + "\n".join(f"- {p}" for p in ps) for m, ps in by_manager.items())
-        text = "\n".join(lines)
+        text = "\n".join(
+            f"conflicts with {named}:\n" + "\n".join(f"- {path}" for path in paths) for named, paths in by_owner.items()
+        )
     causes = [
-        {"reason": "FieldManagerConflict", "message": f'conflict with "{owner[0]}"', "field": shown(path)}
+        {"reason": "FieldManagerConflict", "message": f"conflict with {_named(owner)}", "field": shown(path)}
         for owner, path in conflicts
     ]
     noun = "conflict" if count == 1 else "conflicts"
     return Conflict(f"Apply failed with {count} {noun}: {text}", details={"causes": causes})
 
 
-def _entry(kind: Kind, owner: Owner, paths: frozenset[Path], now: str) -> dict[str, Any]:
-    manager, operation, subresource = owner
-    entry = {
-        "manager": manager,
-        "operation": operation,
-        "apiVersion": kind.resource.api_version,
-        "time": now,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": to_fields_v1(paths),
-    }
-    return {**entry, "subresource": subresource} if subresource else entry
-
-
-def _entries(store: Store, kind: Kind, live: Object, owners: Mapping[Owner, frozenset[Path]]) -> list[dict[str, Any]]:
-    """The entries of all that own something; an entry that says the same keeps its time."""
-    known = {
-        (entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")): entry
-        for entry in live["metadata"].get("managedFields") or ()
-    }
-    entries = []
-    for owner, paths in owners.items():
-        if not paths:
-            continue
-        entry = _entry(kind, owner, paths, store.timestamp())
-        before = known.get(owner)
-        same = before is not None and before.get("fieldsV1") == entry["fieldsV1"]
-        entries.append(before if same and before is not None else entry)
-    return sorted(entries, key=lambda entry: (entry["operation"], entry["manager"], entry.get("subresource", "")))
+def _named(owner: Owner) -> str:
+    """``"one"`` for one that applied, ``"m" with subresource "scale" using apps/v1`` for one that wrote."""
+    manager, operation, api_version, subresource = owner
+    if operation == "Apply" and not subresource:
+        return f'"{manager}"'
+    below = f' with subresource "{subresource}"' if subresource else ""
+    return f'"{manager}"{below}' + (f" using {api_version}" if operation == "Update" else "")

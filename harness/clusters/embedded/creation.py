@@ -9,9 +9,10 @@ from mews.harness.clusters.embedded import names, refusals
 from mews.harness.clusters.embedded.bodies import Refuse, decode, refused, shape_of
 from mews.harness.clusters.embedded.decoding import decoder
 from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.ownership import record
 from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.views import view_of
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import NAMESPACES
 
@@ -61,6 +62,10 @@ def create(
     if kind.status and not rules.keeps_status:
         _forget_status(kind, obj)
     rules.default(obj)
+    if managed:
+        metadata["managedFields"] = list(managed)
+    else:
+        record(store, kind, None, obj, subresource="", request=request)
     rules.birth(obj)
     rules.admit(store, kind, obj)
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
@@ -75,8 +80,6 @@ def create(
     metadata["creationTimestamp"] = store.timestamp()
     if kind.generation:
         metadata["generation"] = 1
-    if managed:
-        metadata["managedFields"] = list(managed)
     if not request.dry_run:
         obj = store.commit(kind, key, obj)
     return view_of(kind).show(obj)
@@ -99,7 +102,7 @@ def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refu
     resource = kind.resource
     given = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
-        raise _wrong_kind(kind, *given)
+        raise _wrong_kind(kind, *given, refuse)
     obj = decode(kind, body, request, refuse)
     metadata = obj.get("metadata", {})
     for name in _DROPPED_WHEN_EMPTY:
@@ -110,7 +113,7 @@ def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refu
     return view_of(kind).store(obj)
 
 
-def _wrong_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
+def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse) -> ApiError:
     resource = kind.resource
     if kind.custom:
         if api_version != resource.api_version:
@@ -120,12 +123,13 @@ def _wrong_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
             )
         return BadRequest(f"the kind in the data ({name}) does not match the expected kind ({resource.kind})")
     version = api_version.rpartition("/")[2]
-    text = f'{name} in version "{version}" cannot be handled as a {resource.kind}: '
     if api_version == resource.api_version and name in _CORE_KINDS:
-        return BadRequest(f"{text}converting (v1.{name}) to (core.{resource.kind}): unknown conversion")
-    return BadRequest(
-        f'{text}no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
-    )
+        text = f"converting (v1.{name}) to (core.{resource.kind}): unknown conversion"
+    else:
+        text = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
+    if refuse is not refused:
+        return refuse(kind, text)
+    return BadRequest(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {text}')
 
 
 def place(kind: Kind, obj: Object, namespace: str) -> None:

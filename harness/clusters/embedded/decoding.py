@@ -142,6 +142,18 @@ def zero(type_: str) -> Any:
     return decoder(type_)({}, [])
 
 
+@cache
+def nothing(ref: str) -> Mapping[str, Any]:
+    """What an object of that type shows that says nothing and was given no defaults."""
+    found: dict[str, Any] = {}
+    for name, field in struct(ref).fields.items():
+        if field.empty == "null":
+            found[name] = None
+        elif field.empty == "keep":
+            found[name] = nothing(field.type) if _is_struct(field.type) else _ZEROS.get(field.type)
+    return found
+
+
 def _list(item_type: str) -> Decode:
     each: Decode | None = None
 

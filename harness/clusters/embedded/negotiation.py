@@ -129,13 +129,13 @@ def decode(raw: bytes, content_type: str) -> Any:
     )
 
 
-def parse_json(raw: bytes) -> Any:
+def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse error: ") -> Any:
     """JSON, worded as the API server does when it is none."""
     try:
         value = json.loads(raw)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError):
-        raise BadRequest(f"couldn't get version/kind; json parse error: {json_fault(raw)}") from None
+        raise BadRequest(f"{prefix}{json_fault(raw)}") from None
 
 
 def _whole(value: Any) -> Any:
@@ -153,7 +153,16 @@ def parse_yaml(raw: bytes) -> Any:
         check_extent(raw)
         return yaml.load(raw, Loader=_Loader)
     except (yaml.YAMLError, ValueError) as error:
-        raise BadRequest(f"error converting YAML to JSON: {error}") from None
+        raise BadRequest(f"error converting YAML to JSON: {_go_yaml_complaint(error)}") from None
+
+
+def _go_yaml_complaint(error: Exception) -> str:
+    """Go's parser tells the line only when it is not the first."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem is None:
+        return f"yaml: {error}"
+    mark = error.problem_mark
+    line = (mark.line if mark is not None else 0) + isinstance(error, yaml.scanner.ScannerError)
+    return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
 
 
 def not_a_struct(body: Any) -> str:

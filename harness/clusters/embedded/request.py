@@ -12,7 +12,7 @@ class Request:
 
     ``validation`` is Ignore, Warn or Strict: what becomes of fields that are not known or said twice. ``duplicates``
     names the latter; ``raw`` is the JSON text of a POST or PUT, for telling them in its order. What is warned of goes
-    to ``warnings``.
+    to ``warnings``. ``subresource`` is told in managedFields where the write goes to the main resource (scale).
     """
 
     user: str = "system:admin"
@@ -21,6 +21,7 @@ class Request:
     validation: str = "Ignore"
     raw: bytes = b""
     duplicates: Sequence[str] = ()
+    subresource: str = ""
     warnings: list[str] = field(default_factory=list, compare=False)
 
 

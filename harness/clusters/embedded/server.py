@@ -60,6 +60,7 @@ class ApiServer:
         tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
+        store.keeps_owners = True
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
         self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer)

@@ -49,6 +49,8 @@ class Store:
     def __init__(self, now: Callable[[], float], rng: random.Random, *, history: int = HISTORY) -> None:
         self.now = now
         self.kinds = Registry(BUILTIN)
+        self.keeps_owners = False
+        """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
         self._rng = rng
         self._history = history
         self._shelves: dict[tuple[str, str], Shelf] = {}

@@ -12,6 +12,7 @@ from mews.harness.clusters.embedded.creation import create, place, received
 from mews.harness.clusters.embedded.deletion import is_held
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.merging import merge_keys
+from mews.harness.clusters.embedded.ownership import record
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.views import view_of
@@ -53,15 +54,21 @@ def replace(
     """
     new = received(kind, body, request)
     place(kind, new, namespace)
-    given = new["metadata"].get("name", "")
-    if given != name:
-        raise refusals.names_differ(given, name) if given else BadRequest("name must be provided")
+    _check_name(new["metadata"], name)
     old = store.find(kind, namespace, name)
     if old is None:
         if kind.put_creates and not subresource:
             return create(store, kind, namespace, body, request)
         raise refusals.missing(kind, name)
     return view_of(kind).show(_write(store, kind, old, new, subresource=subresource, request=request))
+
+
+def _check_name(metadata: Mapping[str, Any], name: str) -> None:
+    given = metadata.get("name", "")
+    if not given:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise refusals.names_differ(given, name)
 
 
 def patch(
@@ -90,18 +97,39 @@ def patch(
             raise refuse(kind, fault)
         new = {**new, "apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     else:
-        refuse = _unpatchable_whole(new)
+        refuse = _unpatchable_whole(new, old)
     return store_patched(store, kind, old, new, subresource=subresource, request=request, refuse=refuse)
 
 
-def _unpatchable_whole(patched: Any) -> Refuse:
-    """Refusals show all that a JSON or merge patch made."""
+_METADATA_ORDER = (
+    *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers"),
+    "managedFields",
+)
+
+
+def _unpatchable_whole(patched: Any, old: Object) -> Refuse:
+    """Refusals show all that a JSON or merge patch made: parts it left alone as they were written, the rest sorted."""
 
     def refuse(kind: Kind, text: str) -> ApiError:
-        whole = json.dumps(patched, separators=(",", ":"), ensure_ascii=False)
+        shown = {
+            name: patched[name] if _is_untouched(name, patched, old) else _sorted_members(patched[name])
+            for name in sorted(patched)
+        }
+        if (metadata := patched.get("metadata")) == old["metadata"]:
+            shown["metadata"] = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+        whole = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
         return unpatchable(json.dumps(whole, ensure_ascii=False)[1:-1])(kind, text)
 
     return refuse
+
+
+def _is_untouched(name: str, patched: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    return name in ("spec", "status") and patched[name] == old.get(name)
+
+
+def _sorted_members(value: Any) -> Any:
+    return {name: value[name] for name in sorted(value)} if isinstance(value, Mapping) else value
 
 
 def store_patched(
@@ -113,15 +141,16 @@ def store_patched(
     subresource: str,
     request: Request,
     refuse: Refuse = refused,
+    recorded: bool = False,
 ) -> Object:
-    """Store what a patch made of an object, given in the kind's form."""
+    """Store what a patch made of an object, given in the kind's form; ``recorded`` when its owners are told in it."""
     new = received(kind, patched, request, refuse)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
-    if metadata.get("name") != name:
-        raise refusals.names_differ(metadata.get("name", ""), name)
+    _check_name(metadata, name)
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
-    return view_of(kind).show(_write(store, kind, old, new, subresource=subresource, request=request))
+    stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded)
+    return view_of(kind).show(stored)
 
 
 def _patcher(kind: Kind, patch_kind: Patch) -> Callable[[Object, Any], Any]:
@@ -151,7 +180,9 @@ def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
     return body
 
 
-def _write(store: Store, kind: Kind, old: Object, new: Object, *, subresource: str, request: Request) -> Object:
+def _write(
+    store: Store, kind: Kind, old: Object, new: Object, *, subresource: str, request: Request, recorded: bool = False
+) -> Object:
     """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
     name = old["metadata"]["name"]
     _check_version(kind, name, old, new)
@@ -159,6 +190,8 @@ def _write(store: Store, kind: Kind, old: Object, new: Object, *, subresource: s
     rules = store.rules(kind)
     _inherit(old, new)
     rules.default(new)
+    if not recorded:
+        record(store, kind, old, new, subresource=subresource, request=request)
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
     faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
     if faults:

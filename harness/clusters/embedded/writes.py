@@ -145,7 +145,13 @@ def _scaled(call: Call, scale: Object, request: Request) -> Object:
 
 def _scale_patch(call: Call, body: Any, request: Request) -> Object:
     new = update.patch(
-        call.world.store, call.kind, call.namespace, call.route.name, body, patch_kind=Patch.MERGE, request=request
+        call.world.store,
+        call.kind,
+        call.namespace,
+        call.route.name,
+        body,
+        patch_kind=Patch.MERGE,
+        request=replace(request, subresource="scale"),
     )
     return scales.scale_of(call.kind, new)
 
@@ -170,7 +176,7 @@ async def patch(call: Call) -> web.StreamResponse:
             call.kind,
             call.namespace,
             route.name,
-            parse_yaml(raw),
+            _configuration(raw),
             subresource=route.subresource,
             force=parameters.flag(call.query, "force"),
             request=request,
@@ -179,7 +185,7 @@ async def patch(call: Call) -> web.StreamResponse:
     if forced:
         fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
         raise parameters.options_error("PatchOptions", fault)
-    body = parse_json(raw)
+    body = parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
     request = replace(_with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
         return call.answer(_scale_patch(call, _scale_body(body), request))
@@ -194,6 +200,14 @@ async def patch(call: Call) -> web.StreamResponse:
         request=request,
     )
     return _warned(written(call, new), request)
+
+
+def _configuration(raw: bytes) -> Any:
+    """What is to be applied."""
+    try:
+        return parse_yaml(raw)
+    except BadRequest as error:
+        raise BadRequest(f"error decoding YAML: {error.message}") from None
 
 
 def _scale_body(body: Any) -> Any:

@@ -8,9 +8,6 @@ from mews.harness.clusters.embedded.rules.base import Rules
 from mews.kube.api.objects import Object
 
 _ALWAYS = (
-    ("reason", ""),
-    ("message", ""),
-    ("type", ""),
     ("reportingComponent", ""),
     ("reportingInstance", ""),
     ("firstTimestamp", None),
@@ -42,8 +39,8 @@ def _validate(event: Object) -> list[Fault]:
         found.append(refusals.required("reportingController"))
     found += names.qualified_faults("reportingController", event["reportingComponent"])
     found += [refusals.required(name) for name in _OF_NEW_EVENTS if not event.get(name)]
-    if event["type"] not in _TYPES:
-        found.append(refusals.bad("type", event["type"], f"has invalid value: {event['type']}"))
+    if event.get("type", "") not in _TYPES:
+        found.append(refusals.bad("type", event.get("type", ""), f"has invalid value: {event.get('type', '')}"))
     return found
 
 

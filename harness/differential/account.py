@@ -72,6 +72,10 @@ def _api(line: Line, schedulers: dict[str, str]) -> _Told:
         case _:
             stream, item = "states", _state(line, schedulers)
     yield (line.actor, stream), item
+    if line.event == "created":
+        # A node that was there before offers what one that comes up offers a moment later.
+        offered = {name: count for name, count in (fields.get("allocatable") or {}).items() if "/" in name}
+        yield from (((line.actor, f"allocatable {name}"), str(count)) for name, count in offered.items())
 
 
 def _state(line: Line, schedulers: dict[str, str]) -> str:

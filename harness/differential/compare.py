@@ -37,10 +37,12 @@ def compare(first: Account, other: Account, reasons: Sequence[Reason] = REASONS)
             text = f"{account.verdict}{f': {account.reason}' if account.reason else ''}"
             found.append(Difference(first.scenario, other.cluster, "scenario", "verdict", account.cluster, text, None))
     for place in sorted({*first.stories, *other.stories}):
+        silent = not (first.stories.get(place) and other.stories.get(place))
         ends = {first.stories.get(place, ("",))[-1], other.stories.get(place, ("",))[-1]}
         for only, item in _apart(first, other, place):
             last = len(ends) > 1 and item in ends
-            why = next((reason.why for reason in reasons if reason.fits(other.cluster, place, item, last=last)), None)
+            fitting = (row for row in reasons if row.fits(other.cluster, place, item, last=last, silent=silent))
+            why = next((row.why for row in fitting), None)
             found.append(Difference(first.scenario, other.cluster, *place, only, item, why))
     return found
 

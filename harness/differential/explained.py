@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Reason:
     """Differences in stories whose thing, stream and item match these patterns (whole texts) are explained by
     ``why``. ``clusters``: of those pairs' other side; empty: all. How a story ends is explained by rows with
-    ``even_last`` only."""
+    ``even_last`` only, or with ``if_silent`` where one of the two tells nothing there at all."""
 
     thing: str
     stream: str
@@ -18,16 +18,53 @@ class Reason:
     why: str
     clusters: tuple[str, ...] = ()
     even_last: bool = False
+    if_silent: bool = False
 
-    def fits(self, cluster: str, place: tuple[str, str], item: str, *, last: bool) -> bool:
+    def fits(self, cluster: str, place: tuple[str, str], item: str, *, last: bool, silent: bool = False) -> bool:
         """Whether it explains that item."""
-        if (self.clusters and cluster not in self.clusters) or (last and not self.even_last):
+        if self.clusters and cluster not in self.clusters:
+            return False
+        if last and not self.even_last and not (silent and self.if_silent):
             return False
         pairs = zip((self.thing, self.stream, self.item), (*place, item), strict=True)
         return all(re.fullmatch(pattern, text) for pattern, text in pairs)
 
 
+_REAL = ("kind", "kubeconfig")
+
 REASONS: tuple[Reason, ...] = (
+    Reason(
+        "node/.*-control-plane",
+        ".*",
+        ".*",
+        "a kind cluster has one node more, its control plane",
+        clusters=_REAL,
+        even_last=True,
+    ),
+    Reason(
+        "node/.*",
+        "events of (kubelet|node-controller)",
+        "Normal (Starting|NodeHas.*|NodeAllocatableEnforced|NodeReady|RegisteredNode): .*",
+        "the nodes of a real cluster were there before the scenario began",
+        clusters=_REAL,
+        if_silent=True,
+    ),
+    Reason(
+        "node/.*",
+        "condition Ready|taints",
+        r"False \(KubeletNotReady\)|none|.*not-ready:.*",
+        "the nodes of a real cluster were there before the scenario began",
+        clusters=_REAL,
+        if_silent=True,
+    ),
+    Reason(
+        "pod/.*",
+        "events of kubelet",
+        "Normal Pulled: Container image .*",
+        "real nodes run our component image in the place of images that only emulated nodes have",
+        clusters=_REAL,
+        even_last=True,
+    ),
     Reason(
         "node/.*",
         "taints",

@@ -97,6 +97,15 @@ class AgentClient:
             raise PluginError("Unavailable", f"agent {self.pod}: HTTP {response.status}: {text.strip()}")
         return tuple(_pod_devices(entry) for entry in json.loads(text))
 
+    async def seq(self) -> int:
+        """The number of its last event so far.
+
+        Raises aiohttp.ClientError and TimeoutError where it does not answer.
+        """
+        async with self._session.get(f"{self._url}/v1/seq") as response:
+            response.raise_for_status()
+            return int((await response.json())["seq"])
+
     async def events(self, since: int) -> AsyncIterator[Mapping[str, Any]]:
         """Every event after that number, as it happens. Ends, or raises aiohttp.ClientError, with the connection."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}

@@ -5,6 +5,7 @@ Runs beside DisagGPU-DevMgr, in its pod. Over HTTP, with the header ``X-Mews-Tok
 | path | answer |
 |---|---|
 | GET /v1/events | server-sent events, all of them from ``Last-Event-ID`` on: ``{"seq", "event", …}`` |
+| GET /v1/seq | ``{"seq"}`` of the last event so far |
 | GET /v1/pod-resources | podresources v1 List, now, ``[{namespace, name, containers}]``; 503 without a kubelet |
 
 Events: ``checkpoint`` ``{entries: [[uid, container, resource, [id], {env}]], registered: {resource: [id]}}`` whenever
@@ -148,6 +149,7 @@ class Face:
         """The application."""
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/v1/events", self._events)
+        app.router.add_get("/v1/seq", self._seq)
         app.router.add_get("/v1/pod-resources", self._list)
         return app
 
@@ -162,6 +164,9 @@ class Face:
             return web.json_response(shown(await self._pod_resources.list()))
         except PluginError as error:
             return web.json_response({"error": str(error)}, status=503)
+
+    async def _seq(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"seq": len(self._story.events)})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         seq = int(request.headers.get("Last-Event-ID") or 0)

@@ -140,7 +140,8 @@ class RealCluster:
         await self._chassis.open(speed=self._run.speed)
         await self._begin_recording()
         for host in self._agents():
-            self._nodes.hear(host, self._place.namespace, self._pods[f"device-manager/{host}"], stack.token)
+            pod = self._pods[f"device-manager/{host}"]
+            await self._nodes.hear(host, self._place.namespace, pod, stack.token, fresh=fresh)
         if not fresh:
             await asyncio.gather(*(self._signal(name, START) for name in self._software()))
         await self._ready()

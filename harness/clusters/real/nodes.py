@@ -12,6 +12,7 @@ import aiohttp
 
 from mews.harness.clusters.real.access import AgentClient, Gate
 from mews.harness.clusters.real.kubelet_lines import KubeletLines
+from mews.harness.errors import Lacks
 from mews.harness.feed import Feed, Sight
 from mews.harness.journal import Journal
 from mews.kube.api.errors import ApiError, Unavailable
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 _AGAIN_S = 0.2
 _ALLOCATION_S = 5.0
 _KNOWS_S = 20.0
+_TRIES = 25
 
 
 class Nodes:
@@ -67,10 +69,24 @@ class Nodes:
         self._tasks.append(asyncio.create_task(self._feed.run(), name="kubelet-pods"))
         await self._feed.synced()
 
-    def hear(self, host: str, namespace: str, pod: str, token: str) -> None:
-        """Listen to that host's agent, in that pod."""
+    async def hear(self, host: str, namespace: str, pod: str, token: str, *, fresh: bool) -> None:
+        """Listen to that host's agent, in that pod: from its beginning where that is ``fresh``, else from now on, since
+        what an earlier scenario did is no news.
+
+        Raises Lacks where it does not answer.
+        """
         agent = self._agents[host] = AgentClient(self._gate, namespace, pod, token)
-        self._tasks.append(asyncio.create_task(self._listen(host, agent), name=f"agent/{host}"))
+        last = 0 if fresh else await self._seq(agent)
+        self._tasks.append(asyncio.create_task(self._listen(host, agent, last), name=f"agent/{host}"))
+
+    async def _seq(self, agent: AgentClient) -> int:
+        for _ in range(_TRIES):
+            try:
+                return await agent.seq()
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                said = f"{type(error).__name__}: {error}"
+            await rest(_AGAIN_S)
+        raise Lacks(f"agent {agent.pod} does not answer: {said}")
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources List of that host's kubelet, told after all that is known to have started there.
@@ -104,8 +120,8 @@ class Nodes:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(agent.close() for agent in self._agents.values()))
 
-    async def _listen(self, host: str, agent: AgentClient) -> None:
-        last, lines = 0, self._lines[host]
+    async def _listen(self, host: str, agent: AgentClient, last: int) -> None:
+        lines = self._lines[host]
         while True:
             try:
                 async for event in agent.events(last):

@@ -33,7 +33,7 @@ class Rollout:
         self._tell = tell
 
     async def apply(self, objects: Sequence[Object]) -> bool:
-        """Create or change them all, remove components that are no longer among them; whether pods are made anew.
+        """Create or change them all, remove components that are no longer among them; whether all pods are made anew.
 
         Raises Lacks where the cluster does not let us.
         """
@@ -54,7 +54,7 @@ class Rollout:
             except ApiError as error:
                 raise Lacks(f"{obj['kind']} {metadata['name']} cannot be applied: {error}") from error
         await self._prune({(obj["kind"], obj["metadata"]["name"]) for obj in objects})
-        return await self._generations() != before
+        return all(before.get(workload) != now for workload, now in (await self._generations()).items())
 
     async def _generations(self) -> dict[tuple[str, str], tuple[str, int]]:
         found = {}

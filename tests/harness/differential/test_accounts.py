@@ -92,5 +92,21 @@ def test_how_a_story_ends_is_explained_by_reasons_for_ends_only():
         assert [each.why for each in found] == [why]
 
 
+def test_an_end_that_the_other_cluster_is_silent_on_is_explained_by_reasons_for_silence():
+    reason = Reason(".*", ".*", "y", "because", if_silent=True)
+    first = account("embedded", a=("y",))
+    assert [each.why for each in compare(first, account("kind"), (reason,))] == ["because"]
+    assert [each.why for each in compare(first, account("kind", a=("x",)), (reason,))] == [None, None]
+
+
+def test_a_node_that_was_there_before_offers_what_another_comes_to_offer():
+    born = ("api", "node/host-1", "created", {"allocatable": {"cpu": "4", "x/gpu": "4"}})
+    grown = (
+        ("api", "node/host-1", "created", {"allocatable": {"cpu": "4"}}),
+        ("api", "node/host-1", "allocatable", {"resource": "x/gpu", "old": None, "new": "4"}),
+    )
+    assert stories(born) == stories(*grown)
+
+
 def test_every_reason_says_why():
     assert all(len(reason.why.split()) > 4 for reason in REASONS)

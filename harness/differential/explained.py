@@ -51,6 +51,14 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "node/.*",
+        "events of kubelet",
+        "Warning CgroupV1: .*",
+        "a kubelet warns of a machine with cgroup v1; emulated nodes have cgroup v2",
+        clusters=_REAL,
+        even_last=True,
+    ),
+    Reason(
+        "node/.*",
         "condition Ready|taints",
         r"False \(KubeletNotReady\)|none|.*not-ready:.*",
         "the nodes of a real cluster were there before the scenario began",

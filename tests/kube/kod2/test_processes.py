@@ -40,6 +40,23 @@ def test_the_definition_has_a_state_column_and_a_status_subresource():
     assert version["additionalPrinterColumns"][0]["jsonPath"] == ".status.elastic.state"
 
 
+WORDS = {"type", "format", "description", "required", "properties", "additionalProperties", "items", "enum", "minimum",
+         "minProperties", "x-kubernetes-preserve-unknown-fields"}  # fmt: skip
+
+
+def test_the_definition_says_nothing_that_an_api_server_would_not_read():
+    def walk(schema):
+        assert set(schema) <= WORDS
+        below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
+        for one in filter(None, below):
+            walk(one)
+
+    for version in crd()["spec"]["versions"]:
+        walk(version["schema"]["openAPIV3Schema"])
+        for column in version["additionalPrinterColumns"]:
+            assert set(column) <= {"name", "type", "jsonPath", "description", "priority"}
+
+
 def test_metrics_for_prometheus_count_what_the_operator_does():
     from prometheus_client import generate_latest
 

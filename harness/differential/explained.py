@@ -98,4 +98,10 @@ REASONS: tuple[Reason, ...] = (
         "[0-9]+",
         "a kubelet's tick that falls between two lists of a plugin shows a state between",
     ),
+    Reason(
+        "pod/.*",
+        "events of kubelet",
+        "Warning BackOff: Back-off restarting failed container .*",
+        "whether a look at a container that cannot be started falls into its back-off is a matter of moments",
+    ),
 )

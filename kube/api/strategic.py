@@ -111,6 +111,8 @@ def go_text(value: Any) -> str:
         return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, (list, tuple)):
         return "[" + " ".join(go_text(item) for item in value) + "]"
+    if value is None:
+        return "<nil>"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +29,6 @@ from mews.kube.api.objects import Object, clone
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.store import Store
-
-_KUBECTL = "kubectl"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def apply(
@@ -72,9 +68,6 @@ def apply(
     changes = difference(live, new, shape)
     changed = owned(changes.added | changes.modified, subresource=subresource, status=kind.status)
     conflicts = [(owner, path) for owner in sorted(others) for path in sorted(others[owner] & changed, key=sort_key)]
-    if request.manager == _KUBECTL:
-        allowed = _said_before(live, kind)
-        conflicts = [(owner, path) for owner, path in conflicts if path not in allowed]
     if conflicts and not force:
         raise _conflict(conflicts)
     gone = changed | changes.removed
@@ -83,20 +76,6 @@ def apply(
         now = ""
     new["metadata"]["managedFields"] = entries_of(live, {**left, me: wanted}, me, now)
     return store_patched(store, kind, old, new, subresource=subresource, request=request, recorded=True)
-
-
-def _said_before(live: Object, kind: Kind) -> Paths:
-    """What kubectl's client-side apply said and nobody changed since: its server-side apply takes that over."""
-    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED, "")
-    try:
-        said = json.loads(text)
-    except ValueError:
-        return frozenset()
-    if not isinstance(said, dict):
-        return frozenset()
-    shape = kind_shape(kind)
-    changes = difference(said, live, shape)
-    return frozenset(applied_fields(said, shape)) - changes.modified - changes.removed
 
 
 def _checked(kind: Kind, name: str, config: Any) -> Object:

@@ -143,6 +143,8 @@ class ApiServer:
                 body = discovery.group(kinds, group)
             case ["apis", group, version]:
                 body = discovery.resource_list(kinds, (group, version))
+            case ["openapi", "v2"]:
+                body = openapi.swagger(kinds)
             case ["openapi", "v3"]:
                 body = openapi.index(kinds)
             case ["openapi", "v3", *rest]:

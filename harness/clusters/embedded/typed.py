@@ -129,8 +129,8 @@ def _builtin_list(inner: str, known: Field | None) -> Shape:
 
 
 def _default_of(known: Field) -> Any:
-    if known.default is not None:
-        return known.default
+    if known.shown_default is not None:
+        return known.shown_default
     return {"string": "", "int32": 0}.get(known.type) if known.empty == "keep" else None
 
 

@@ -91,7 +91,7 @@ def patch(
         raise refusals.missing(kind, name)
     new = _patcher(kind, patch_kind)(view_of(kind).show(old), body)
     if patch_kind is Patch.STRATEGIC:
-        refuse = unpatchable(go_text(body))
+        refuse = unpatchable(json.dumps(go_text(body), ensure_ascii=False)[1:-1])
         fault = strictness.conversion_fault(new, shape_of(kind).ref)
         if fault:
             raise refuse(kind, fault)

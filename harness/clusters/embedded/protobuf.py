@@ -1,149 +1,102 @@
-"""Protobuf bodies of kubectl's typed commands (contract apiserver.md section 1): ``k8s\\0`` + runtime.Unknown.
+"""Protobuf bodies, as Go clients send them (contract apiserver.md section 1): ``k8s\\0`` + runtime.Unknown.
 
-``MESSAGES`` is data: field numbers of k8s.io/api and apimachinery, for the kinds that kubectl posts so.
+Which field has which number is in ``wire_numbers.json``, what a field is in ``gotypes``.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import struct as packing
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
 from typing import Any
 
-from mews.harness.clusters.embedded.protobuf_access import ACCESS_MESSAGES
+from mews.harness.clusters.embedded import gotypes
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import timestamp
 
 MAGIC = b"k8s\x00"
 
-# A field's type: a scalar (string, int, bool, bytes, time, quantity), a message's name, a list as [type], or a map of
-# strings to a type as {type}, written "map:type".
 Fields = Mapping[int, tuple[str, str]]
+"""Number -> name and type, in the words of ``gotypes``; the name is "" where a message's fields are the struct's."""
 
-MESSAGES: Mapping[str, Fields] = {
-    "ObjectMeta": {
-        1: ("name", "string"), 2: ("generateName", "string"), 3: ("namespace", "string"), 4: ("selfLink", "string"),
-        5: ("uid", "string"), 6: ("resourceVersion", "string"), 7: ("generation", "int"),
-        8: ("creationTimestamp", "time"), 9: ("deletionTimestamp", "time"), 10: ("deletionGracePeriodSeconds", "int"),
-        11: ("labels", "map:string"), 12: ("annotations", "map:string"), 13: ("ownerReferences", "[OwnerReference]"),
-        14: ("finalizers", "[string]"),
-    },
-    "OwnerReference": {
-        1: ("kind", "string"), 3: ("name", "string"), 4: ("uid", "string"), 5: ("apiVersion", "string"),
-        6: ("controller", "bool"), 7: ("blockOwnerDeletion", "bool"),
-    },
-    "Namespace": {1: ("metadata", "ObjectMeta"), 2: ("spec", "NamespaceSpec"), 3: ("status", "NamespaceStatus")},
-    "NamespaceSpec": {1: ("finalizers", "[string]")},
-    "NamespaceStatus": {1: ("phase", "string")},
-    "ConfigMap": {
-        1: ("metadata", "ObjectMeta"), 2: ("data", "map:string"), 3: ("binaryData", "map:bytes"),
-        4: ("immutable", "bool"),
-    },
-    "Secret": {
-        1: ("metadata", "ObjectMeta"), 2: ("data", "map:bytes"), 3: ("type", "string"), 4: ("stringData", "map:string"),
-        5: ("immutable", "bool"),
-    },
-    "ServiceAccount": {
-        1: ("metadata", "ObjectMeta"), 2: ("secrets", "[ObjectReference]"),
-        3: ("imagePullSecrets", "[LocalObjectReference]"), 4: ("automountServiceAccountToken", "bool"),
-    },
-    "ObjectReference": {
-        1: ("kind", "string"), 2: ("namespace", "string"), 3: ("name", "string"), 4: ("uid", "string"),
-        5: ("apiVersion", "string"), 6: ("resourceVersion", "string"), 7: ("fieldPath", "string"),
-    },
-    "LocalObjectReference": {1: ("name", "string")},
-    "PriorityClass": {
-        1: ("metadata", "ObjectMeta"), 2: ("value", "int"), 3: ("globalDefault", "bool"), 4: ("description", "string"),
-        5: ("preemptionPolicy", "string"),
-    },
-    "ResourceQuota": {
-        1: ("metadata", "ObjectMeta"), 2: ("spec", "ResourceQuotaSpec"), 3: ("status", "ResourceQuotaStatus"),
-    },
-    "ResourceQuotaSpec": {1: ("hard", "map:quantity"), 2: ("scopes", "[string]")},
-    "ResourceQuotaStatus": {1: ("hard", "map:quantity"), 2: ("used", "map:quantity")},
-    "Deployment": {
-        1: ("metadata", "ObjectMeta"), 2: ("spec", "DeploymentSpec"), 3: ("status", "DeploymentStatus"),
-    },
-    "DeploymentStatus": {},
-    "DeploymentSpec": {
-        1: ("replicas", "int"), 2: ("selector", "LabelSelector"), 3: ("template", "PodTemplateSpec"),
-        4: ("strategy", "DeploymentStrategy"), 5: ("minReadySeconds", "int"), 6: ("revisionHistoryLimit", "int"),
-        7: ("paused", "bool"), 9: ("progressDeadlineSeconds", "int"),
-    },
-    "DeploymentStrategy": {1: ("type", "string")},
-    "LabelSelector": {1: ("matchLabels", "map:string"), 2: ("matchExpressions", "[LabelSelectorRequirement]")},
-    "LabelSelectorRequirement": {1: ("key", "string"), 2: ("operator", "string"), 3: ("values", "[string]")},
-    "PodTemplateSpec": {1: ("metadata", "ObjectMeta"), 2: ("spec", "PodSpec")},
-    "PodSpec": {
-        2: ("containers", "[Container]"), 3: ("restartPolicy", "string"), 4: ("terminationGracePeriodSeconds", "int"),
-        5: ("activeDeadlineSeconds", "int"), 6: ("dnsPolicy", "string"), 7: ("nodeSelector", "map:string"),
-        8: ("serviceAccountName", "string"), 10: ("nodeName", "string"), 11: ("hostNetwork", "bool"),
-        14: ("securityContext", "PodSecurityContext"), 19: ("schedulerName", "string"),
-    },
-    "PodSecurityContext": {},
-    "Container": {
-        1: ("name", "string"), 2: ("image", "string"), 3: ("command", "[string]"), 4: ("args", "[string]"),
-        5: ("workingDir", "string"), 6: ("ports", "[ContainerPort]"), 7: ("env", "[EnvVar]"),
-        8: ("resources", "ResourceRequirements"), 13: ("terminationMessagePath", "string"),
-        14: ("imagePullPolicy", "string"), 16: ("stdin", "bool"), 18: ("tty", "bool"),
-        20: ("terminationMessagePolicy", "string"),
-    },
-    "ContainerPort": {
-        1: ("name", "string"), 2: ("hostPort", "int"), 3: ("containerPort", "int"), 4: ("protocol", "string"),
-        5: ("hostIP", "string"),
-    },
-    "EnvVar": {1: ("name", "string"), 2: ("value", "string")},
-    "ResourceRequirements": {1: ("limits", "map:quantity"), 2: ("requests", "map:quantity")},
-    **ACCESS_MESSAGES,
-}  # fmt: skip
-
+_UNKNOWN: Fields = {1: ("typeMeta", "TypeMeta"), 2: ("raw", "body"), 3: ("", "string"), 4: ("", "string")}
 _TYPE_META: Fields = {1: ("apiVersion", "string"), 2: ("kind", "string")}
-_UNKNOWN: Fields = {
-    1: ("typeMeta", "TypeMeta"),
-    2: ("raw", "raw"),
-    3: ("contentEncoding", "string"),
-    4: ("contentType", "string"),
+_WRAPPED: Mapping[str, Fields] = {
+    "TypeMeta": _TYPE_META,
+    "time": {1: ("seconds", "int64"), 2: ("nanos", "int32")},
+    "microtime": {1: ("seconds", "int64"), 2: ("nanos", "int32")},
+    "quantity": {1: ("value", "string")},
+    "intstr": {1: ("type", "int64"), 2: ("number", "int32"), 3: ("text", "string")},
+    "raw": {1: ("value", "body")},
+    "fields": {1: ("value", "body")},
+    "any": {1: ("value", "body")},
 }
 
 
 def decode(body: bytes) -> dict[str, Any]:
     """The object in a protobuf body.
 
-    Raises ``ApiError`` 415 for a kind or a field that is not in ``MESSAGES``, ``BadRequest`` for broken bytes.
+    Raises ``ApiError`` 415 for a kind that is not built in, ``BadRequest`` for broken bytes.
     """
     if not body.startswith(MAGIC):
         raise BadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     try:
-        unknown = _message(body[len(MAGIC) :], _UNKNOWN, "Unknown")
+        unknown = _message(body[len(MAGIC) :], _UNKNOWN)
         meta = unknown.get("typeMeta", {})
-        kind = meta.get("kind", "")
-        if kind not in MESSAGES:
-            raise _unsupported(f"{meta.get('apiVersion', '')} {kind}")
-        return {**meta, **_message(unknown.get("raw", b""), MESSAGES[kind], kind)}
-    except (IndexError, UnicodeDecodeError) as error:
+        return {**meta, **_message(unknown.get("raw", b""), _root(meta.get("apiVersion", ""), meta.get("kind", "")))}
+    except (IndexError, UnicodeDecodeError, AttributeError, TypeError) as error:
         raise BadRequest(f"unable to decode the protobuf body: {error}") from None
 
 
-def _unsupported(what: str) -> ApiError:
-    return ApiError(
-        f"protobuf of {what} is not decoded here; send application/json", code=415, reason="UnsupportedMediaType"
-    )
+def _root(api_version: str, kind: str) -> Fields:
+    group, _, version = api_version.rpartition("/")
+    ref = f"{group.partition('.')[0] or 'core'}/{version}.{kind}"
+    if ref not in _numbers():
+        ref = f"meta/{version}.{kind}"
+    if ref not in _numbers():
+        text = f"protobuf of {api_version} {kind} is not decoded here; send application/json"
+        raise ApiError(text, code=415, reason="UnsupportedMediaType")
+    return _fields(ref)
 
 
-def _message(data: bytes, fields: Fields, name: str) -> dict[str, Any]:
+@cache
+def _numbers() -> Mapping[str, str]:
+    file = resources.files(__package__).joinpath("wire_numbers.json")
+    found: Mapping[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _fields(ref: str, of: str = "") -> Fields:
+    """The fields of a message; those of an embedded one have the types that they have in the struct ``of``."""
+    types = gotypes.struct(of or ref).fields
+    words = _numbers()[ref].split()
+    found = {}
+    for number, name in zip(words[::2], words[1::2], strict=True):
+        if name.startswith("~"):
+            found[int(number)] = ("", f"{name} {of or ref}")
+        elif name in types:
+            found[int(number)] = (name, types[name].type)
+    return found
+
+
+def _message(data: bytes, fields: Fields) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, raw in _wire(data):
-        if number not in fields:
-            if raw in (b"", 0):
-                continue
-            raise _unsupported(f"{name} field {number}")
-        key, kind = fields[number]
-        if kind.startswith("map:"):
-            entry = _message(raw, {1: ("key", "string"), 2: ("value", kind[4:])}, "entry")
-            found.setdefault(key, {})[entry.get("key", "")] = entry.get("value", "")
-        elif kind.startswith("["):
-            found.setdefault(key, []).append(_value(raw, kind[1:-1]))
-        elif (value := _value(raw, kind)) not in ("", None):
-            found[key] = value
+        name, kind = fields.get(number, ("", ""))
+        if kind.startswith("~"):
+            found.update(_message(raw, _fields(*kind[1:].split())))
+        elif kind.startswith("{}"):
+            entry = _message(raw, {1: ("key", "string"), 2: ("value", kind[2:])})
+            empty: Any = [] if kind.startswith("{}[]") else ""
+            found.setdefault(name, {})[entry.get("key", "")] = entry.get("value", empty)
+        elif kind.startswith("[]") and name:
+            found.setdefault(name, []).append(_value(raw, kind[2:]))
+        elif name:
+            found[name] = _value(raw, kind)
     return found
 
 
@@ -153,20 +106,36 @@ def _value(raw: Any, kind: str) -> Any:
             return raw.decode()
         case "bytes":
             return base64.b64encode(raw).decode()
-        case "raw":
+        case "body":
             return raw
-        case "int":
+        case "int32" | "int64":
             return raw - (1 << 64) if raw >= 1 << 63 else raw
         case "bool":
             return bool(raw)
+        case "float64":
+            return packing.unpack("<d", raw)[0]
+    if kind in _WRAPPED:
+        return _unwrapped(_message(raw, _WRAPPED[kind]), kind)
+    if kind.startswith("[]"):  # the value of a map of lists
+        return _message(raw, {1: ("items", kind)}).get("items", [])
+    return _message(raw, _fields(kind))
+
+
+def _unwrapped(inner: dict[str, Any], kind: str) -> Any:
+    match kind:
         case "time":
-            stamp = _message(raw, {1: ("seconds", "int"), 2: ("nanos", "int")}, "Time")
-            return timestamp(stamp["seconds"]) if stamp.get("seconds") else None
+            return timestamp(inner["seconds"]) if inner.get("seconds") else None
+        case "microtime":
+            if not inner.get("seconds"):
+                return None
+            return f"{timestamp(inner['seconds'])[:-1]}.{inner.get('nanos', 0) // 1000:06d}Z"
         case "quantity":
-            return _message(raw, {1: ("string", "string")}, "Quantity").get("string", "0")
-        case "TypeMeta":
-            return _message(raw, _TYPE_META, kind)
-    return _message(raw, MESSAGES[kind], kind)
+            return inner.get("value", "0")
+        case "intstr":
+            return inner.get("text", "") if inner.get("type") else inner.get("number", 0)
+        case "raw" | "fields" | "any":
+            return json.loads(inner.get("value") or b"null")
+    return inner
 
 
 def _wire(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -1,0 +1,66 @@
+"""Make ``harness/clusters/embedded/wire_numbers.json`` from the published generated.proto files of k8s.io/api.
+
+``python ci/wire_numbers.py FOLDER`` with the folder that holds ``api`` and ``apimachinery`` (a Go module cache's
+``k8s.io`` with the versions cut off will do). A struct becomes a line of ``number name`` pairs; ``~group/v1.Type``
+stands for a message whose fields belong to the struct itself.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mews.harness.clusters.embedded.gotypes import struct, table
+
+OUT = Path(__file__).parent.parent / "harness" / "clusters" / "embedded" / "wire_numbers.json"
+_FIELD = re.compile(
+    r"^  (?:optional|repeated|required) (?P<type>[\w.]+) (?P<name>\w+) = (?P<number>\d+);", re.MULTILINE
+)
+_MAP = re.compile(r"^  map<string, (?P<type>[\w.]+)> (?P<name>\w+) = (?P<number>\d+);", re.MULTILINE)
+_MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+
+
+def messages(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """``(core/v1, PodSpec, body)`` of every message."""
+    for path in sorted(Path(found) for found in glob.glob(f"{folder}/**/generated.proto", recursive=True)):
+        package = f"{path.parent.parent.name}/{path.parent.name}"
+        for match in _MESSAGE.finditer(path.read_text(encoding="utf-8")):
+            yield package, match[1], match[2]
+
+
+def line(package: str, name: str, body: str) -> str:
+    """The numbers of one struct's fields."""
+    known = struct(f"{package}.{name}").fields if name in _names(package) else None
+    words = []
+    for match in sorted([*_FIELD.finditer(body), *_MAP.finditer(body)], key=lambda match: int(match["number"])):
+        inlined = known is not None and match["name"] not in known and match["type"][:1].isupper()
+        shown = f"~{package}.{match['type']}" if inlined else match["name"]
+        words.append(f"{match['number']} {shown}")
+    return " ".join(words)
+
+
+def _names(package: str) -> set[str]:
+    group, _, version = package.partition("/")
+    return {key.removeprefix(f"{version}.") for key in table(group) if key.startswith(f"{version}.")}
+
+
+def main(folder: Path) -> None:
+    """Write the table of all messages that are structs of ours, and of those they take in."""
+    found = {f"{package}.{name}": (package, name, body) for package, name, body in messages(folder)}
+    wanted = [ref for ref, (package, name, _) in found.items() if name in _names(package)]
+    lines: dict[str, str] = {}
+    while wanted:
+        ref = wanted.pop()
+        if ref in lines or ref not in found:
+            continue
+        lines[ref] = line(*found[ref])
+        wanted += [word[1:] for word in lines[ref].split() if word.startswith("~")]
+    OUT.write_text(json.dumps(dict(sorted(lines.items())), indent=0) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -51,6 +51,7 @@ _POD_SUBRESOURCES = (
     Subresource("resize", _OBJECT_VERBS, "Pod"),
 )
 _EVENT_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_OLD_ENDPOINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 _STORED: dict[str, Any] = {"delete_answers_object": True}
@@ -61,7 +62,7 @@ _KINDS: tuple[Kind, ...] = (
     _kind("v1", "bindings", "Binding", **_ASKED),
     _kind("v1", "componentstatuses", "ComponentStatus", "cs", namespaced=False, verbs=("get", "list")),
     _kind("v1", "configmaps", "ConfigMap", "cm", table="configmaps"),
-    _kind("v1", "endpoints", "Endpoints", "ep"),
+    _kind("v1", "endpoints", "Endpoints", "ep", warning=_OLD_ENDPOINTS),
     _kind(
         "v1", "events", "Event", "ev", table="events", rules="events", put_creates=True,
         selectable=(

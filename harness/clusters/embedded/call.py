@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import uuid
 from collections.abc import Mapping
@@ -71,6 +72,11 @@ def headers() -> dict[str, str]:
     """What every answer bears."""
     audit = uuid.UUID(bytes=secrets.token_bytes(16), version=4)
     return {"Cache-Control": "no-cache, private", "Audit-Id": str(audit)}
+
+
+def warning(text: str) -> str:
+    """The value of a Warning header."""
+    return f"299 - {json.dumps(text, ensure_ascii=False)}"
 
 
 def answer(

@@ -64,6 +64,7 @@ class Kind:
     put_creates: bool = False
     delete_answers_object: bool = False
     orphans: bool = False
+    warning: str = ""
     custom: bool = False
     schema: Mapping[str, Any] | None = field(default=None, hash=False, compare=False)
 

@@ -15,7 +15,7 @@ from mews.harness.clusters.embedded.account_tokens import AccountTokens
 from mews.harness.clusters.embedded.authentication import Authenticator
 from mews.harness.clusters.embedded.authorization import Attributes, Authorizer
 from mews.harness.clusters.embedded.bootstrap import note_legacy_tokens
-from mews.harness.clusters.embedded.call import Call, World, answer, headers, refuse, text
+from mews.harness.clusters.embedded.call import Call, World, answer, headers, refuse, text, warning
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory, NoKubelets
 from mews.harness.clusters.embedded.negotiation import accepted
 from mews.harness.clusters.embedded.parameters import flag
@@ -118,7 +118,10 @@ class ApiServer:
         streamed = _is_watch(request, route)
         forms = accepted(request.headers.get("Accept", ""), streamed=streamed)
         call = Call(self._world, request, user, route, kind, forms)
-        return await _handler(call)(call)
+        response = await _handler(call)(call)
+        if kind.warning and not response.prepared:
+            response.headers.add("Warning", warning(kind.warning))
+        return response
 
     def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:
         """Everything that is not a resource: discovery, OpenAPI, health, version."""

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from mews.harness.clusters.embedded import containers, parameters, reads, refusals, tables
-from mews.harness.clusters.embedded.call import Call, headers
+from mews.harness.clusters.embedded.call import Call, headers, warning
 from mews.harness.clusters.embedded.negotiation import JSON, encode
 from mews.harness.clusters.embedded.selection import select
 from mews.harness.clusters.embedded.shelf import Subscription
@@ -43,6 +43,8 @@ async def watch(call: Call) -> web.StreamResponse:
         raise ApiError(str(refusals.version_fault(version)))
     lasts_s = parameters.number(query, "timeoutSeconds") or _LONGEST_WATCH_S
     response = web.StreamResponse(headers={**headers(), "Content-Type": JSON})
+    if call.kind.warning:
+        response.headers.add("Warning", warning(call.kind.warning))
     try:
         subscription = store.watch(call.kind, selection, "" if initial else version or str(store.version))
     except Gone as error:

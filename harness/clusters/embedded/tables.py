@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.harness.clusters.embedded import jsonpaths, pod_table
-from mews.harness.clusters.embedded.cells import Cell, ColumnSpec, Row, none_if_empty
+from mews.harness.clusters.embedded.cells import (
+    Cell,
+    ColumnSpec,
+    Printer,
+    Row,
+    labels_text,
+    meta_age,
+    none_if_empty,
+    selector_text,
+)
 from mews.harness.clusters.embedded.durations import UNKNOWN, age
+from mews.harness.clusters.embedded.group_tables import GROUP_TABLES
 from mews.harness.clusters.embedded.kinds import Column, Kind
 from mews.harness.clusters.embedded.views import view_of
+from mews.kube.api.errors import BadRequest
 from mews.kube.api.objects import Object, condition_of, labels_of, seconds
 
 NAME = ColumnSpec("Name", format="name")
@@ -19,21 +29,8 @@ AGE = ColumnSpec("Age")
 _ROLE = "node-role.kubernetes.io/"
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
-    """Columns, and the cells of one object at a time (unix seconds)."""
-
-    columns: Sequence[ColumnSpec]
-    cells: Callable[[Object, float], Row]
-    conditions: Callable[[Object], list[dict[str, Any]]] | None = None
-
-
-def _meta_age(obj: Object, now_s: float) -> str:
-    return age(obj["metadata"].get("creationTimestamp"), now_s)
-
-
 def _plain(obj: Object, now_s: float) -> Row:
-    return [obj["metadata"]["name"], _meta_age(obj, now_s)]
+    return [obj["metadata"]["name"], meta_age(obj, now_s)]
 
 
 def _node(node: Object, now_s: float) -> Row:
@@ -48,7 +45,7 @@ def _node(node: Object, now_s: float) -> Row:
         node["metadata"]["name"],
         ",".join(words),
         _roles(node),
-        _meta_age(node, now_s),
+        meta_age(node, now_s),
         info.get("kubeletVersion", ""),
         none_if_empty(addresses.get("InternalIP")),
         none_if_empty(addresses.get("ExternalIP")),
@@ -65,20 +62,20 @@ def _roles(node: Object) -> str:
 
 
 def _namespace(obj: Object, now_s: float) -> Row:
-    return [obj["metadata"]["name"], (obj.get("status") or {}).get("phase", ""), _meta_age(obj, now_s)]
+    return [obj["metadata"]["name"], (obj.get("status") or {}).get("phase", ""), meta_age(obj, now_s)]
 
 
 def _configmap(obj: Object, now_s: float) -> Row:
     count = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
-    return [obj["metadata"]["name"], count, _meta_age(obj, now_s)]
+    return [obj["metadata"]["name"], count, meta_age(obj, now_s)]
 
 
 def _secret(obj: Object, now_s: float) -> Row:
-    return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), _meta_age(obj, now_s)]
+    return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), meta_age(obj, now_s)]
 
 
 def _account(obj: Object, now_s: float) -> Row:
-    return [obj["metadata"]["name"], len(obj.get("secrets") or ()), _meta_age(obj, now_s)]
+    return [obj["metadata"]["name"], len(obj.get("secrets") or ()), meta_age(obj, now_s)]
 
 
 def _event(event: Object, now_s: float) -> Row:
@@ -112,7 +109,7 @@ def _event(event: Object, now_s: float) -> Row:
 
 def _lease(obj: Object, now_s: float) -> Row:
     holder = (obj.get("spec") or {}).get("holderIdentity") or ""
-    return [obj["metadata"]["name"], holder, _meta_age(obj, now_s)]
+    return [obj["metadata"]["name"], holder, meta_age(obj, now_s)]
 
 
 def _priority_class(obj: Object, now_s: float) -> Row:
@@ -120,7 +117,7 @@ def _priority_class(obj: Object, now_s: float) -> Row:
         obj["metadata"]["name"],
         obj["value"],
         bool(obj.get("globalDefault")),
-        _meta_age(obj, now_s),
+        meta_age(obj, now_s),
         obj.get("preemptionPolicy", ""),
     ]
 
@@ -137,15 +134,24 @@ def _service(obj: Object, now_s: float) -> Row:
         obj["metadata"]["name"],
         spec.get("type", ""),
         none_if_empty(spec.get("clusterIP")),
-        none_if_empty(",".join(spec.get("externalIPs") or ())),
+        _external(obj),
         none_if_empty(",".join(ports)),
-        _meta_age(obj, now_s),
-        _selector(spec.get("selector")),
+        meta_age(obj, now_s),
+        labels_text(spec.get("selector")),
     ]
 
 
-def _selector(labels: Mapping[str, str] | None) -> str:
-    return none_if_empty(",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())))
+def _external(service: Object) -> str:
+    """Where a service is reached from outside."""
+    spec = service.get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    addresses = spec.get("externalIPs") or []
+    if spec.get("type") != "LoadBalancer":
+        return none_if_empty(",".join(addresses))
+    entries = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    balanced = sorted({entry.get("ip") or entry.get("hostname", "") for entry in entries})
+    return ",".join([*balanced, *addresses]) or "<pending>"
 
 
 def _containers(obj: Object, field: str) -> str:
@@ -154,7 +160,7 @@ def _containers(obj: Object, field: str) -> str:
 
 
 def _match_labels(obj: Object) -> str:
-    return _selector(((obj.get("spec") or {}).get("selector") or {}).get("matchLabels"))
+    return selector_text((obj.get("spec") or {}).get("selector"))
 
 
 def _deployment(obj: Object, now_s: float) -> Row:
@@ -164,7 +170,7 @@ def _deployment(obj: Object, now_s: float) -> Row:
         f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}",
         status.get("updatedReplicas", 0),
         status.get("availableReplicas", 0),
-        _meta_age(obj, now_s),
+        meta_age(obj, now_s),
         _containers(obj, "name"),
         _containers(obj, "image"),
         _match_labels(obj),
@@ -178,7 +184,7 @@ def _replicaset(obj: Object, now_s: float) -> Row:
         spec.get("replicas", 1),
         status.get("replicas", 0),
         status.get("readyReplicas", 0),
-        _meta_age(obj, now_s),
+        meta_age(obj, now_s),
         _containers(obj, "name"),
         _containers(obj, "image"),
         _match_labels(obj),
@@ -195,7 +201,7 @@ def _job(obj: Object, now_s: float) -> Row:
         _job_status(obj),
         f"{status.get('succeeded', 0)}/{wanted}",
         took,
-        _meta_age(obj, now_s),
+        meta_age(obj, now_s),
         _containers(obj, "name"),
         _containers(obj, "image"),
         _match_labels(obj),
@@ -271,7 +277,7 @@ TABLES: Mapping[str, Printer] = {
     "jobs": Printer(
         (NAME, ColumnSpec("Status"), ColumnSpec("Completions"), ColumnSpec("Duration"), AGE, *_WORKLOAD_WIDE), _job
     ),
-    "crds": Printer((NAME, ColumnSpec("Created At", type="date")), _crd),
+    "crds": Printer((NAME, ColumnSpec("Created At", type="date")), _crd, nothing_is_null=True),
 }  # fmt: skip
 
 
@@ -301,6 +307,12 @@ def _custom_cell(column: Column, obj: Object, now_s: float) -> Cell:
     return value if isinstance(value, (int, float, bool)) else str(value)
 
 
+def _printer(kind: Kind) -> Printer:
+    if kind.custom:
+        return _custom(kind)
+    return GROUP_TABLES.get(kind.qualified) or TABLES[kind.table]
+
+
 def table(
     kind: Kind,
     objects: Sequence[Object],
@@ -312,14 +324,13 @@ def table(
     head: bool = True,
 ) -> dict[str, Any]:
     """The meta.k8s.io Table of objects; ``include`` is None, Metadata or Object."""
-    printer = _custom(kind) if kind.custom else TABLES[kind.table]
+    printer = _printer(kind)
     rows = []
     for obj in objects:
         row: dict[str, Any] = {"cells": printer.cells(view_of(kind).store(obj), now_s)}
         if printer.conditions is not None and (conditions := printer.conditions(obj)):
             row["conditions"] = conditions
-        if include != "None":
-            row["object"] = obj if include == "Object" else partial(obj, version)
+        row["object"] = _included(obj, include, version)
         rows.append(row)
     columns = [column.shown() for column in printer.columns] if head else None
     return {
@@ -327,13 +338,25 @@ def table(
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": dict(metadata),
         "columnDefinitions": columns,
-        "rows": rows,
+        "rows": None if printer.nothing_is_null and not rows else rows,
     }
+
+
+def _included(obj: Object, include: str, version: str) -> Object | None:
+    match include:
+        case "None":
+            return None
+        case "Object":
+            return obj
+        case "Metadata":
+            return partial(obj, version)
+    text = f"includeObject: Invalid value: {json.dumps(include)}: must be 'Metadata', 'Object', 'None', or empty"
+    raise BadRequest(f"Unable to convert to Table as requested: {text}")
 
 
 def empty_cells(kind: Kind) -> Row:
     """The cells of an object that has nothing but its kind."""
-    printer = _custom(kind) if kind.custom else TABLES[kind.table]
+    printer = _printer(kind)
     try:
         return printer.cells({"metadata": {"name": ""}}, 0.0)
     except KeyError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from mews.harness.clusters.embedded import (
 from mews.harness.clusters.embedded.apply import apply
 from mews.harness.clusters.embedded.bodies import decode as decode_body
 from mews.harness.clusters.embedded.bodies import decode_action
-from mews.harness.clusters.embedded.call import Call, read_body, read_object
+from mews.harness.clusters.embedded.call import Call, read_body, read_object, warning
 from mews.harness.clusters.embedded.negotiation import media_of, parse_json, parse_yaml
 from mews.harness.clusters.embedded.reads import list_body, written
 from mews.harness.clusters.embedded.request import Request
@@ -56,7 +55,7 @@ def _with_body(call: Call, request: Request, raw: bytes) -> Request:
 def _warned(response: web.StreamResponse, request: Request) -> web.StreamResponse:
     """The response with a Warning header for each thing to be told."""
     for text in request.warnings:
-        response.headers.add("Warning", f"299 - {json.dumps(text, ensure_ascii=False)}")
+        response.headers.add("Warning", warning(text))
     return response
 
 

@@ -1,4 +1,7 @@
-"""``python -m tests.differential [AREA …]``: put the cases to both servers and print what differs."""
+"""``python -m tests.differential [AREA …]``: put the cases to both servers and print what differs.
+
+``--write-page`` writes docs/api-differences.md instead.
+"""
 
 # Prints its report.
 # ruff: noqa: T201
@@ -7,7 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from tests.differential.areas import AREAS, FILES
+from tests.differential.areas import ABOUT, AREAS, FILES
+from tests.differential.documentation import PAGE, page
 from tests.differential.known import KNOWN
 from tests.differential.report import difference, table
 from tests.differential.sides import compare, lacking
@@ -15,6 +19,9 @@ from tests.differential.sides import compare, lacking
 
 def main(areas: list[str]) -> int:
     """0 when every difference is a known one."""
+    if areas == ["--write-page"]:
+        PAGE.write_text(page(ABOUT), encoding="utf-8")
+        return 0
     if why := lacking():
         print(why, file=sys.stderr)
         return 2

@@ -16,4 +16,16 @@ AREAS: dict[str, tuple[Case, ...]] = {
     "kubectl": kubectl.CASES,
 }
 
-__all__ = ["AREAS", "FILES"]
+ABOUT: dict[str, str] = {
+    "discovery": "what is served: groups, media types, paths, identity, health",
+    "verbs": "GET, POST, PUT, subresources, dry runs",
+    "validation": "bodies that are refused, warned about or completed",
+    "patches": "JSON, merge, strategic and apply patches, with the ownership of fields",
+    "lists": "lists, pages, selectors, watches",
+    "tables": "the table of every kind",
+    "deletion": "grace, finalizers, propagation, preconditions, eviction",
+    "crds": "custom kinds",
+    "kubectl": "commands: output and exit code",
+}
+
+__all__ = ["ABOUT", "AREAS", "FILES"]

@@ -23,7 +23,7 @@ from mews.harness.kubelet.process import ProcessRuntime
 from mews.harness.kubelet.simulated import SimulatedRuntime
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import PODS
+from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Context
 from tests.harness.kubelet.bench import NODE, FakeDevices, pod
@@ -117,6 +117,57 @@ def test_a_failing_process_restarts_and_its_previous_log_is_kept(tmp_path: Path)
                     await asyncio.sleep(0.01)
             previous = [c async for c in node.api.log("default", "again", "main", previous=True)]
             assert int(b"".join(previous).split()[1]) + 1 == int((await node.text("again")).split()[1])
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+WEB = """
+import http.server, os, sys
+if os.path.exists("sick"):
+    os.remove("sick")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(503 if self.path == "/live" and os.path.exists("sick") else 200)
+        self.end_headers()
+    def log_message(self, *args): pass
+http.server.ThreadingHTTPServer((os.environ["POD_IP"], 8000), Handler).serve_forever()
+"""
+
+
+def test_a_process_is_ready_by_its_page_and_started_again_when_it_says_that_it_is_sick(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        page = {"periodSeconds": 10, "timeoutSeconds": 30}
+        main: dict[str, Any] = {
+            "name": "main",
+            "image": "python",
+            "args": ["-c", WEB],
+            "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            "ports": [{"name": "web", "containerPort": 8000}],
+            "readinessProbe": {"httpGet": {"port": "web", "path": "/ready"}, **page},
+            "livenessProbe": {"httpGet": {"port": 8000, "path": "/live"}, **page, "initialDelaySeconds": 20},
+            "startupProbe": {"tcpSocket": {"port": "web"}, **page, "failureThreshold": 1000},
+        }
+
+        async def until(restarts: int) -> None:
+            async with asyncio.timeout(60):
+                while True:
+                    found = (await node.kube.get(PODS, "web", namespace="default"))["status"]
+                    entry = found.get("containerStatuses", [{}])[0]
+                    if entry.get("ready") and entry["restartCount"] == restarts:
+                        return
+                    await asyncio.sleep(0.02)
+
+        async with node.kubelet():
+            await node.bound("web", containers=[main], policy="Always", grace_s=1)
+            await until(0)
+            assert (await node.api.exec("default", "web", "main", ["touch", "sick"])).exit_code == 0
+            await until(1)
+            events = (await node.kube.list(EVENTS, namespace="default")).items
+            said = {(event["reason"], event["message"]) for event in events}
+            assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503") in said
+            assert ("Killing", "Container main failed liveness probe, will be restarted") in said
         await node.containerd.close()
 
     asyncio.run(main())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from mews.harness.kubelet.errors import NoSuchContainer
 from mews.harness.kubelet.handlers import Answer, Question
 from mews.harness.kubelet.runtime import Launch, Process, Runtime, follow
-from mews.kube.api.objects import Object, init_containers_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 
@@ -18,7 +18,7 @@ from mews.kube.clock import Clock
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One start of a container; times are unix seconds. ``exit_code`` is None while it runs; ``reason`` is "" where the
-    exit code says it all."""
+    exit code says it all; ``message`` is the end of its log, for a container that failed and wants it told."""
 
     container: str
     id: str
@@ -27,6 +27,7 @@ class Instance:
     finished_at: float | None = None
     exit_code: int | None = None
     reason: str = ""
+    message: str = ""
 
     @property
     def running(self) -> bool:
@@ -132,9 +133,9 @@ class Containerd:
         sandbox = self._sandboxes.get(uid)
         if sandbox is None:
             return
-        ended = Instance(
-            instance.container, instance.id, instance.attempt, instance.started_at, self._clock.now(), code
-        )
+        ended = replace(instance, finished_at=self._clock.now(), exit_code=code)
+        if code and _tells_log(sandbox.pod, instance.container):
+            ended = replace(ended, message=_last_words(process.log.read()))
         known = sandbox.instances.get(instance.container, ())
         if not any(one.id == ended.id and one.running for one in known):
             return
@@ -219,6 +220,16 @@ class Containerd:
         for task in list(self._watching):
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
+
+
+def _tells_log(pod: Object, name: str) -> bool:
+    found = next((c for c in (*init_containers_of(pod), *containers_of(pod)) if c["name"] == name), {})
+    return bool(found.get("terminationMessagePolicy") == "FallbackToLogsOnError")
+
+
+def _last_words(log: bytes) -> str:
+    """At most 80 lines and 2048 bytes (pkg/kubelet/container/runtime.go)."""
+    return b"".join(log.splitlines(keepends=True)[-80:])[-2048:].decode("utf-8", "replace")
 
 
 async def _chunks(process: Process, *, follows: bool, tail_lines: int | None) -> AsyncIterator[bytes]:

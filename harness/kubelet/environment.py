@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from mews.harness.kubelet.errors import StartError
+from mews.harness.kubelet.sources import KINDS, Sources
 from mews.kube.api.objects import Object, annotations_of, labels_of, name_of, namespace_of, node_name_of, uid_of
 from mews.kube.api.quantities import milli, whole
 
+_NOTHING: Sources = MappingProxyType({})
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
@@ -21,19 +24,43 @@ def environment(
     given: Mapping[str, str],
     pod_ip: str,
     host_ip: str,
+    sources: Sources = _NOTHING,
 ) -> dict[str, str]:
-    """The whole environment: ``given`` by device plugins, then the container's own ``env``, which wins.
+    """The whole environment: ``given`` by device plugins, then ``envFrom`` and the container's own ``env``, which wins.
 
     Raises StartError (``CreateContainerConfigError``) for what cannot be resolved.
     """
-    env = {"HOSTNAME": name_of(pod), **given}
+    env = {"HOSTNAME": name_of(pod), **given, **dict(_all_from(container, sources))}
     for entry in container.get("env") or ():
-        if "valueFrom" in entry:
-            value = _from(pod, container, entry["valueFrom"], pod_ip=pod_ip, host_ip=host_ip)
+        source = entry.get("valueFrom")
+        if source is None:
+            env[entry["name"]] = expand(str(entry.get("value", "")), env)
+        elif any(f"{kind}KeyRef" in source for kind in KINDS):
+            value = _key(pod, source, sources)
+            if value is not None:
+                env[entry["name"]] = value
         else:
-            value = expand(str(entry.get("value", "")), env)
-        env[entry["name"]] = value
+            env[entry["name"]] = _from(pod, container, source, pod_ip=pod_ip, host_ip=host_ip)
     return env
+
+
+def _all_from(container: Mapping[str, Any], sources: Sources) -> Iterator[tuple[str, str]]:
+    for entry in container.get("envFrom") or ():
+        for kind in KINDS:
+            if f"{kind}Ref" in entry:
+                found = sources.get((kind, str(entry[f"{kind}Ref"].get("name", ""))), {})
+                yield from ((f"{entry.get('prefix', '')}{key}", value) for key, value in found.items())
+
+
+def _key(pod: Object, source: Mapping[str, Any], sources: Sources) -> str | None:
+    kind = next(kind for kind in KINDS if f"{kind}KeyRef" in source)
+    reference = source[f"{kind}KeyRef"]
+    name, key = str(reference.get("name", "")), str(reference.get("key", ""))
+    value = sources.get((kind, name), {}).get(key)
+    if value is None and not reference.get("optional"):
+        where = f"{KINDS[kind].kind} {namespace_of(pod)}/{name}"
+        raise StartError("CreateContainerConfigError", f"couldn't find key {key} in {where}")
+    return value
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
@@ -54,7 +81,8 @@ def _from(pod: Object, container: Mapping[str, Any], source: Mapping[str, Any], 
     kind = next(iter(source), "nothing")
     raise StartError(
         "CreateContainerConfigError",
-        f"env valueFrom.{kind} is not supported by the emulated kubelet; allowed: fieldRef, resourceFieldRef",
+        f"env valueFrom.{kind} is not supported by the emulated kubelet; allowed: configMapKeyRef, fieldRef, "
+        "resourceFieldRef, secretKeyRef",
     )
 
 

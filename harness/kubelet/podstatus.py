@@ -147,10 +147,12 @@ def _reason(waits: Waiting) -> dict[str, str]:
 
 def _ended(instance: Instance) -> dict[str, Any]:
     assert instance.finished_at is not None
+    message = {"message": instance.message} if instance.message else {}
     return {
         "terminated": {
             "exitCode": instance.exit_code,
             "reason": instance.reason or ("Completed" if instance.exit_code == 0 else "Error"),
+            **message,
             "startedAt": timestamp(instance.started_at),
             "finishedAt": timestamp(instance.finished_at),
             "containerID": f"containerd://{instance.id}",

@@ -15,6 +15,7 @@ from mews.harness.kubelet.hooks import after_start
 from mews.harness.kubelet.images import Image
 from mews.harness.kubelet.podstate import PodState, Waiting, container_of
 from mews.harness.kubelet.runtime import Launch
+from mews.harness.kubelet.sources import Sources, sources_of
 from mews.harness.kubelet.tools import Tools
 from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
 
@@ -42,7 +43,8 @@ class Starter:
         try:
             image = self._pull(str(container.get("image", "")), str(container.get("imagePullPolicy", "")), involved)
             await self._pre_start(uid_of(pod), name)
-            launch = self._launch(state, container, image)
+            sources = await sources_of(tools.context.kube, namespace_of(pod), container)
+            launch = self._launch(state, container, image, sources)
             await tools.sleep(tools.timings.create)
             tools.events.event(involved, "Normal", "Created", f"Created container: {name}")
             await tools.sleep(tools.timings.start)
@@ -113,10 +115,11 @@ class Starter:
         except PreStartFailed as error:
             raise StartError("CreateContainerConfigError", str(error)) from error
 
-    def _launch(self, state: PodState, container: Mapping[str, Any], image: Image) -> Launch:
+    def _launch(self, state: PodState, container: Mapping[str, Any], image: Image, sources: Sources) -> Launch:
         pod, name = state.pod, str(container["name"])
         given = self._tools.devices.container_allocation(uid_of(pod), name).envs
-        env = environment(pod, container, given=given, pod_ip=state.ip, host_ip=self._tools.host_ip)
+        host_ip = self._tools.host_ip
+        env = environment(pod, container, given=given, pod_ip=state.ip, host_ip=host_ip, sources=sources)
         latest = state.latest(name)
         return Launch(
             pod=pod,

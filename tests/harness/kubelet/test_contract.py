@@ -212,6 +212,21 @@ def test_restarts_back_off_longer_and_longer_up_to_five_minutes() -> None:
     run_virtual(main)
 
 
+def test_a_container_that_failed_tells_its_last_lines_where_it_wants_to() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            words = {"name": "main", "image": "busybox", "command": ["sh", "-c", "echo one; echo two; exit 4"]}
+            await bench.pod("told", containers=[{**words, "terminationMessagePolicy": "FallbackToLogsOnError"}])
+            await bench.pod("silent", containers=[words])
+            told, silent = await bench.phase("told", "Failed"), await bench.phase("silent", "Failed")
+            ends = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in (told, silent)]
+            assert [end.get("message") for end in ends] == ["one\ntwo\n", None]
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
 # 11. Node life
 
 BIRTH = Path(os.environ.get("MEWS_DATA_DIR", "/nowhere")) / "kubelet-1.34" / "node-birth"

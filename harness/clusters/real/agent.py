@@ -190,9 +190,11 @@ async def serve(options: argparse.Namespace) -> None:
         loop.add_signal_handler(number, ended.set)
     story = Story()
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
-    runner = web.AppRunner(Face(story, pod_resources, os.environ.get(TOKEN, "")).app(), access_log=None)
+    runner = web.AppRunner(
+        Face(story, pod_resources, os.environ.get(TOKEN, "")).app(), access_log=None, shutdown_timeout=0.1
+    )
     await runner.setup()
-    await web.TCPSite(runner, "0.0.0.0", options.port, shutdown_timeout=0.1).start()
+    await web.TCPSite(runner, "0.0.0.0", options.port).start()
     looking = asyncio.create_task(Looker(story, options.device_plugins / CHECKPOINT, options.records).run())
     try:
         await asyncio.wait([looking, asyncio.ensure_future(ended.wait())], return_when=asyncio.FIRST_COMPLETED)

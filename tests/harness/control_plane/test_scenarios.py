@@ -22,6 +22,8 @@ SHIPPED = (
     "23-kubelet-restart",
     "24-scheduler-restart",
     "25-fpga-pool",
+    "elastic/08-kubelet-refusal",
+    "elastic/11-bad-jobs",
 )
 YOURS = sorted(path for path in DOCS.glob("*.yaml") if "kind: Scenario" in path.read_text())
 

@@ -17,6 +17,11 @@ from mews.kube.clock import rest
 from mews.kube.component import Context
 
 _KNOWN = 4096
+_SIMILAR, _SIMILAR_S = 10, 600.0
+"""So many different messages of one reason about one object within that time, and they are told as one."""
+_BURST, _REFILL_S = 25.0, 300.0
+"""Events about one object: so many at once, then one in that time; the rest is dropped (client-go's spam filter)."""
+_COMBINED = "(combined from similar events): "
 _RETRY_S = 1.0
 _ATTEMPTS = 12
 
@@ -26,6 +31,20 @@ class _Posted:
     name: str
     namespace: str
     count: int
+
+
+@dataclass(slots=True)
+class _Kin:
+    """Messages of one reason about one object."""
+
+    messages: dict[str, None]
+    seen_s: float
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,8 @@ class EventRecorder:
         self._queue: deque[_Sighting] = deque()
         self._queued = asyncio.Event()
         self._posted: dict[tuple[str, ...], _Posted] = {}
+        self._kin: dict[tuple[str, ...], _Kin] = {}
+        self._buckets: dict[tuple[str, ...], _Bucket] = {}
         self._number = crc32(f"{component}/{host}".encode()) % 1_000_000
 
     def event(self, involved: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
@@ -89,9 +110,39 @@ class EventRecorder:
             "reportingComponent": self._component,
             "reportingInstance": self._host,
         }
-        key = (str(involved.get("uid")), str(involved.get("fieldPath")), str(involved["name"]), kind, reason, message)
+        about = (str(involved.get("uid")), str(involved.get("fieldPath")), str(involved["name"]))
+        key: tuple[str, ...] = (*about, kind, reason, message)
+        if self._is_one_of_many((*about, kind, reason), message, now):
+            key = (*about, kind, reason)
+            body["message"] = _COMBINED + message
+        if not self._may_say(about, now):
+            return
         self._queue.append(_Sighting(key, body, namespace))
         self._queued.set()
+
+    def _is_one_of_many(self, family: tuple[str, ...], message: str, now: float) -> bool:
+        kin = self._kin.pop(family, None)
+        if kin is None or now - kin.seen_s > _SIMILAR_S:
+            kin = _Kin({}, now)
+        kin.seen_s = now
+        kin.messages[message] = None
+        self._kin[family] = kin
+        _forget_oldest(self._kin)
+        if len(kin.messages) < _SIMILAR:
+            return False
+        kin.messages.pop(next(iter(kin.messages)))
+        return True
+
+    def _may_say(self, about: tuple[str, ...], now: float) -> bool:
+        bucket = self._buckets.pop(about, None) or _Bucket(_BURST, now)
+        bucket.tokens = min(bucket.tokens + (now - bucket.filled_s) / _REFILL_S, _BURST)
+        bucket.filled_s = now
+        self._buckets[about] = bucket
+        _forget_oldest(self._buckets)
+        if bucket.tokens < 1.0:
+            return False
+        bucket.tokens -= 1.0
+        return True
 
     def _name(self, involved: str) -> str:
         """The object's name and nanoseconds, as client-go; made to differ within one instant."""
@@ -121,6 +172,8 @@ class EventRecorder:
         kube, known = self._context.kube, self._posted.pop(sighting.key, None)
         if known is not None:
             change = {"count": known.count + 1, "lastTimestamp": sighting.body["lastTimestamp"]}
+            if sighting.body["message"].startswith(_COMBINED):
+                change["message"] = sighting.body["message"]
             try:
                 await kube.patch(EVENTS, known.name, change, kind=Patch.MERGE, namespace=known.namespace)
                 self._posted[sighting.key] = _Posted(known.name, known.namespace, known.count + 1)
@@ -133,5 +186,9 @@ class EventRecorder:
             sighting.body["metadata"]["name"] = self._name(sighting.body["involvedObject"]["name"])
             await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
         self._posted[sighting.key] = _Posted(sighting.body["metadata"]["name"], sighting.namespace, 1)
-        if len(self._posted) > _KNOWN:
-            self._posted.pop(next(iter(self._posted)))
+        _forget_oldest(self._posted)
+
+
+def _forget_oldest(known: dict[tuple[str, ...], Any]) -> None:
+    if len(known) > _KNOWN:
+        known.pop(next(iter(known)))

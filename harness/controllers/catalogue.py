@@ -12,7 +12,18 @@ from mews.harness.clock import Pace
 from mews.harness.controllers.dormant import Dormant
 from mews.harness.controllers.owners import Informers
 from mews.harness.events import EventRecorder
-from mews.kube.api.resources import DEPLOYMENTS, JOBS, NODES, PODS, REPLICA_SETS, Resource
+from mews.kube.api.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    SERVICES,
+    Resource,
+)
 from mews.kube.component import Component, Context
 
 ALL = "*"
@@ -90,6 +101,44 @@ def _ended_jobs(parts: Parts) -> Component:
     return TtlAfterFinished(parts.context, informers=parts.informers)
 
 
+def _daemon_sets(parts: Parts) -> Component:
+    from mews.harness.controllers.daemonset.controller import DaemonSetController
+
+    events = parts.recorder("daemonset-controller")
+    return DaemonSetController(parts.context, informers=parts.informers, events=events)
+
+
+def _budgets(parts: Parts) -> Component:
+    from mews.harness.controllers.disruption.controller import DisruptionController
+
+    events = parts.recorder("controllermanager")
+    return DisruptionController(parts.context, informers=parts.informers, events=events)
+
+
+def _slices(parts: Parts) -> Component:
+    from mews.harness.controllers.endpointslice.controller import EndpointSliceController
+
+    return EndpointSliceController(parts.context, informers=parts.informers)
+
+
+def _endpoints(parts: Parts) -> Component:
+    from mews.harness.controllers.endpointslice.controller import EndpointsController
+
+    return EndpointsController(parts.context, informers=parts.informers)
+
+
+def _quotas(parts: Parts) -> Component:
+    from mews.harness.controllers.quotas import QuotaController
+
+    return QuotaController(parts.context, informers=parts.informers)
+
+
+def _accounts(parts: Parts) -> Component:
+    from mews.harness.controllers.service_accounts import ServiceAccounts
+
+    return ServiceAccounts(parts.context, informers=parts.informers)
+
+
 def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
@@ -109,6 +158,12 @@ CONTROLLERS: Mapping[str, Make] = {
     "deployment-controller": _asleep(_deployments, DEPLOYMENTS),
     "job-controller": _asleep(_jobs, JOBS),
     "ttl-after-finished-controller": _asleep(_ended_jobs, JOBS),
+    "daemonset-controller": _asleep(_daemon_sets, DAEMON_SETS),
+    "disruption-controller": _asleep(_budgets, DISRUPTION_BUDGETS),
+    "endpointslice-controller": _asleep(_slices, SERVICES),
+    "endpoints-controller": _asleep(_endpoints, SERVICES),
+    "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
+    "serviceaccount-controller": _accounts,
 }
 
 

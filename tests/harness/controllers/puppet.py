@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from mews.harness.controllers.daemonset.policy import target_of
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import Object, annotations_of, is_deleting, is_terminal, name_of, namespace_of, timestamp
 from mews.kube.api.resources import NODES, PODS
@@ -17,7 +18,8 @@ ENDS = "test/ends"
 """Succeeded or Failed: how the pod ends, a moment after it began."""
 STUCK = "test/stuck"
 """The pod never becomes ready."""
-_READY_S, _ENDS_S = 0.2, 0.5
+_READY_S, _APART_S, _ENDS_S = 0.2, 0.3, 0.5
+_PARTS = 4
 
 
 async def raise_stage(kube: KubeApi, clock: Clock, *, name: str = NODE, labels: dict[str, str] | None = None) -> None:
@@ -42,6 +44,8 @@ class Puppeteer:
         self._clock = clock
         self._binds = binds
         self._informer = Informer(kube, PODS)
+        self._addresses: dict[str, str] = {}
+        self._turns: dict[str, int] = {}
         self._plays: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -78,10 +82,10 @@ class Puppeteer:
             if not pod["spec"].get("nodeName"):
                 if not self._binds:
                     return
-                await self._kube.bind(namespace_of(pod), name_of(pod), NODE)
+                await self._kube.bind(namespace_of(pod), name_of(pod), target_of(pod) or NODE)
             if STUCK in annotations_of(pod):
                 return
-            await asyncio.sleep(_READY_S)
+            await asyncio.sleep(_READY_S + self._turn(pod) * _APART_S)
             await self._say(pod, "Running", ready="True", state={"running": {"startedAt": self._now()}})
             end = annotations_of(pod).get(ENDS)
             if end is not None:
@@ -91,6 +95,11 @@ class Puppeteer:
                 await self._say(pod, end, ready="False", state={"terminated": ended})
         except ApiError:
             return  # it is gone, or going
+
+    def _turn(self, pod: Object) -> int:
+        """No two pods of a namespace in a row become ready at once: what controllers do then is a matter of luck."""
+        turn = self._turns[namespace_of(pod)] = self._turns.get(namespace_of(pod), -1) + 1
+        return turn % _PARTS
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
@@ -104,8 +113,9 @@ class Puppeteer:
         fresh = [
             {"type": kind, "status": ready, "lastTransitionTime": self._now()} for kind in ("Ready", "ContainersReady")
         ]
+        address = self._addresses.setdefault(pod["metadata"]["uid"], f"10.0.0.{len(self._addresses) + 1}")
         names = [container["name"] for container in pod["spec"]["containers"]]
         main = {"restartCount": 0, "ready": ready == "True", "image": "x", "imageID": "", "state": state}
-        status |= {"phase": phase, "conditions": [*kept, *fresh], "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}]}
+        status |= {"phase": phase, "conditions": [*kept, *fresh], "podIP": address, "podIPs": [{"ip": address}]}
         status |= {"containerStatuses": [{"name": name, **main} for name in names]}
         await self._kube.replace(PODS, {**current, "status": status}, subresource="status")

@@ -9,7 +9,7 @@ from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
 from mews.harness.clusters.embedded.rules.pods import default_spec
-from mews.kube.api.objects import Object, clone, labels_of
+from mews.kube.api.objects import Object, annotations_of, clone, labels_of
 from mews.kube.api.selectors import match_expressions
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.embedded.store import Store
 
 _NO_LIMIT = 2**31 - 1
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
 
@@ -69,6 +70,23 @@ def _default_replication_controller(controller: Object) -> None:
 
 def _default_daemon_set(daemon_set: Object) -> None:
     _strategy(_spec(daemon_set, revisionHistoryLimit=10), "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
+
+
+def _birth_daemon_set(daemon_set: Object) -> None:
+    _note_template(daemon_set, 1)
+
+
+def _daemon_set_change(new: Object, old: Object) -> list[Fault]:
+    """Every change of the template is counted."""
+    known = annotations_of(old).get(_TEMPLATE_GENERATION, "1")
+    changed = new["spec"].get("template") != old["spec"].get("template")
+    _note_template(new, int(known) + changed if known.isdecimal() else 1)
+    return _selector_change(new, old)
+
+
+def _note_template(daemon_set: Object, generation: int) -> None:
+    metadata = daemon_set["metadata"]
+    metadata["annotations"] = {**annotations_of(daemon_set), _TEMPLATE_GENERATION: str(generation)}
 
 
 def _default_stateful_set(stateful_set: Object) -> None:
@@ -147,7 +165,9 @@ def _selector_change(new: Object, old: Object) -> list[Fault]:
 
 DEPLOYMENTS = Rules(default=_default_deployment, validate=_selector_faults, compare=_selector_change)
 REPLICA_SETS = Rules(default=_default_replica_set, validate=_selector_faults, compare=_selector_change)
-DAEMON_SETS = Rules(default=_default_daemon_set, validate=_selector_faults, compare=_selector_change)
+DAEMON_SETS = Rules(
+    default=_default_daemon_set, birth=_birth_daemon_set, validate=_selector_faults, compare=_daemon_set_change
+)
 STATEFUL_SETS = Rules(default=_default_stateful_set, validate=_selector_faults)
 REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller)
 JOBS = Rules(default=_default_job, admit=_admit_job)

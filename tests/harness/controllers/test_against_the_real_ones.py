@@ -1,0 +1,22 @@
+"""The same lives of workloads under our controllers and under kube-controller-manager: the same objects, statuses and
+events at every turn, down to the names of ReplicaSets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mews.harness.clusters.control_plane.programs import NEEDED
+from tests.harness.controllers.stories import STORIES
+from tests.harness.controllers.telling import ours, theirs
+from tests.harness.embedded.real_parts import missing
+
+_MISSING = missing(*NEEDED, "kube-controller-manager")
+
+
+@pytest.mark.wall
+@pytest.mark.skipif(bool(_MISSING), reason=_MISSING or "-")
+def test_our_controllers_do_and_say_what_the_real_ones_do_and_say(tmp_path: Path) -> None:
+    expected = theirs(STORIES, tmp_path)
+    assert ours(STORIES) == expected

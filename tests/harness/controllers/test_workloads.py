@@ -1,0 +1,110 @@
+"""Workloads in virtual time: what the stories come to, told twice, and the choice of controllers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mews.harness.controllers.catalogue import CONTROLLERS, chosen
+from mews.harness.controllers.job.policy import Backoff, parse_indexes, write_indexes
+from mews.harness.controllers.template_hash import template_hash
+from tests.harness.controllers import stories
+from tests.harness.controllers.telling import Story, Told, ours, title
+
+
+def last(told: Told, story: Story, kind: str, name: str = "") -> Any:
+    """What is left of an object at a story's last turn."""
+    objects = [json.loads(text) for text in told[title(story)][0][-1][1]]
+    return next(o for o in objects if o["kind"] == kind and o["metadata"]["name"].startswith(name))
+
+
+def events(told: Told, story: Story, about: str) -> list[str]:
+    return told[title(story)][1].get(about, [])
+
+
+@pytest.fixture(scope="module")
+def told() -> Told:
+    return ours(stories.STORIES)
+
+
+def test_the_same_seed_tells_the_same(told: Told) -> None:
+    assert ours(stories.STORIES) == told
+
+
+def test_another_seed_tells_the_same_but_for_names(told: Told) -> None:
+    assert ours(stories.STORIES, seed=7) == told
+
+
+def test_a_roll_back_takes_the_old_replica_set_up_again_under_a_new_revision(told: Told) -> None:
+    turns = dict(told["rolls-out-and-back"][0])
+    sets = [each for text in turns["rolled back"] if (each := json.loads(text))["kind"] == "ReplicaSet"]
+    kept = {each["metadata"]["annotations"]["deployment.kubernetes.io/revision"]: each for each in sets}
+    assert {revision: each["spec"]["replicas"] for revision, each in kept.items()} == {"2": 0, "3": 3}
+    assert kept["3"]["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
+
+
+def test_a_job_that_fails_says_first_that_it_will(told: Told) -> None:
+    job = last(told, stories.fails, "Job")
+    assert [c["type"] for c in job["status"]["conditions"]] == ["FailureTarget", "Failed"]
+    assert job["status"]["failed"] == 2
+    assert events(told, stories.fails, "Job/job")[-1] == str(
+        ("job-controller", "Warning", "BackoffLimitExceeded", "Job has reached the specified backoff limit", 1)
+    )
+
+
+def test_a_job_that_completes_counts_every_pod_once_and_lets_it_go(told: Told) -> None:
+    job = last(told, stories.completes, "Job")
+    assert [c["type"] for c in job["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert job["status"]["succeeded"] == 4
+    assert job["status"]["uncountedTerminatedPods"] == {}
+    assert "finalizers" not in last(told, stories.completes, "Pod")["metadata"]
+
+
+def test_orphans_stay_and_everything_else_goes(told: Told) -> None:
+    assert "ownerReferences" not in last(told, stories.leaves_orphans, "Pod")["metadata"]
+    left = {json.loads(text)["kind"] for text in told["leaves-nothing"][0][-1][1]}
+    assert left == {"ServiceAccount"}
+
+
+def test_many_similar_events_are_told_as_one(told: Told) -> None:
+    said = events(told, stories.rolls_out_and_back, "Deployment/web")
+    assert len(said) == 10
+    assert "(combined from similar events): Scaled down replica set" in said[-1]
+
+
+def test_failed_pods_are_replaced_later_and_later() -> None:
+    def ended(at: str) -> dict[str, Any]:
+        state = {"terminated": {"finishedAt": f"2026-01-01T00:00:{at}Z"}}
+        return {"status": {"containerStatuses": [{"state": state}]}, "metadata": {}}
+
+    begin = 1_767_225_600.0
+    backoff = Backoff().after([], [ended("00")])
+    assert backoff.left_s(begin) == 10
+    backoff = backoff.after([], [ended("10")])
+    assert (backoff.failures, backoff.left_s(begin + 10)) == (2, 20)
+    assert backoff.after([ended("20")], []).left_s(begin + 20) == 0
+
+
+@pytest.mark.parametrize("text", ["", "0", "0,1", "0-2", "0-2,4,6,7,9-11"])
+def test_indexes_are_written_as_they_are_read(text: str) -> None:
+    assert write_indexes(parse_indexes(text)) == text
+
+
+def test_the_hash_of_a_template_is_upstreams() -> None:
+    container = {"name": "c", "image": "x:1", "imagePullPolicy": "IfNotPresent", "resources": {}}
+    container |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+    spec = {"containers": [container], "dnsPolicy": "ClusterFirst", "restartPolicy": "Always"}
+    spec |= {"schedulerName": "default-scheduler", "securityContext": {}, "terminationGracePeriodSeconds": 30}
+    assert template_hash({"metadata": {"labels": {"app": "web"}}, "spec": spec}) == "b9ddb8b86"
+
+
+def test_controllers_are_chosen_as_kube_controller_manager_chooses() -> None:
+    everything = tuple(CONTROLLERS)
+    assert chosen(["*"]) == everything
+    assert chosen(["*", "-job-controller"]) == tuple(name for name in everything if name != "job-controller")
+    assert chosen(["job-controller"]) == ("job-controller",)
+    assert chosen([]) == ()
+    with pytest.raises(ValueError, match="controller 'cron': must be"):
+        chosen(["cron"])

@@ -69,6 +69,8 @@ def parsed(text: str, media: str) -> Any:
 def normal(value: Any, *, owned: bool = False, key: str = "") -> Any:
     """A body without what is volatile and the prose of columns; with managedFields only if ``owned``."""
     if isinstance(value, dict):
+        if value.get("kind") == "APIResourceList":  # custom kinds come in the order of a Go map
+            value = {**value, "resources": sorted(value["resources"], key=lambda resource: resource["name"])}
         left_out = _PROSE if owned else (*_PROSE, "managedFields")
         return {
             name: _VOLATILE[name]

@@ -54,7 +54,8 @@ def decode(kind: Kind, body: Mapping[str, Any], request: Request, refuse: Refuse
     try:
         obj: Object = _decode_custom(kind, body, unknown) if kind.custom else decoder(root.ref)(body, unknown)
     except ValueError:
-        raise refuse(kind, strictness.mismatch(body, root)) from None
+        text = strictness.mismatch(body, root)
+        raise refuse(kind, text.replace("ObjectMeta.metadata.", "ObjectMeta.") if kind.custom else text) from None
     if request.validation != "Ignore" and (unknown or request.duplicates):
         faults = _faults(kind, body, unknown, request)
         if request.validation == "Strict":

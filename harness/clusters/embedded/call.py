@@ -131,4 +131,22 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
         shown = raw.decode(errors="replace") if raw.lstrip().startswith(b"{") else raw.hex() or "<empty>"
         text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({shown[:1024]})"
         raise BadRequest(text) from None
+    if call.kind.custom:
+        _check_type(call.kind, body, raw.decode(errors="replace"))
     return body, raw
+
+
+_SHOWN = 30
+
+
+def _check_type(kind: Kind, body: Mapping[str, Any], raw: str) -> None:
+    """Of a custom object nothing tells what it is but itself."""
+    if not body.get("kind"):
+        shown = raw if len(raw) <= _SHOWN else f"{raw[:_SHOWN]} ..."
+        text = (
+            f"the object provided is unrecognized (must be of type {kind.resource.kind}): Object 'Kind' is missing in"
+        )
+        raise BadRequest(f"{text} '{raw}' ({shown})")
+    if not body.get("apiVersion"):
+        expected = kind.resource.api_version
+        raise BadRequest(f"the API version in the data () does not match the expected API version ({expected})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.clusters.embedded import names, refusals
@@ -102,7 +103,7 @@ def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refu
     resource = kind.resource
     given = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
-        raise _wrong_kind(kind, *given, refuse)
+        raise _wrong_kind(kind, *given, refuse, object_name=(body.get("metadata") or {}).get("name", ""))
     obj = decode(kind, body, request, refuse)
     metadata = obj.get("metadata", {})
     for name in _DROPPED_WHEN_EMPTY:
@@ -113,7 +114,7 @@ def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refu
     return view_of(kind).store(obj)
 
 
-def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse) -> ApiError:
+def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, object_name: str) -> ApiError:
     resource = kind.resource
     if kind.custom:
         if api_version != resource.api_version:
@@ -121,7 +122,8 @@ def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse) -> ApiE
                 f"the API version in the data ({api_version}) does not match the expected API version "
                 f"({resource.api_version})"
             )
-        return BadRequest(f"the kind in the data ({name}) does not match the expected kind ({resource.kind})")
+        fault = refusals.bad("kind", name, f"must be {resource.kind}")
+        return refusals.invalid(replace(kind, resource=replace(resource, kind=name)), object_name, [fault])
     version = api_version.rpartition("/")[2]
     if api_version == resource.api_version and name in _CORE_KINDS:
         text = f"converting (v1.{name}) to (core.{resource.kind}): unknown conversion"

@@ -43,7 +43,8 @@ class Kind:
 
     ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events). ``rules``
     names an entry of ``rules.RULES`` (defaults, admission, validation), ``view`` one of ``views.VIEWS``, ``table`` one
-    of ``tables.TABLES``. Lifecycle flags are those of contract apiserver.md sections 3 and 7.
+    of ``tables.TABLES``. ``scale_paths`` are where replicas, status.replicas
+    and the selector of a Scale come from. Lifecycle flags are those of contract apiserver.md sections 3 and 7.
     """
 
     resource: Resource
@@ -65,6 +66,7 @@ class Kind:
     delete_answers_object: bool = False
     orphans: bool = False
     warning: str = ""
+    scale_paths: tuple[str, str, str] = ("spec.replicas", "status.replicas", "")
     custom: bool = False
     schema: Mapping[str, Any] | None = field(default=None, hash=False, compare=False)
 

@@ -39,6 +39,18 @@ _LABEL_NAMED = frozenset({"namespaces", "services"})
 _PATH_NAMED = frozenset({"clusterrolebindings", "clusterroles", "rolebindings", "roles"})
 
 
+DNS_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def is_dns_1035(text: str) -> bool:
+    """An RFC 1035 label, as the names of custom kinds must be."""
+    return len(text) <= _MAX_LABEL and re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) is not None
+
+
 def is_label(text: str) -> bool:
     """An RFC 1123 label, as container and namespace names must be."""
     return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None

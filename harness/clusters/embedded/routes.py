@@ -27,8 +27,10 @@ class Route:
     def kind(self, kinds: Registry) -> Kind:
         """The kind addressed; 404 when there is none, or it has no such subresource."""
         kind = kinds.find(self.group, self.version, self.plural)
-        if kind is None or (self.subresource and kind.subresource(self.subresource) is None):
+        if kind is None:
             raise refusals.unknown_resource()
+        if self.subresource and kind.subresource(self.subresource) is None:
+            raise refusals.missing(kind, self.name) if kind.custom else refusals.unknown_resource()
         if self.namespace is not None and not kind.resource.namespaced:
             raise refusals.unknown_resource()
         if self.name and self.namespace is None and kind.resource.namespaced:

@@ -24,8 +24,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def prune(value: Any, schema: Schema, path: str = "") -> list[str]:
-    """Drop, in place, what the schema does not know, and answer the paths of that; nulls of fields that have a default
-    and may not be null go too."""
+    """Drop, in place, what the schema does not know, and answer the paths of that; nulls of fields that may
+    not be null go too."""
     lost: list[str] = []
     if isinstance(value, dict):
         properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -37,7 +37,7 @@ def prune(value: Any, schema: Schema, path: str = "") -> list[str]:
             if child is None and isinstance(extra, Mapping):
                 child = extra
             if child is not None:
-                if value[key] is None and not child.get("nullable") and "default" in child:
+                if value[key] is None and not child.get("nullable"):
                     del value[key]
                 else:
                     lost += prune(value[key], child, _join(path, key))
@@ -80,7 +80,21 @@ def faults(value: Any, schema: Schema, path: str = "") -> list[Fault]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             found += faults(item, schema.get("items") or {}, f"{path}[{index}]")
+        found += _repeated(value, schema, path)
     return found
+
+
+def _repeated(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
+    """Items of a set, and keys of a list that is a map, are there once."""
+    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
+    if kind not in ("set", "map"):
+        return
+    seen = []
+    for index, item in enumerate(value):
+        shown = {key: item[key] for key in keys if key in item} if kind == "map" and isinstance(item, dict) else item
+        if shown in seen:
+            yield refusals.duplicate(f"{path}[{index}]", shown)
+        seen.append(shown)
 
 
 def _type_fault(value: Any, schema: Schema, path: str) -> Fault | None:
@@ -89,10 +103,10 @@ def _type_fault(value: Any, schema: Schema, path: str) -> Fault | None:
         if isinstance(value, (int, str)) and not isinstance(value, bool):
             return None
         return Fault(path, "FieldValueTypeInvalid", f"{_shown(value)}: {path} in body must be of type integer,string: "
-                     f'"{_type_name(value)}"')  # fmt: skip
+                     f'"{type_name(value)}"')  # fmt: skip
     if wanted is None or _is_of(value, wanted):
         return None
-    text = f'{_shown(value)}: {path} in body must be of type {wanted}: "{_type_name(value)}"'
+    text = f'{_shown(value)}: {path} in body must be of type {wanted}: "{type_name(value)}"'
     return Fault(path or "<nil>", "FieldValueTypeInvalid", text)
 
 
@@ -104,7 +118,8 @@ def _is_of(value: Any, wanted: str) -> bool:
     return isinstance(value, _TYPES.get(wanted, (object,)))
 
 
-def _type_name(value: Any) -> str:
+def type_name(value: Any) -> str:
+    """A value's type as a schema names it."""
     if value is None:
         return "null"
     return next(name for name in ("boolean", "integer", "number", "string", "array", "object") if _is_of(value, name))
@@ -120,7 +135,7 @@ def _shown(value: Any) -> str:
         return '"null"'
     if isinstance(value, str):
         return '"string"'
-    return f'"{_type_name(value)}"'
+    return f'"{type_name(value)}"'
 
 
 def _member_faults(value: Mapping[str, Any], schema: Schema, path: str) -> list[Fault]:
@@ -143,6 +158,7 @@ def _join(path: str, name: str) -> str:
 def _value_faults(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
     if "enum" in schema and value not in schema["enum"]:
         yield refusals.unsupported(path, value, schema["enum"])
+    wrong_size: list[Fault] = []
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _bound_faults(value, schema, path)
     for kind, low, high in (
@@ -151,8 +167,9 @@ def _value_faults(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
         (dict, "minProperties", "maxProperties"),
     ):
         if isinstance(value, kind):
-            yield from _size_faults(value, schema, path, low, high)
-    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
+            wrong_size = [*_size_faults(value, schema, path, low, high)]
+            yield from wrong_size
+    if isinstance(value, str) and "pattern" in schema and not wrong_size and not re.search(schema["pattern"], value):
         text = f"{path} in body should match '{schema['pattern']}'"
         yield refusals.bad(path, value, text)
 
@@ -175,7 +192,7 @@ def _size_faults(value: Any, schema: Schema, path: str, low: str, high: str) -> 
     verb = "be" if noun == "chars long" else "have"
     if low in schema and len(value) < schema[low]:
         yield refusals.bad(path, value, f"{path} in body should {verb} at least {schema[low]} {noun}")
-    if high in schema and len(value) > schema[high]:
+    elif high in schema and len(value) > schema[high]:
         if noun == "chars long":
             yield Fault(path, "FieldValueTooLong", f"may not be more than {schema[high]} bytes")
         else:

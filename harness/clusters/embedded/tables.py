@@ -283,7 +283,7 @@ TABLES: Mapping[str, Printer] = {
 
 def _custom(kind: Kind) -> Printer:
     if not kind.columns:
-        return TABLES["plain"]
+        return Printer((NAME, ColumnSpec("Age", type="date")), _plain)
     columns = [
         ColumnSpec(column.name, type=column.type, format=column.format, priority=column.priority)
         for column in kind.columns

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.kube.api.objects import Object
@@ -93,6 +94,14 @@ VIEWS: Mapping[str, View] = {
 }
 
 
+@cache
+def _custom(api_version: str) -> View:
+    """All versions of a custom kind are views of one store: only the version's name differs."""
+    return View(lambda obj: obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version})
+
+
 def view_of(kind: Kind) -> View:
     """How the kind shows stored objects."""
+    if kind.custom:
+        return _custom(kind.resource.api_version)
     return VIEWS[kind.view]

@@ -26,8 +26,9 @@ from mews.harness.clusters.embedded.negotiation import media_of, parse_json, par
 from mews.harness.clusters.embedded.reads import list_body, written
 from mews.harness.clusters.embedded.request import Request
 from mews.harness.clusters.embedded.selection import select
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequest, Invalid
 from mews.kube.api.objects import Object
+from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import Patch
 
@@ -134,15 +135,21 @@ async def put(call: Call) -> web.StreamResponse:
 
 
 def _scaled(call: Call, scale: Object, request: Request) -> Object:
+    metadata = scale.get("metadata") or {}
+    given = metadata.get("name", "")
+    if given and given != call.route.name:
+        raise refusals.names_differ(given, call.route.name)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    body: dict[str, Any] = {"spec": {"replicas": replicas}}
-    version = (scale.get("metadata") or {}).get("resourceVersion")
-    if version:
-        body["metadata"] = {"resourceVersion": version}
-    return _scale_patch(call, body, request)
-
-
-def _scale_patch(call: Call, body: Any, request: Request) -> Object:
+    if replicas < 0:
+        fault = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
+        causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+        raise Invalid(
+            f'Scale.autoscaling "{call.route.name}" is invalid: {fault}',
+            details={"name": call.route.name, "group": "autoscaling", "kind": "Scale", "causes": causes},
+        )
+    body = scales.change_of(call.kind, replicas)
+    if metadata.get("resourceVersion"):
+        body["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
     new = update.patch(
         call.world.store,
         call.kind,
@@ -187,7 +194,7 @@ async def patch(call: Call) -> web.StreamResponse:
     body = parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
     request = replace(_with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
-        return call.answer(_scale_patch(call, _scale_body(body), request))
+        return call.answer(_scaled(call, _patched_scale(call, body, kind), request))
     new = update.patch(
         store,
         call.kind,
@@ -209,10 +216,12 @@ def _configuration(raw: bytes) -> Any:
         raise BadRequest(f"error decoding YAML: {error.message}") from None
 
 
-def _scale_body(body: Any) -> Any:
-    if not isinstance(body, dict):
-        raise BadRequest("a patch of a scale must be a merge patch")
-    return {"spec": {"replicas": (body.get("spec") or {}).get("replicas")}}
+def _patched_scale(call: Call, body: Any, kind: Patch) -> Object:
+    """What a patch makes of an object's Scale; without a version, so that the object may be of any."""
+    scale = scales.scale_of(call.kind, call.world.store.get(call.kind, call.namespace, call.route.name))
+    del scale["metadata"]["resourceVersion"]
+    patched: Object = json_patch(scale, body) if kind is Patch.JSON else merge_patch(scale, body)
+    return patched
 
 
 async def delete(call: Call) -> web.StreamResponse:

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from mews.harness.clusters.embedded import schemas
+from mews.harness.clusters.embedded import cel_rules, scales, schemas
 from mews.harness.clusters.embedded.kinds import Kind
+from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
 from mews.kube.api.objects import Object
+
+_BLOCKING = (
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+)
+_UNCHECKED = Fault(
+    "<nil>",
+    "FieldValueInvalid",
+    "null: some validation rules were not checked because the object was invalid; correct the existing errors to "
+    "complete validation",
+)
 
 
 def custom_rules(kind: Kind) -> Rules:
@@ -13,8 +28,22 @@ def custom_rules(kind: Kind) -> Rules:
     schema = kind.schema
     if schema is None:
         return Rules()
+    ruled = cel_rules.has_rules(schema)
 
     def default(obj: Object) -> None:
         schemas.default(obj, schema)
 
-    return Rules(default=default, validate=lambda obj: schemas.faults(obj, schema))
+    def validate(obj: Object) -> list[Fault]:
+        found = schemas.faults(obj, schema)
+        if kind.subresource("scale") is not None:
+            found += scales.replica_faults(obj, kind.scale_paths[0])
+        if not ruled:
+            return found
+        if not obj["metadata"].get("name") or any(fault.reason in _BLOCKING for fault in found):
+            return [*found, _UNCHECKED]
+        return [*found, *cel_rules.faults(obj, schema)]
+
+    def compare(new: Object, old: Object) -> list[Fault]:
+        return cel_rules.change_faults(new, old, schema) if ruled else []
+
+    return Rules(default=default, validate=validate, compare=compare)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.harness.events import pod_reference
@@ -19,8 +19,18 @@ LEAST_GRACE_S = 2.0
 _NO_LIMIT_S = 24 * 3600.0
 
 
-async def kill_container(tools: Tools, pod: Object, name: str, *, ip: str, grace_s: float, message: str = "") -> None:
-    """Event Killing, the preStop hook within the grace, TERM, and KILL when the grace is over."""
+async def kill_container(
+    tools: Tools,
+    pod: Object,
+    name: str,
+    *,
+    ip: str,
+    grace_s: float,
+    message: str = "",
+    after: Sequence[asyncio.Task[None]] = (),
+) -> None:
+    """Event Killing, the preStop hook within the grace, its turn (``after`` these have ended, or when the grace is
+    over), TERM, and KILL when what is left of the grace is over."""
     container, init = container_of(pod, name)
     involved = pod_reference(pod, container=name, init=init)
     tools.events.event(involved, "Normal", "Killing", message or f"Stopping container {name}")
@@ -32,6 +42,10 @@ async def kill_container(tools: Tools, pod: Object, name: str, *, ip: str, grace
         if not answer.well and took_s < grace_s:
             tools.events.event(involved, "Warning", "FailedPreStopHook", "PreStopHook failed")
         grace_s = max(grace_s - took_s, LEAST_GRACE_S)
+    if after and grace_s > 0:
+        began = tools.emulated_now()
+        await asyncio.wait(after, timeout=tools.pace.loop_s(grace_s))
+        grace_s = max(grace_s - (tools.emulated_now() - began), LEAST_GRACE_S)
     await tools.containerd.stop(uid_of(pod), name, grace_s)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 
 from mews.harness.events import pod_reference
 from mews.harness.kubelet.backoff import BackOff
@@ -210,13 +209,17 @@ class PodWorker:
         return float(self.pod["metadata"].get("deletionGracePeriodSeconds", spec_s))
 
     async def _stop_all(self, grace_s: float) -> None:
-        sidecars = {container["name"] for container in init_containers_of(self.pod) if is_sidecar(container)}
-        await self._stop([name for name in self.running() if name not in sidecars], grace_s)
-        await self._stop([name for name in self.running() if name in sidecars], grace_s)
-
-    async def _stop(self, names: Iterable[str], grace_s: float) -> None:
-        ip = self.state().ip
-        await asyncio.gather(*(kill_container(self._tools, self.pod, name, ip=ip, grace_s=grace_s) for name in names))
+        """All are told at once; sidecars then wait their turn: after those that they serve, the last one first."""
+        sidecars = [container["name"] for container in init_containers_of(self.pod) if is_sidecar(container)]
+        running, ip = self.running(), self.state().ip
+        turns = [name for name in running if name not in sidecars]
+        turns += [name for name in reversed(sidecars) if name in running]
+        ends: list[asyncio.Task[None]] = []
+        for name in turns:
+            after = tuple(ends) if name in sidecars else ()
+            kill = kill_container(self._tools, self.pod, name, ip=ip, grace_s=grace_s, after=after)
+            ends.append(asyncio.create_task(kill))
+        await asyncio.gather(*ends)
 
     async def _clean(self) -> None:
         """The pod left the API: kill what still runs, as the kubelet does after a forced deletion."""

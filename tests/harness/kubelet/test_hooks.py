@@ -111,3 +111,37 @@ def test_a_command_s_post_start_hook_is_told_with_its_code_and_output() -> None:
         await bench.containerd.close()
 
     run_virtual(main)
+
+
+def test_sidecars_end_after_the_containers_that_they_serve_the_last_one_first() -> None:
+    async def main() -> None:
+        bench = Bench()
+        ends: dict[str, float] = {}
+
+        def heard(uid: str) -> None:
+            sandbox = bench.containerd.sandbox(uid)
+            for name, starts in sandbox.instances.items() if sandbox else ():
+                if starts and not starts[-1].running:
+                    ends.setdefault(name, asyncio.get_running_loop().time())
+
+        def slow(name: str, **parts: Any) -> dict[str, Any]:
+            words = ["sh", "-c", "trap 'sleep 3; exit 0' TERM; sleep 9999"]
+            return {"name": name, "image": "busybox", "command": words, **parts}
+
+        bench.containerd.listen(heard)
+        async with bench.running():
+            inits = [slow("first", restartPolicy="Always"), slow("second", restartPolicy="Always")]
+            await bench.pod("a", containers=[slow("main")], inits=inits, grace_s=8)
+            await bench.phase("a", "Running")
+            began = asyncio.get_running_loop().time()
+            await bench.kube.delete(PODS, "a", namespace="default")
+            await bench.until("a", lambda pod: len(ends) == 3)
+            spans = [round(ends[name] - began) for name in ("main", "second", "first")]
+            assert spans[0] in (3, 4)
+            assert spans[1] == spans[0] + 3
+            assert spans[2] == spans[0] + 5  # two seconds of the grace are left, and two are given at least
+            said = [said for _, reason, said, _ in await bench.events("a") if reason == "Killing"]
+            assert said == [f"Stopping container {name}" for name in ("main", "second", "first")]
+        await bench.containerd.close()
+
+    run_virtual(main)

@@ -16,6 +16,9 @@ NAMES = (
     "04-multi-container.yaml",
     "13-lying-boolean.yaml",
     "demo.yaml",
+    "kubelet/03-plugin-restart.yaml",
+    "kubelet/05-over-ask.yaml",
+    "kubelet/08-unhealthy-free.yaml",
 )
 IMPOSSIBLE = """# A pod cannot succeed before it is there.
 apiVersion: mews/v1

@@ -24,6 +24,12 @@ SHIPPED = (
     "25-fpga-pool",
     "elastic/08-kubelet-refusal",
     "elastic/11-bad-jobs",
+    "kubelet/02-kubelet-restart",
+    "kubelet/05-over-ask",
+    "kubelet/08-unhealthy-free",
+    "kubelet/09-succeeded-then-restart",
+    "kubelet/10-deleted-while-down",
+    "kubelet/12-probes",
 )
 YOURS = sorted(path for path in DOCS.glob("*.yaml") if "kind: Scenario" in path.read_text())
 

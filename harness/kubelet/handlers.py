@@ -42,13 +42,22 @@ class TcpSocket:
 
 
 @dataclass(frozen=True, slots=True)
+class GrpcCheck:
+    """Ask a service for its health (grpc.health.v1); probes only."""
+
+    host: str
+    port: int
+    service: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sleep:
     """Let time pass; hooks only."""
 
     seconds: float
 
 
-Action = Exec | HttpGet | TcpSocket | Sleep
+Action = Exec | HttpGet | TcpSocket | GrpcCheck | Sleep
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ class Answer:
 
 
 def action_of(handler: Mapping[str, Any], container: Mapping[str, Any], pod_ip: str) -> Action | None:
-    """The action of a handler, for a pod with that address; None for a kind that is not known here (gRPC)."""
+    """The action of a handler, for a pod with that address; None for a kind that is not known here."""
     if "exec" in handler:
         return Exec(tuple(map(str, (handler["exec"] or {}).get("command") or ())))
     if "httpGet" in handler:
@@ -87,6 +96,9 @@ def action_of(handler: Mapping[str, Any], container: Mapping[str, Any], pod_ip: 
     if "tcpSocket" in handler:
         asked = handler["tcpSocket"] or {}
         return TcpSocket(str(asked.get("host") or pod_ip), _port(asked.get("port"), container.get("ports") or ()))
+    if "grpc" in handler:
+        asked = handler["grpc"] or {}
+        return GrpcCheck(pod_ip, int(asked.get("port") or UNREACHABLE), str(asked.get("service") or ""))
     if "sleep" in handler:
         return Sleep(float((handler["sleep"] or {}).get("seconds") or 0))
     return None
@@ -101,6 +113,8 @@ def timed_out(action: Action) -> str:
             return f'Get "{action.url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
         case TcpSocket(host, port):
             return f"dial tcp {host}:{port}: i/o timeout"
+        case GrpcCheck():
+            return "timeout: health rpc did not complete within its time"
         case Sleep():
             return "context deadline exceeded"
 
@@ -112,6 +126,8 @@ def refused(action: Action) -> str:
             return f'Get "{action.url}": dial tcp {action.host}:{action.port}: connect: connection refused'
         case TcpSocket(host, port):
             return f"dial tcp {host}:{port}: connect: connection refused"
+        case GrpcCheck():
+            return 'service unhealthy (responded with "NOT_SERVING")'
         case Exec() | Sleep():
             return ""
 

@@ -164,7 +164,7 @@ class Prober:
         """None where it cannot be asked: the result is thrown away."""
         action = action_of(probe.handler, probe.container, self._ip)
         if action is None:
-            text = "missing probe handler: the emulated kubelet knows exec, httpGet and tcpSocket"
+            text = "missing probe handler: the emulated kubelet knows exec, grpc, httpGet and tcpSocket"
             self._event(probe, f"{probe.label} probe errored and resulted in unknown state: {text}")
             return None
         question = Question(probe.kind, action, probe.timeout_s)

@@ -18,7 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mews.harness.kubelet.errors import StartError
-from mews.harness.kubelet.handlers import Answer, Exec, HttpGet, Question, TcpSocket, timed_out
+from mews.harness.kubelet.grpc_health import check
+from mews.harness.kubelet.handlers import Answer, Exec, GrpcCheck, HttpGet, Question, TcpSocket, timed_out
 from mews.harness.kubelet.network import connect, get
 from mews.harness.kubelet.runtime import Launch
 from mews.harness.training import environment_in
@@ -112,6 +113,8 @@ class RealProcess:
                 return await get(action, question.timeout_s)
             case TcpSocket() as action:
                 return await connect(action, question.timeout_s)
+            case GrpcCheck() as action:
+                return await check(action, question.timeout_s)
             case Exec(command) as action:
                 try:
                     async with asyncio.timeout(question.timeout_s):

@@ -10,7 +10,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.kubelet.errors import StartError
-from mews.harness.kubelet.handlers import Exec, HttpGet, Sleep, TcpSocket, action_of, timed_out
+from mews.harness.kubelet.handlers import Exec, GrpcCheck, HttpGet, Sleep, TcpSocket, action_of, timed_out
 from mews.harness.kubelet.illness import FAILING, Illness, illnesses_of
 from mews.harness.kubelet.probe import LIVENESS, READINESS, Tally, probes_of
 from mews.kube.api.objects import Object, condition_of
@@ -288,7 +288,8 @@ def test_a_handler_names_its_address_as_the_kubelet_does() -> None:
     assert action_of({"tcpSocket": {"port": 5, "host": "h"}}, main, "10.0.0.9") == TcpSocket("h", 5)
     assert action_of({"exec": {"command": ["a", "b"]}}, main, "") == Exec(("a", "b"))
     assert action_of({"sleep": {"seconds": 3}}, main, "") == Sleep(3.0)
-    assert action_of({"grpc": {"port": 3}}, main, "") is None
+    assert action_of({"grpc": {"port": 3, "service": "s"}}, main, "h") == GrpcCheck("h", 3, "s")
+    assert action_of({"telepathy": {}}, main, "h") is None
 
 
 def test_an_illness_is_one_container_s_or_everybody_s() -> None:

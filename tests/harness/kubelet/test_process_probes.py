@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
-from mews.harness.kubelet.handlers import Answer, Exec, HttpGet, Question, TcpSocket
+from mews.harness.kubelet.handlers import Answer, Exec, GrpcCheck, HttpGet, Question, TcpSocket
 from mews.harness.kubelet.process import ProcessRuntime, RealProcess
 from tests.harness.kubelet.test_process_runtime import launch
 
@@ -55,6 +56,43 @@ def test_a_process_is_asked_by_command_by_page_and_by_port(tmp_path: Path) -> No
         )
         assert (await ask(process, TcpSocket("127.0.0.1", port))).text == (
             f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+        )
+        await runtime.close()
+
+    asyncio.run(main())
+
+
+def health(states: dict[str, int]) -> Any:
+    """A server of gRPC's health protocol with these services; 0 where a service is not known."""
+
+    async def check(request: bytes, context: Any) -> bytes:
+        return bytes((8, states.get(request[2:].decode(), 0)))
+
+    return grpc.method_handlers_generic_handler(
+        "grpc.health.v1.Health", {"Check": grpc.unary_unary_rpc_method_handler(check)}
+    )
+
+
+def test_a_service_is_asked_for_its_health(tmp_path: Path) -> None:
+    async def main() -> None:
+        runtime = ProcessRuntime(tmp_path)
+        process = await runtime.start(launch("sleeper", ["sleep", "600"]))
+        server, bare = grpc.aio.server(), grpc.aio.server()
+        server.add_generic_rpc_handlers((health({"": 1, "db": 2}),))
+        port, other = server.add_insecure_port("127.0.0.1:0"), bare.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        await bare.start()
+        assert await ask(process, GrpcCheck("127.0.0.1", port)) == Answer(True, "service healthy")
+        assert (await ask(process, GrpcCheck("127.0.0.1", port, "db"))).text == (
+            'service unhealthy (responded with "NOT_SERVING")'
+        )
+        assert (await ask(process, GrpcCheck("127.0.0.1", other))).text.startswith(
+            "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
+        )
+        await server.stop(None)
+        await bare.stop(None)
+        assert (await ask(process, GrpcCheck("127.0.0.1", port), 1.0)).text == (
+            f'timeout: failed to connect service "127.0.0.1:{port}" within 1s: context deadline exceeded'
         )
         await runtime.close()
 

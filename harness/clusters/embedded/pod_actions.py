@@ -11,7 +11,7 @@ from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.selection import Selection
 from mews.harness.clusters.embedded.update import store_written
 from mews.kube.api.errors import NotFound, ServerError, TooManyRequests
-from mews.kube.api.objects import Object, clone, is_deleting, is_terminal, labels_of, node_name_of
+from mews.kube.api.objects import Object, clone, is_deleting, is_terminal, labels_of, node_name_of, phase_of
 from mews.kube.api.resources import PODS
 from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import DeleteOptions
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NOT_SEEN_S = 10
 """When to ask again about a budget that its controller has not seen."""
 
+_TOO_MANY_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
@@ -93,8 +94,8 @@ def evict(
     pod = store.find(kind, namespace, name)
     if pod is None:
         raise refusals.missing(kind, name)
-    if node_name_of(pod) and not is_terminal(pod) and not is_deleting(pod):
-        _check_budgets(store, pod)
+    if phase_of(pod) not in ("Pending", "Succeeded", "Failed") and not is_deleting(pod):
+        _check_budgets(store, pod, request)
     if not request.dry_run:
         if node_name_of(pod) and not is_terminal(pod):
             store_written(store, kind, pod, _disrupted(pod, store.timestamp()))
@@ -102,25 +103,41 @@ def evict(
     return {**_SUCCESS, "code": 201}
 
 
-def _check_budgets(store: Store, pod: Object) -> None:
-    budgets = store.kinds.find("policy", "v1", "poddisruptionbudgets")
-    if budgets is None:
+def _check_budgets(store: Store, pod: Object, request: Request) -> None:
+    """Ask the pod's budget, and note there that it goes: until it has gone it counts as unhealthy."""
+    kind = store.kinds.find("policy", "v1", "poddisruptionbudgets")
+    if kind is None:
         raise NotFound("the server could not find the requested resource")
-    for budget in list(store.shelf(budgets).select(Selection(pod["metadata"]["namespace"]))):
-        selector = (budget.get("spec") or {}).get("selector")
-        if selector is None or not match_expressions(selector, labels_of(pod)):
-            continue
+    found = store.shelf(kind).select(Selection(pod["metadata"]["namespace"]))
+    budgets = [budget for budget in found if _covers(budget, pod)]
+    if len(budgets) > 1:
+        raise ServerError(_TOO_MANY_BUDGETS, reason="")
+    for budget in budgets:
         status = budget.get("status") or {}
+        name, allowed = budget["metadata"]["name"], int(status.get("disruptionsAllowed", 0))
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-            raise _over_budget(f"{budget['metadata']['name']} is still being processed by the server.", _NOT_SEEN_S)
-        if status.get("disruptionsAllowed", 0) <= 0:
-            raise _over_budget(
-                f"{budget['metadata']['name']} needs {status.get('desiredHealthy', 0)} healthy pods and has "
-                f"{status.get('currentHealthy', 0)} currently"
-            )
-        new = clone(budget)
-        new["status"]["disruptionsAllowed"] -= 1
-        store_written(store, budgets, budget, new)
+            raise _over_budget(f"{name} is still being processed by the server.", _NOT_SEEN_S)
+        if allowed <= 0:
+            healthy, known = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+            raise _over_budget(f"{name} needs {healthy} healthy pods and has {known} currently")
+        if not request.dry_run:
+            store_written(store, kind, budget, _with_disruption(budget, pod, allowed - 1, store.timestamp()))
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    return selector is not None and match_expressions(selector, labels_of(pod))
+
+
+def _with_disruption(budget: Object, pod: Object, allowed: int, now: str) -> Object:
+    new: Object = clone(budget)
+    status = new["status"]
+    status["disruptionsAllowed"] = allowed
+    status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: now}
+    for condition in (status.get("conditions") or ()) if allowed == 0 else ():
+        if condition["type"] == "DisruptionAllowed":
+            condition |= {"status": "False", "reason": "InsufficientPods", "lastTransitionTime": now}
+    return new
 
 
 def _over_budget(text: str, retry_after_s: int = 0) -> TooManyRequests:

@@ -10,6 +10,9 @@ import pytest
 from mews.harness.controllers.catalogue import CONTROLLERS, chosen
 from mews.harness.controllers.job.policy import Backoff, parse_indexes, write_indexes
 from mews.harness.controllers.template_hash import template_hash
+from mews.kube.api.errors import TooManyRequests
+from mews.kube.api.objects import is_deleting, name_of, phase_of
+from mews.kube.api.resources import DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from tests.harness.controllers import stories
 from tests.harness.controllers.telling import Story, Told, ours, title
 
@@ -66,6 +69,27 @@ def test_orphans_stay_and_everything_else_goes(told: Told) -> None:
     assert "ownerReferences" not in last(told, stories.leaves_orphans, "Pod")["metadata"]
     left = {json.loads(text)["kind"] for text in told["leaves-nothing"][0][-1][1]}
     assert left == {"ServiceAccount"}
+
+
+async def is_drained(stage: stories.Stage) -> None:
+    """Evictions of three pods of which two must stay healthy."""
+    budget = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2}
+    await stage.make(DISRUPTION_BUDGETS, "web", spec=budget)
+    await stage.make(REPLICA_SETS, "web", **stories.workload("web", replicas=3))
+    await stage.until("ready", lambda: stage.status(DISRUPTION_BUDGETS, "web", disruptionsAllowed=1))
+    for pod in [name_of(pod) for pod in await stage.all(PODS)]:
+        await stage.kube.evict(stage.namespace, pod)
+        for other in await stage.all(PODS):
+            if not is_deleting(other) and phase_of(other) == "Running":
+                with pytest.raises(TooManyRequests):
+                    await stage.kube.evict(stage.namespace, name_of(other))
+        await stage.until("replaced", lambda: stage.status(DISRUPTION_BUDGETS, "web", disruptionsAllowed=1))
+        assert await stage.status(REPLICA_SETS, "web", readyReplicas=3)
+
+
+def test_a_budget_lets_pods_go_one_after_the_other() -> None:
+    turns = [what for what, _ in ours([is_drained])["is-drained"][0]]
+    assert turns == ["ready", "replaced", "replaced", "replaced"]
 
 
 def test_many_similar_events_are_told_as_one(told: Told) -> None:

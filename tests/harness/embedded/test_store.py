@@ -195,6 +195,7 @@ def test_a_disruption_budget_refuses_an_eviction() -> None:
         body = {**pod("p"), "metadata": {"name": "p", "labels": {"app": "x"}}}
         await kube.create(PODS, body, namespace="default")
         await kube.bind("default", "p", "n1")
+        await kube.patch(PODS, "p", {"status": {"phase": "Running"}}, namespace="default", subresource="status")
         budget = {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "minAvailable": 1}}
         await kube.create(BUDGETS, budget, namespace="default")
         with pytest.raises(TooManyRequests):
@@ -203,6 +204,8 @@ def test_a_disruption_budget_refuses_an_eviction() -> None:
         await kube.patch(BUDGETS, "b", status, namespace="default", subresource="status")
         await kube.evict("default", "p")
         assert (await kube.get(PODS, "p", namespace="default"))["metadata"]["deletionTimestamp"]
+        said = (await kube.get(BUDGETS, "b", namespace="default"))["status"]
+        assert (said["disruptionsAllowed"], list(said["disruptedPods"])) == (0, ["p"])
 
     run(check)
 

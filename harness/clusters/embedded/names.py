@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.kinds import Kind
@@ -59,13 +60,22 @@ def is_label(text: str) -> bool:
 def faults(kind: Kind, obj: Object) -> list[Fault]:
     """What is wrong with the metadata."""
     metadata = obj["metadata"]
-    found = _name_faults(kind, metadata.get("name", ""))
+    found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
     for key, value in (metadata.get("labels") or {}).items():
-        found += _label_faults("metadata.labels", key, value)
+        found += label_pair_faults("metadata.labels", key, value)
+    for key in metadata.get("annotations") or ():
+        found += [
+            Fault(fault.path, fault.reason, fault.text.replace(refusals.shown(key.lower()), refusals.shown(key)))
+            for fault in qualified_faults("metadata.annotations", key.lower())
+        ]
+    if "ownerReferences" in metadata:
+        found += _owner_faults(metadata["ownerReferences"])
+    for index, name in enumerate(metadata.get("finalizers") or ()):
+        found += _finalizer_faults(f"metadata.finalizers[{index}]", name)
     return found
 
 
-def _name_faults(kind: Kind, name: str) -> list[Fault]:
+def _name_faults(kind: Kind, name: str, prefix: str) -> list[Fault]:
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required")]
     if kind.plural in _PATH_NAMED:
@@ -76,6 +86,10 @@ def _name_faults(kind: Kind, name: str) -> list[Fault]:
         else (_SUBDOMAIN, _MAX_SUBDOMAIN, SUBDOMAIN_TEXT)
     )
     found = []
+    if prefix and not re.fullmatch(pattern, prefix.rstrip("-") + ("a" if prefix.endswith("-") else "")):
+        found.append(refusals.bad("metadata.generateName", prefix, text))
+    if limit == _MAX_LABEL and "." in name:
+        found.append(refusals.bad("metadata.name", name, "must not contain dots"))
     if len(name) > limit:
         found.append(refusals.bad("metadata.name", name, f"must be no more than {limit} characters"))
     if not re.fullmatch(pattern, name):
@@ -105,10 +119,54 @@ def selector_faults(key: str, values: Sequence[str]) -> list[Fault]:
     return found
 
 
-def _label_faults(path: str, key: str, value: str) -> list[Fault]:
-    found = qualified_faults(path, key)
+def label_value_faults(path: str, value: str) -> list[Fault]:
+    """What is wrong with a label's value."""
+    found = []
     if len(value) > _MAX_LABEL:
         found.append(refusals.bad(path, value, f"must be no more than {_MAX_LABEL} characters"))
     if not re.fullmatch(_VALUE, value):
         found.append(refusals.bad(path, value, _VALUE_TEXT))
     return found
+
+
+def label_pair_faults(path: str, key: str, value: str) -> list[Fault]:
+    """What is wrong with a label."""
+    return [*qualified_faults(path, key), *label_value_faults(path, value)]
+
+
+def subdomain_faults(path: str, text: str) -> list[Fault]:
+    """What is wrong with an RFC 1123 subdomain."""
+    found = []
+    if len(text) > _MAX_SUBDOMAIN:
+        found.append(refusals.bad(path, text, f"must be no more than {_MAX_SUBDOMAIN} characters"))
+    if not re.fullmatch(_SUBDOMAIN, text):
+        found.append(refusals.bad(path, text, SUBDOMAIN_TEXT))
+    return found
+
+
+def _finalizer_faults(path: str, name: str) -> list[Fault]:
+    wrong = qualified_faults(path, name)
+    if wrong or "/" in name or name in _STANDARD_FINALIZERS:
+        return wrong
+    return [refusals.bad(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
+def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[Fault]:
+    path, found = "metadata.ownerReferences", []
+    for owner in owners:
+        if not owner.get("apiVersion"):
+            found.append(refusals.bad(f"{path}.apiVersion", "", "version must not be empty"))
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                found.append(refusals.bad(f"{path}.{name}", "", "must not be empty"))
+    controllers = [owner for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        one, other = (f"{owner['kind']}/{owner['name']}" for owner in controllers[:2])
+        text = f'Only one reference can have Controller set to true. Found "true" in references for {one} and {other}'
+        shown = [{name: owner[name] for name in _OWNER_ORDER if name in owner} for owner in owners]
+        found.append(refusals.bad(path, shown, text))
+    return found
+
+
+_OWNER_ORDER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+_STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
+from mews.harness.clusters.embedded.rules.pod_faults import taint_faults
 from mews.kube.api.objects import Object, clone
 
 if TYPE_CHECKING:
@@ -26,4 +28,8 @@ def _admit(_store: Store, _kind: Kind, node: Object) -> None:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
 
 
-RULES = Rules(birth=_birth, admit=_admit, keeps_status=True)
+def _validate(node: Object) -> list[Fault]:
+    return list(taint_faults(node["spec"].get("taints") or (), "metadata.taints"))
+
+
+RULES = Rules(validate=_validate, birth=_birth, admit=_admit, keeps_status=True)

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.harness.clusters.embedded import names, refusals
+from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
+from mews.harness.clusters.embedded.rules.pod_faults import spec_faults
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
 from mews.kube.api.quantities import parse
@@ -22,7 +23,6 @@ _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _TOLERATION_S = 300
 _NOT_RETRIED = ("not-ready", "unreachable")
-_POLICIES = ("Always", "OnFailure", "Never")
 GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -72,6 +72,8 @@ def _default_volume(volume: dict[str, Any]) -> None:
 def _default(pod: Object) -> None:
     spec = pod["spec"]
     spec.setdefault("enableServiceLinks", True)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     default_spec(spec)
     for container in _containers(spec):
         resources = container["resources"]
@@ -103,6 +105,9 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def _admit(store: Store, _kind: Kind, pod: Object) -> None:
+    if pod["spec"].get("ephemeralContainers"):
+        fault = refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create")
+        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), [fault])
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
     _tolerate(pod["spec"])
@@ -162,35 +167,11 @@ def _not_admitted(pod: Object, text: str) -> Forbidden:
 
 
 def _validate(pod: Object) -> list[Fault]:
-    spec = pod["spec"]
-    found: list[Fault] = []
-    if not spec.get("containers"):
-        found.append(refusals.required("spec.containers"))
-    seen: set[str] = set()
-    for place in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(place) or ()):
-            found += _container_faults(container, f"spec.{place}[{index}]", seen)
-    if spec["restartPolicy"] not in _POLICIES:
-        found.append(refusals.unsupported("spec.restartPolicy", spec["restartPolicy"], _POLICIES))
-    return found
+    return spec_faults(pod["spec"], "spec", resource_faults)
 
 
-def _container_faults(container: Mapping[str, Any], path: str, seen: set[str]) -> list[Fault]:
-    found = []
-    name = container.get("name", "")
-    if not name:
-        found.append(refusals.required(f"{path}.name"))
-    elif not names.is_label(name):
-        found.append(refusals.bad(f"{path}.name", name, names.LABEL_TEXT))
-    elif name in seen:
-        found.append(refusals.duplicate(f"{path}.name", name))
-    seen.add(name)
-    if not container.get("image"):
-        found.append(refusals.required(f"{path}.image"))
-    return found + _resource_faults(container["resources"], f"{path}.resources")
-
-
-def _resource_faults(resources: Mapping[str, Any], path: str) -> list[Fault]:
+def resource_faults(resources: Mapping[str, Any], path: str) -> list[Fault]:
+    """What is wrong with a container's limits and requests."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     found: list[Fault] = []
     for place, amounts in (("limits", limits), ("requests", requests)):

@@ -9,8 +9,17 @@ from mews.harness.clusters.embedded import refusals
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.rules.base import Rules
 from mews.harness.clusters.embedded.rules.pods import default_spec
+from mews.harness.clusters.embedded.rules.workload_faults import (
+    cron_job_faults,
+    daemon_set_faults,
+    deployment_faults,
+    job_change_faults,
+    job_faults,
+    replica_set_faults,
+    replication_controller_faults,
+    stateful_set_faults,
+)
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
-from mews.kube.api.selectors import match_expressions
 
 if TYPE_CHECKING:
     from mews.harness.clusters.embedded.kinds import Kind
@@ -144,31 +153,18 @@ def _default_cron_job(cron_job: Object) -> None:
     _template(template.setdefault("spec", {}))
 
 
-def _selector_faults(workload: Object) -> list[Fault]:
-    """A selector must be there and select the template's pods."""
-    spec = workload["spec"]
-    selector = spec.get("selector")
-    if not isinstance(selector, dict) or not selector:
-        return [refusals.required("spec.selector")] if selector is None else []
-    labels = labels_of(spec["template"])
-    if match_expressions(selector, labels):
-        return []
-    text = "`selector` does not match template `labels`"
-    return [refusals.bad("spec.template.metadata.labels", dict(labels), text)]
-
-
 def _selector_change(new: Object, old: Object) -> list[Fault]:
     if new["spec"].get("selector") == old["spec"].get("selector"):
         return []
     return [refusals.bad("spec.selector", new["spec"].get("selector"), "field is immutable")]
 
 
-DEPLOYMENTS = Rules(default=_default_deployment, validate=_selector_faults, compare=_selector_change)
-REPLICA_SETS = Rules(default=_default_replica_set, validate=_selector_faults, compare=_selector_change)
+DEPLOYMENTS = Rules(default=_default_deployment, validate=deployment_faults, compare=_selector_change)
+REPLICA_SETS = Rules(default=_default_replica_set, validate=replica_set_faults, compare=_selector_change)
 DAEMON_SETS = Rules(
-    default=_default_daemon_set, birth=_birth_daemon_set, validate=_selector_faults, compare=_daemon_set_change
+    default=_default_daemon_set, birth=_birth_daemon_set, validate=daemon_set_faults, compare=_daemon_set_change
 )
-STATEFUL_SETS = Rules(default=_default_stateful_set, validate=_selector_faults)
-REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller)
-JOBS = Rules(default=_default_job, admit=_admit_job)
-CRON_JOBS = Rules(default=_default_cron_job)
+STATEFUL_SETS = Rules(default=_default_stateful_set, validate=stateful_set_faults)
+REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller, validate=replication_controller_faults)
+JOBS = Rules(default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
+CRON_JOBS = Rules(default=_default_cron_job, validate=cron_job_faults)

@@ -13,7 +13,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from mews.emulator.hostd.fuse_mount import unmount
@@ -22,6 +24,7 @@ OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
 
 _FILE = "owner.json"
+_CONTAINERS_S = 60.0
 
 KIND_FILE = "kind.json"
 """In the folder of a kind cluster: ``{"name", "hosts", "image", "whole": created to the end}``."""
@@ -71,17 +74,38 @@ def sweep() -> list[Path]:
     """End the processes and remove the folders whose owner is dead; returns the folders."""
     gone = [folder for folder in _folders() if not _owner_lives(folder)]
     for folder in gone:
-        end_processes(folder)
+        for pid in list(_belonging(folder)):
+            _kill(pid)
         unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
     return gone
 
 
-def end_processes(folder: Path) -> None:
-    """Kill those that were started for a runtime folder."""
-    for pid in list(_belonging(folder)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+def end_creation(folder: Path) -> None:
+    """End what creates a kind cluster, once Docker has given the containers that it was asked for: they come though
+    nobody waits for them, and before they are there they cannot be deleted."""
+    pause = threading.Event()
+    for _ in range(int(_CONTAINERS_S / 0.1)):
+        left = list(_belonging(folder))
+        for pid in left:
+            if not _asks_for_container(pid):
+                _kill(pid)
+        if not left:
+            return
+        pause.wait(0.1)
+
+
+def _asks_for_container(pid: int) -> bool:
+    try:
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return (b"docker", b"run") in pairwise(word.rpartition(b"/")[2] for word in argv[:3])
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def unmount_below(folder: Path) -> None:
@@ -133,20 +157,14 @@ def sweep_kind() -> list[Path]:
 
 def delete_kind_cluster(folder: Path) -> bool:
     """Delete the kind cluster of a runtime folder, though it is just being created; whether it is gone."""
-    end_processes(folder)
+    end_creation(folder)
     try:
-        known = json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))
-        argv = ["kind", "delete", "cluster", "--name", known["name"], "--kubeconfig", str(folder / "kubeconfig")]
-        # A creation that was killed may have asked Docker for one more container: it is there the second time.
-        for _ in range(1 if known.get("whole") else 2):
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, start_new_session=True
-            )
-            if done.returncode != 0:
-                return False
+        name = str(json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))["name"])
+        argv = ["kind", "delete", "cluster", "--name", name, "--kubeconfig", str(folder / "kubeconfig")]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, start_new_session=True)
     except (OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired):
         return False
-    return True
+    return done.returncode == 0
 
 
 def _folders() -> Iterator[Path]:

@@ -24,7 +24,7 @@ from mews.harness.leftovers import (
     KIND_FILE,
     Owned,
     delete_kind_cluster,
-    end_processes,
+    end_creation,
     kept_kind_clusters,
     kind_state,
 )
@@ -95,7 +95,7 @@ class KindMachine:
         """From another thread: let ``place`` end soon, by raising Lacks."""
         self._interrupted = True
         if self._owned is not None:
-            end_processes(self._owned.folder)
+            end_creation(self._owned.folder)
 
     def _check(self) -> None:
         if self._interrupted:

@@ -128,22 +128,20 @@ class RealCluster:
         await self._make_namespaces()
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
-        fresh = await self._rollout.apply(manifests(stack))
+        await self._rollout.apply(manifests(stack))
         await self._rollout.ready()
         if stack.operator is not None:
             await established(self._admin)
         await self._find_pods(stack)
-        if not fresh:
-            self._tell("starting the components anew")
-            await asyncio.gather(*(self._signal(name, KILL) for name in self._software()))
+        self._tell("starting the components anew")
+        await asyncio.gather(*(self._signal(name, KILL) for name in self._software()))
         await self._reset.boards()
         await self._chassis.open(speed=self._run.speed)
         await self._begin_recording()
         for host in self._agents():
             pod = self._pods[f"device-manager/{host}"]
-            await self._nodes.hear(host, self._place.namespace, pod, stack.token, fresh=fresh)
-        if not fresh:
-            await asyncio.gather(*(self._signal(name, START) for name in self._software()))
+            await self._nodes.hear(host, self._place.namespace, pod, stack.token)
+        await asyncio.gather(*(self._signal(name, START) for name in self._software()))
         await self._ready()
 
     async def _make_namespaces(self) -> None:

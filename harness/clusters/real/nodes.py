@@ -69,14 +69,13 @@ class Nodes:
         self._tasks.append(asyncio.create_task(self._feed.run(), name="kubelet-pods"))
         await self._feed.synced()
 
-    async def hear(self, host: str, namespace: str, pod: str, token: str, *, fresh: bool) -> None:
-        """Listen to that host's agent, in that pod: from its beginning where that is ``fresh``, else from now on, since
-        what an earlier scenario did is no news.
+    async def hear(self, host: str, namespace: str, pod: str, token: str) -> None:
+        """Listen to that host's agent, in that pod, from now on: what an earlier scenario did is no news.
 
         Raises Lacks where it does not answer.
         """
         agent = self._agents[host] = AgentClient(self._gate, namespace, pod, token)
-        last = 0 if fresh else await self._seq(agent)
+        last = await self._seq(agent)
         self._tasks.append(asyncio.create_task(self._listen(host, agent, last), name=f"agent/{host}"))
 
     async def _seq(self, agent: AgentClient) -> int:

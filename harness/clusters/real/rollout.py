@@ -32,12 +32,11 @@ class Rollout:
         self._namespace = namespace
         self._tell = tell
 
-    async def apply(self, objects: Sequence[Object]) -> bool:
-        """Create or change them all, remove components that are no longer among them; whether all pods are made anew.
+    async def apply(self, objects: Sequence[Object]) -> None:
+        """Create or change them all, remove components that are no longer among them.
 
         Raises Lacks where the cluster does not let us.
         """
-        before = await self._generations()
         for obj in objects:
             resource = KINDS[obj["kind"]]
             metadata = obj["metadata"]
@@ -54,15 +53,6 @@ class Rollout:
             except ApiError as error:
                 raise Lacks(f"{obj['kind']} {metadata['name']} cannot be applied: {error}") from error
         await self._prune({(obj["kind"], obj["metadata"]["name"]) for obj in objects})
-        return all(before.get(workload) != now for workload, now in (await self._generations()).items())
-
-    async def _generations(self) -> dict[tuple[str, str], tuple[str, int]]:
-        found = {}
-        for resource in (DEPLOYMENTS, DAEMONSETS):
-            for obj in await self._workloads(resource):
-                metadata = obj["metadata"]
-                found[resource.kind, name_of(obj)] = (metadata["uid"], metadata.get("generation", 0))
-        return found
 
     async def _workloads(self, resource: Any) -> list[Object]:
         answer = await self._kube.list(resource, namespace=self._namespace, label_selector=f"{MANAGED}=mews")

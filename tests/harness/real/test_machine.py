@@ -100,7 +100,7 @@ def test_a_cluster_that_cannot_be_created_leaves_nothing_and_says_why(asked, tmp
     program.write_text(KIND.replace("exit 0", 'case "$1" in create) echo "no space left" >&2; exit 1;; esac'))
     with pytest.raises(Lacks, match=r"kind create cluster .* no space left"):
         KindMachine().place(["host-1"])
-    assert asked("kind delete cluster") == 2
+    assert asked("kind delete cluster") == 1
     assert kept_kind_clusters() == []
 
 
@@ -116,25 +116,45 @@ def creating(tmp_path):
     raise AssertionError("nothing was created")
 
 
+def placed(machine, said):
+    """Ask for a place that cannot be had, and note why."""
+    try:
+        machine.place(["host-1"])
+    except Lacks as error:
+        said.append(str(error))
+
+
 def test_an_interrupt_ends_the_creation_at_once_and_leaves_nothing(asked, tmp_path):
     (tmp_path / "bin" / "kind").write_text(SLOW)
     machine, said = KindMachine(), []
-
-    def place():
-        try:
-            machine.place(["host-1"])
-        except Lacks as error:
-            said.append(str(error))
-
-    thread = threading.Thread(target=place)
+    thread = threading.Thread(target=placed, args=(machine, said))
     thread.start()
     creating(tmp_path)
     machine.interrupt()
     thread.join(60)
     assert len(said) == 1
-    assert (asked("kind create cluster"), asked("kind delete cluster")) == (1, 2)
+    assert (asked("kind create cluster"), asked("kind delete cluster")) == (1, 1)
     assert kept_kind_clusters() == []
     assert not list((tmp_path / "state").rglob("kind.json"))
+
+
+ASKING = KIND.replace("exit 0", 'case "$1" in create) docker run it & echo $$ > "$LOG.pid"; exec sleep 600;; esac')
+GIVING = DOCKER + 'case "$1" in run) sleep 1; echo "docker gave" >> "$LOG";; esac\n'
+
+
+def test_a_container_that_docker_was_asked_for_is_there_before_the_cluster_is_deleted(asked, tmp_path):
+    (tmp_path / "bin" / "kind").write_text(ASKING)
+    (tmp_path / "bin" / "docker").write_text(GIVING)
+    machine = KindMachine()
+    thread = threading.Thread(target=placed, args=(machine, []))
+    thread.start()
+    creating(tmp_path)
+    while not asked("docker run"):
+        threading.Event().wait(0.05)
+    machine.interrupt()
+    thread.join(60)
+    done = [line.split()[:2] for line in (tmp_path / "log").read_text().splitlines()]
+    assert done.index(["docker", "gave"]) < done.index(["kind", "delete"])
 
 
 def test_a_cluster_whose_creator_was_killed_is_not_used_and_its_creation_is_ended(asked, tmp_path):

@@ -12,6 +12,7 @@ BENCHES = (
     "cold_start",
     "chassis_http",
     "redfish",
+    "api",
     "bind_rate",
     "phases",
     "testbed",

@@ -1,0 +1,81 @@
+"""The embedded API server as a process of its own: ``python -m benchmarks.api_server FOLDER [NODES PODS]``.
+
+Serves over TLS to the bearer of a token, and over http beside it; ``FOLDER/ready.json`` tells where. With numbers the
+store holds that many nodes and bound pods before it serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from mews.harness.clusters.embedded.api import InProcessKube
+from mews.harness.clusters.embedded.certificates import make_certificates
+from mews.harness.clusters.embedded.server import ApiServer
+from mews.harness.clusters.embedded.store import Store
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.clock import Clock
+
+TOKEN = "bench"
+
+
+def node(name: str) -> dict[str, Any]:
+    """A Ready node as kubelets keep it."""
+    room = {"cpu": "192", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "16"}
+    info = {name: "v1.34.2" for name in ("kubeletVersion", "osImage", "kernelVersion", "containerRuntimeVersion")}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    addresses = [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}]
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+        "status": {
+            "capacity": room, "allocatable": room, "conditions": [ready], "addresses": addresses, "nodeInfo": info,
+        },
+    }  # fmt: skip
+
+
+def pod(name: str, node_name: str = "") -> dict[str, Any]:
+    """A pod that asks for one GPU."""
+    resources = {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": "1"}}
+    container = {"name": "main", "image": "mews/train", "resources": resources}
+    spec: dict[str, Any] = {"containers": [container], **({"nodeName": node_name} if node_name else {})}
+    return {"metadata": {"name": name, "labels": {"app": "bench"}}, "spec": spec}
+
+
+async def fill(store: Store, nodes: int, pods: int) -> None:
+    """Nodes with their status, pods bound and running."""
+    kube = InProcessKube(store)
+    for number in range(nodes):
+        await kube.create(NODES, node(f"node-{number}"))
+        await kube.patch(NODES, f"node-{number}", {"status": node(f"node-{number}")["status"]}, subresource="status")
+    for number in range(pods):
+        name = f"pod-{number}"
+        await kube.create(PODS, pod(name, f"node-{number % max(nodes, 1)}"), namespace="default")
+        condition = {"type": "Ready", "status": "True", "lastTransitionTime": store.timestamp()}
+        status = {"phase": "Running", "podIP": "10.1.0.1", "conditions": [condition]}
+        await kube.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
+
+
+async def main() -> None:
+    """Serve until terminated."""
+    folder = Path(sys.argv[1])
+    clock = Clock.wall()
+    store = Store(clock.now, random.Random(1))
+    if len(sys.argv) > 2:
+        await fill(store, int(sys.argv[2]), int(sys.argv[3]))
+    made = make_certificates(folder, clock.now())
+    secure = ApiServer(store, tokens={TOKEN: "admin"}, ssl_context=made.server_context())
+    plain = ApiServer(store)
+    await secure.start()
+    await plain.start()
+    ready = {"https": secure.url, "http": plain.url, "authority": str(made.authority), "token": TOKEN}
+    (folder / "ready.part").write_text(json.dumps(ready))
+    (folder / "ready.part").rename(folder / "ready.json")
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

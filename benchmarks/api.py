@@ -135,7 +135,17 @@ def fan_out_per_s(target: Target) -> float:
 
 def up_s(cluster: str, folder: Path) -> float:
     """From `mews up` on the demo's hardware until it says that all serves and every node is Ready."""
-    argv = [sys.executable, "-m", "mews.harness.cli", "up", "--json", "--cluster", cluster, "--name", f"bench-{cluster}"]
+    argv = [
+        sys.executable,
+        "-m",
+        "mews.harness.cli",
+        "up",
+        "--json",
+        "--cluster",
+        cluster,
+        "--name",
+        f"bench-{cluster}",
+    ]
     begin = time.perf_counter()
     with subprocess.Popen([*argv, "--dir", str(folder / cluster)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None

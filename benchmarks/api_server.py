@@ -26,7 +26,7 @@ TOKEN = "bench"
 def node(name: str) -> dict[str, Any]:
     """A Ready node as kubelets keep it."""
     room = {"cpu": "192", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "16"}
-    info = {name: "v1.34.2" for name in ("kubeletVersion", "osImage", "kernelVersion", "containerRuntimeVersion")}
+    info = dict.fromkeys(("kubeletVersion", "osImage", "kernelVersion", "containerRuntimeVersion"), "v1.34.2")
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
     addresses = [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}]
     return {

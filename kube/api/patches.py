@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import BadRequest, Invalid
+from mews.kube.api.errors import ApiError, BadRequest, Invalid
 from mews.kube.api.objects import clone
+
+MOST_OPERATIONS = 10_000
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -35,8 +37,16 @@ def json_patch(target: Any, operations: Any) -> Any:
         raise BadRequest(
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         )
+    if len(operations) > MOST_OPERATIONS:
+        text = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
+        raise ApiError(f"Request entity too large: {text}", code=413, reason="RequestEntityTooLarge")
     document = clone(target)
     for operation in operations:
+        if not isinstance(operation, Mapping):
+            word = "string" if isinstance(operation, str) else "array" if isinstance(operation, list) else "number"
+            raise BadRequest(
+                f"error decoding patch: json: cannot unmarshal {word} into Go value of type handlers.jsonPatchOp"
+            )
         document = _operate(document, operation)
     return document
 

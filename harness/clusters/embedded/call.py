@@ -14,6 +14,7 @@ from aiohttp import web
 from mews.harness.clusters.embedded import negotiation
 from mews.harness.clusters.embedded.authentication import Authenticator
 from mews.harness.clusters.embedded.authorization import Authorizer
+from mews.harness.clusters.embedded.event_texts import EventTexts
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.embedded.negotiation import Form
@@ -34,6 +35,8 @@ class World:
     kubelets: KubeletDirectory
     authenticator: Authenticator
     authorizer: Authorizer
+    patience_s: float
+    texts: EventTexts = field(default_factory=EventTexts)
     watches: dict[Subscription, None] = field(default_factory=dict)
 
 

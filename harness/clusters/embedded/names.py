@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.harness.clusters.embedded import refusals
+from mews.harness.clusters.embedded import limits, refusals
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.kube.api.objects import Object
@@ -61,6 +61,7 @@ def faults(kind: Kind, obj: Object) -> list[Fault]:
     """What is wrong with the metadata."""
     metadata = obj["metadata"]
     found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
+    found += limits.faults(kind, obj)
     for key, value in (metadata.get("labels") or {}).items():
         found += label_pair_faults("metadata.labels", key, value)
     for key in metadata.get("annotations") or ():

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import yaml
 
 from mews.emulator.yaml_text import check_extent
@@ -70,7 +71,10 @@ def encode(body: Any, media: str = JSON) -> bytes:
     """A body as JSON or YAML."""
     if media == YAML:
         return yaml.dump(body, Dumper=_Dumper, default_flow_style=False).encode()
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # whole numbers of more than 64 bits, which custom objects may hold
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class _Dumper(yaml.SafeDumper):
@@ -132,10 +136,14 @@ def decode(raw: bytes, content_type: str) -> Any:
 def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse error: ") -> Any:
     """JSON, worded as the API server does when it is none."""
     try:
-        value = json.loads(raw)
+        value = json.loads(raw.decode(errors="replace"), parse_constant=_no_constant)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError):
         raise BadRequest(f"{prefix}{json_fault(raw)}") from None
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _whole(value: Any) -> Any:

@@ -25,6 +25,13 @@ from mews.kube.api.errors import ApiError
 
 log = logging.getLogger(__name__)
 
+_quiet = log.getChild("http")
+_quiet.addFilter(lambda record: record.levelno < logging.ERROR)
+"""What is no HTTP is answered with 400; it is the client's fault, and nothing to log a traceback for."""
+
+_LONGEST_HEADER = 1 << 20
+"""Bytes; net/http's default."""
+
 Handler = Callable[[Call], Awaitable[web.StreamResponse]]
 
 _HEALTH = ("healthz", "livez", "readyz")
@@ -49,7 +56,8 @@ class ApiServer:
     """Serves a store on loopback or elsewhere.
 
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
-    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token.
+    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. Who watches and
+    takes nothing for ``patience_s`` is cut off.
     """
 
     def __init__(
@@ -59,11 +67,12 @@ class ApiServer:
         kubelets: KubeletDirectory | None = None,
         tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        patience_s: float = 30.0,
     ) -> None:
         store.keeps_owners = True
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
-        self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer)
+        self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
         self._ssl = ssl_context
         self._runner: web.ServerRunner | None = None
         self._address = ("", 0)
@@ -74,11 +83,23 @@ class ApiServer:
         host, port = self._address
         return f"{'https' if self._ssl else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
+    @property
+    def watches(self) -> int:
+        """How many are open."""
+        return len(self._world.watches)
+
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
         furnish_roles(self._world.store)
         note_legacy_tokens(self._world.store)
-        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        server = web.Server(
+            self._handle,
+            handler_cancellation=True,
+            access_log=None,
+            logger=_quiet,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+        )
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)

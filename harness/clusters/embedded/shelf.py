@@ -56,12 +56,13 @@ class Change:
 class Subscription:
     """The inbox of one watch."""
 
-    __slots__ = ("_after", "_ended", "_events", "_waiter", "bucket", "selection", "shelf")
+    __slots__ = ("_after", "_ended", "_events", "_waiter", "backlog", "bucket", "selection", "shelf")
 
     def __init__(self, shelf: Shelf, selection: Selection, after: int) -> None:
         self.shelf = shelf
         self.selection = selection
         self._after = after
+        self.backlog = BACKLOG
         self.bucket = selection.narrow()
         self._events: deque[WatchEvent] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -74,7 +75,7 @@ class Subscription:
         event = change.seen_by(self.selection)
         if event is not None:
             self.push(event)
-            if len(self._events) > BACKLOG:
+            if len(self._events) > self.backlog:
                 self.end()
 
     def push(self, event: WatchEvent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -24,6 +24,11 @@ _LAST_BOOKMARK_S = 2.0
 """Before the end of a watch."""
 
 _LONGEST_WATCH_S = 2400
+
+_BACKLOG = 10_000
+"""Events that a client may leave unread, beside what the network holds, before its watch ends."""
+
+_AT_ONCE = 500
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -52,11 +57,15 @@ async def watch(call: Call) -> web.StreamResponse:
         await response.write(encode({"type": "ERROR", "object": error.status()}) + b"\n")
         return response
     call.world.watches[subscription] = None
+    subscription.backlog = _BACKLOG
     try:
         await response.prepare(call.request)
         await _pump(call, subscription, response, initial=initial and bookmarks, lasts_s=lasts_s)
     except ConnectionError:
         pass  # the client is gone, and so is whoever would care
+    except _TooSlow:
+        if call.request.transport is not None:
+            call.request.transport.abort()
     finally:
         store.shelf(call.kind).unsubscribe(subscription)
         call.world.watches.pop(subscription, None)
@@ -71,22 +80,42 @@ async def _pump(
     bookmarks = parameters.flag(call.query, "allowWatchBookmarks")
     lines = _Lines(call)
     if initial:
-        first = b"".join(lines.line(event) for event in subscription.ready())
-        await response.write(first + lines.bookmark(call.world.store.version, initial_end=True))
+        version, ready = call.world.store.version, subscription.ready()
+        await _tell(call, response, lines, ready)
+        await _write(call, response, lines.bookmark(version, initial_end=True))
     last_s = end_s - _LAST_BOOKMARK_S
     while (left_s := end_s - loop.time()) > 0:
         to_bookmark_s = min(_BOOKMARK_EVERY_S, last_s - loop.time())
         due = bookmarks and to_bookmark_s > 0
         try:
-            event = await asyncio.wait_for(subscription.next(), to_bookmark_s if due else left_s)
+            async with asyncio.timeout(to_bookmark_s if due else left_s):
+                event = await subscription.next()
         except TimeoutError:
             if due:  # a bookmark says that all up to it was told, also what came in this very moment
-                told = b"".join(lines.line(each) for each in subscription.ready())
-                await response.write(told + lines.bookmark(call.world.store.version))
+                version, ready = call.world.store.version, subscription.ready()
+                await _tell(call, response, lines, ready)
+                await _write(call, response, lines.bookmark(version))
             continue
         if event is None:
             return
-        await response.write(b"".join(lines.line(each) for each in (event, *subscription.ready())))
+        await _tell(call, response, lines, [event, *subscription.ready()])
+
+
+class _TooSlow(Exception):
+    """The client takes nothing any more."""
+
+
+async def _tell(call: Call, response: web.StreamResponse, lines: _Lines, events: Sequence[WatchEvent]) -> None:
+    for start in range(0, len(events), _AT_ONCE):
+        await _write(call, response, b"".join(lines.line(each) for each in events[start : start + _AT_ONCE]))
+
+
+async def _write(call: Call, response: web.StreamResponse, data: bytes) -> None:
+    try:
+        async with asyncio.timeout(call.world.patience_s):
+            await response.write(data)
+    except TimeoutError:
+        raise _TooSlow from None
 
 
 class _Lines:
@@ -100,11 +129,12 @@ class _Lines:
 
     def line(self, event: WatchEvent) -> bytes:
         """One event."""
+        if self._form is None:
+            return self._call.world.texts.line(event, self._call.kind)
         obj: Any = self._show(event.object)
-        if self._form is not None:
-            metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            obj = reads.shaped(self._call, self._form, [obj], metadata, single=True, head=self._head)
-            self._head = False
+        metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        obj = reads.shaped(self._call, self._form, [obj], metadata, single=True, head=self._head)
+        self._head = False
         return encode({"type": event.type.value, "object": obj}) + b"\n"
 
     def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:

@@ -144,6 +144,13 @@ def store_patched(
     recorded: bool = False,
 ) -> Object:
     """Store what a patch made of an object, given in the kind's form; ``recorded`` when its owners are told in it."""
+    if isinstance(patched, list):
+        from mews.harness.clusters.embedded.negotiation import not_a_struct
+
+        text = f"couldn't get version/kind; json parse error: {not_a_struct(patched)}"
+        raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
+    if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing
+        return view_of(kind).show(old)
     new = received(kind, patched, request, refuse)
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]

@@ -22,7 +22,8 @@ from mews.harness.clusters.embedded.apply import apply
 from mews.harness.clusters.embedded.bodies import decode as decode_body
 from mews.harness.clusters.embedded.bodies import decode_action
 from mews.harness.clusters.embedded.call import Call, read_body, read_object, warning
-from mews.harness.clusters.embedded.negotiation import media_of, parse_json, parse_yaml
+from mews.harness.clusters.embedded.limits import check_stored_size
+from mews.harness.clusters.embedded.negotiation import encode, media_of, parse_json, parse_yaml
 from mews.harness.clusters.embedded.reads import list_body, written
 from mews.harness.clusters.embedded.request import Request
 from mews.harness.clusters.embedded.selection import select
@@ -74,8 +75,12 @@ async def post(call: Call) -> web.StreamResponse:
     namespace = call.namespace
     if call.kind.resource.namespaced and call.route.namespace is None:
         raise refusals.wrong_method()
-    made = creation.create(call.world.store, call.kind, namespace, body, request)
-    return _warned(written(call, made, _CREATED), request)
+
+    def create(request: Request) -> Object:
+        return creation.create(call.world.store, call.kind, namespace, body, request)
+
+    check_stored_size(raw, create, request, encode)
+    return _warned(written(call, create(request), _CREATED), request)
 
 
 def _unstored(call: Call, body: Object, request: Request) -> Object:
@@ -128,10 +133,13 @@ async def put(call: Call) -> web.StreamResponse:
         return _warned(call.answer(_scaled(call, _action(call, body, request), request)), request)
     store, route = call.world.store, call.route
     created = store.find(call.kind, call.namespace, route.name) is None
-    new = update.replace(
-        store, call.kind, call.namespace, route.name, body, subresource=route.subresource, request=request
-    )
-    return _warned(written(call, new, _CREATED if created else 200), request)
+
+    def replace_it(request: Request) -> Object:
+        sub = route.subresource
+        return update.replace(store, call.kind, call.namespace, route.name, body, subresource=sub, request=request)
+
+    check_stored_size(raw, replace_it, request, encode)
+    return _warned(written(call, replace_it(request), _CREATED if created else 200), request)
 
 
 def _scaled(call: Call, scale: Object, request: Request) -> Object:
@@ -177,17 +185,22 @@ async def patch(call: Call) -> web.StreamResponse:
             raise parameters.options_error(
                 "PatchOptions", refusals.required("fieldManager", "is required for apply patch")
             )
-        new = apply(
-            store,
-            call.kind,
-            call.namespace,
-            route.name,
-            _configuration(raw),
-            subresource=route.subresource,
-            force=parameters.flag(call.query, "force"),
-            request=request,
-        )
-        return written(call, new, _CREATED if created else 200)
+        configuration = _configuration(raw)
+
+        def apply_it(request: Request) -> Object:
+            return apply(
+                store,
+                call.kind,
+                call.namespace,
+                route.name,
+                configuration,
+                subresource=route.subresource,
+                force=parameters.flag(call.query, "force"),
+                request=request,
+            )
+
+        check_stored_size(raw, apply_it, request, encode)
+        return written(call, apply_it(request), _CREATED if created else 200)
     if forced:
         fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
         raise parameters.options_error("PatchOptions", fault)
@@ -195,17 +208,21 @@ async def patch(call: Call) -> web.StreamResponse:
     request = replace(_with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
         return call.answer(_scaled(call, _patched_scale(call, body, kind), request))
-    new = update.patch(
-        store,
-        call.kind,
-        call.namespace,
-        route.name,
-        body,
-        patch_kind=kind,
-        subresource=route.subresource,
-        request=request,
-    )
-    return _warned(written(call, new), request)
+
+    def patch_it(request: Request) -> Object:
+        return update.patch(
+            store,
+            call.kind,
+            call.namespace,
+            route.name,
+            body,
+            patch_kind=kind,
+            subresource=route.subresource,
+            request=request,
+        )
+
+    check_stored_size(raw, patch_it, request, encode)
+    return _warned(written(call, patch_it(request)), request)
 
 
 def _configuration(raw: bytes) -> Any:

@@ -51,13 +51,15 @@ class Face:
 
 
 @contextmanager
-def face(folder: Path, *, tls: bool, tokens: dict[str, str | User] | None = None) -> Iterator[Face]:
+def face(
+    folder: Path, *, tls: bool, tokens: dict[str, str | User] | None = None, patience_s: float = 30.0
+) -> Iterator[Face]:
     """A server for the length of the block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        opening = _open(folder, tokens or ({TOKEN: "admin"} if tls else None), tls=tls)
+        opening = _open(folder, tokens or ({TOKEN: "admin"} if tls else None), tls=tls, patience_s=patience_s)
         opened = asyncio.run_coroutine_threadsafe(opening, loop).result(DEADLINE_S)
         try:
             yield opened
@@ -69,12 +71,12 @@ def face(folder: Path, *, tls: bool, tokens: dict[str, str | User] | None = None
         loop.close()
 
 
-async def _open(folder: Path, tokens: dict[str, str | User] | None, *, tls: bool) -> Face:
+async def _open(folder: Path, tokens: dict[str, str | User] | None, *, tls: bool, patience_s: float) -> Face:
     clock = Clock.wall()
     certificates = make_certificates(folder, clock.now()) if tls else None
     store = Store(clock.now, random.Random(1))
     context = certificates.server_context() if certificates else None
-    server = ApiServer(store, kubelets=FakeKubelets(), tokens=tokens, ssl_context=context)
+    server = ApiServer(store, kubelets=FakeKubelets(), tokens=tokens, ssl_context=context, patience_s=patience_s)
     await server.start()
     where: dict[str, Any] = {"server": server.url}
     if certificates is not None:

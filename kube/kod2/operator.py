@@ -83,6 +83,7 @@ class Operator:
                 await self._books.synced()
                 self._books.tfjobs.on_change(self._tfjob_changed)
                 self._books.pods.on_change(self._pod_changed)
+                self._books.services.on_change(self._service_changed)
                 self._books.nodes.on_change(self._node_changed)
                 self._books.pools.on_change(lambda old, new: self._decide())
                 tasks.create_task(self._tick())
@@ -124,12 +125,7 @@ class Operator:
             self._decide()
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old or {}
-        owner = next(
-            (ref["name"] for ref in pod["metadata"].get("ownerReferences") or () if ref["kind"] == "TFJob"), ""
-        )
-        if owner and owner_uid(pod):
-            self._queue.add(f"{pod['metadata']['namespace']}/{owner}")
+        owner = self._look_at_owner(new or old or {})
         freed = new is None or (is_terminal(new) and not (old is not None and is_terminal(old)))
         bound = new is not None and node_name_of(new) and not (old is not None and node_name_of(old))
         if freed:
@@ -137,6 +133,18 @@ class Operator:
                 self._queue.add(key)
         if freed or (bound and not owner):
             self._decide()
+
+    def _service_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is None:
+            self._look_at_owner(old)
+
+    def _look_at_owner(self, owned: Object) -> str:
+        """Queue the TFJob that owns an object; its name, "" where there is none."""
+        metadata = owned["metadata"]
+        owner = next((ref["name"] for ref in metadata.get("ownerReferences") or () if ref["kind"] == "TFJob"), "")
+        if owner and owner_uid(owned):
+            self._queue.add(f"{metadata['namespace']}/{owner}")
+        return str(owner)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or _room_of(old) != _room_of(new):

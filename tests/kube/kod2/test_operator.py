@@ -245,6 +245,19 @@ def test_killed_at_any_moment_its_successor_goes_on():
     on_cluster(test)
 
 
+def test_a_service_that_is_deleted_comes_back():
+    async def test(bench):
+        await bench.create(job(elastic={}, steps=100_000))
+        await bench.until("Running")
+        first = await bench.kube.get(SERVICES, "j-ps-0", namespace="default")
+        await bench.kube.delete(SERVICES, "j-ps-0", namespace="default")
+        await asyncio.sleep(5)
+        again = await bench.kube.get(SERVICES, "j-ps-0", namespace="default")
+        assert again["metadata"]["uid"] != first["metadata"]["uid"]
+
+    on_cluster(test)
+
+
 class Moody:
     """The API, not reachable for the first so many creations of pods and writes of statuses."""
 

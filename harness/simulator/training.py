@@ -172,8 +172,8 @@ class Simulation:
         return min((at for at in times if at >= self._now_s - _EPSILON_S), default=None)
 
     def _looks(self) -> list[float]:
-        look_s = next_look_s(self._queues(), self._options)
-        found = [look_s + 0.001] if look_s is not None and look_s >= self._now_s else []
+        look_s = next_look_s(self._queues(), self._now_s, self._options)
+        found = [] if look_s is None else [look_s]
         if self._options.mode is Mode.LITERAL and self._waiting and self._running:
             found.append((math.floor(self._now_s / _TICK_S) + 1) * _TICK_S)
         return found

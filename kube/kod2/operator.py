@@ -189,10 +189,10 @@ class Operator:
             await self._explain(key, verdict.reasons[key])
         await self._rehome(queues, {decision.job for decision in verdict.decisions})
         self._show_states()
-        look_s = next_look_s(self._view.queues(now_s) if verdict.decisions else queues, self._config.options)
-        if look_s is not None and look_s > now_s - 1.0:
-            # A moment later: "longer than" the limit is meant.
-            self._again(PASS, max(0.0, look_s - now_s) + 0.001)
+        then = self._view.queues(now_s) if verdict.decisions else queues
+        look_s = next_look_s(then, now_s, self._config.options)
+        if look_s is not None:
+            self._again(PASS, look_s - now_s)
 
     async def _show_weights(self, queues: Queues) -> None:
         raw = weights_of(queues)

@@ -34,6 +34,8 @@ from mews.kube.kod2.room import Room
 from mews.kube.kod2.scaling import scale_in, scale_out
 
 _DIGITS = 12
+_MOMENT_S = 0.001
+"""Longer than a limit is meant, not as long."""
 
 
 def decide(queues: Queues, now_s: float, options: Options | None = None) -> Verdict:
@@ -236,14 +238,13 @@ class _Scheduling:
         return Reason("TooLight", f"{least} do not fit, and its weight {weight:.3g} lets it preempt nobody{ahead}")
 
 
-def next_look_s(queues: Queues, options: Options) -> float | None:
-    """When time alone may change the decision: a waiting job's limit or a grown job's cooldown is over, or the room of
-    ended workers counts no more. None: never.
-
-    Times already past count too; the caller drops them.
+def next_look_s(queues: Queues, now_s: float, options: Options) -> float | None:
+    """The next time at which time alone may change the decision, in the seconds of ``now_s``: a waiting job's limit or
+    a grown job's cooldown is over, or the room of ended workers counts no more. None: never.
     """
     starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not e.starving]
     grown = [r for r in queues.running if r.scaled_s is not None and len(r.workers) < r.job.maximum]
     cool = [r.scaled_s + options.cooldown_s for r in grown if r.scaled_s is not None]
     settled = [r.settled_s for r in queues.running if r.settled_s is not None]
-    return min((*starve, *cool, *settled), default=None)
+    ahead = min((due_s for due_s in (*starve, *cool, *settled) if due_s >= now_s), default=None)
+    return None if ahead is None else ahead + _MOMENT_S

@@ -251,9 +251,18 @@ def test_workers_that_ended_a_moment_ago_still_hold_their_room_and_give_none():
     state = queues(cluster(10), waiting=[job("next", 2, ps=1, wanted=3, at=99)], running=[ends])
     (placed,) = decide(state, 100.0).decisions
     assert len(placed.tasks) == 2  # its server and one worker: seven of ten cores are held
-    assert next_look_s(state, Options()) == 105.0
+    assert next_look_s(state, 100.0, Options()) == pytest.approx(105.0, abs=0.01)
     settled = queues(state.cluster, waiting=[e.job for e in state.waiting], running=[replace(ends, ended={})])
     assert len(decide(settled, 105.0).decisions[0].tasks) == 4
+
+
+def test_the_next_look_is_at_the_first_limit_ahead_and_none_behind_counts():
+    huge, small = job("huge", 50, at=0), job("small", at=40)
+    state = queues(cluster(2), waiting=[huge, small], running=[running(job("j", most=4), "n0", "n0", scaled_s=0.0)])
+    assert next_look_s(state, 20.0, Options()) == pytest.approx(30.0, abs=0.01)
+    assert next_look_s(state, 30.5, Options()) == pytest.approx(60.0, abs=0.01)
+    assert next_look_s(state, 60.5, Options()) == pytest.approx(70.0, abs=0.01)
+    assert next_look_s(state, 70.5, Options()) is None
 
 
 # Placement

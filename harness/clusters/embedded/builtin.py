@@ -91,7 +91,7 @@ _KINDS: tuple[Kind, ...] = (
         ),
         **_STORED,
     ),
-    _kind("v1", "podtemplates", "PodTemplate"),
+    _kind("v1", "podtemplates", "PodTemplate", generation=True),
     _kind(
         "v1", "replicationcontrollers", "ReplicationController", "rc",
         rules="replicationcontrollers", status=True, scale=True, categories=_ALL,

@@ -128,6 +128,8 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
     raw = await read_body(request)
     try:
         body = negotiation.decode(raw, request.headers.get("Content-Type", ""))
+        if body is None:
+            body = {}
         if not isinstance(body, dict):
             raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
     except BadRequest as error:

@@ -51,7 +51,9 @@ def create(
     obj = received(kind, body, request)
     metadata = obj["metadata"]
     place(kind, obj, namespace)
-    if metadata.pop("resourceVersion", None):
+    if not metadata.get("resourceVersion"):
+        metadata.pop("resourceVersion", None)
+    elif not request.dry_run:
         raise refusals.version_on_create()
     for name in _SERVERS_OWN:
         metadata.pop(name, None)

@@ -14,6 +14,7 @@ from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.client.port import DeleteOptions, Preconditions
 
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
+_LONGEST_MANAGER = 128
 _MATCHES = ("Exact", "NotOlderThan")
 _PROPAGATION = ("Foreground", "Background", "Orphan")
 
@@ -88,6 +89,9 @@ def write_request(query: Query, *, user: str, user_agent: str, options: str) -> 
     validation = query.get("fieldValidation", "")
     if validation not in _FIELD_VALIDATION:
         raise options_error(options, refusals.unsupported("fieldValidation", validation, _FIELD_VALIDATION))
+    if len(query.get("fieldManager", "")) > _LONGEST_MANAGER:
+        text = f"may not be more than {_LONGEST_MANAGER} bytes"
+        raise options_error(options, Fault("fieldManager", "FieldValueTooLong", text))
     manager = query.get("fieldManager") or user_agent.partition("/")[0]
     return Request(user, manager, dry_run == "All", validation or "Warn")
 

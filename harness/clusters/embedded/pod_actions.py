@@ -56,8 +56,11 @@ def _check_bindable(kind: Kind, pod: Object, binding: Mapping[str, Any]) -> None
     text = ""
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != pod["metadata"]["uid"]:
+        key = f"/registry/pods/{pod['metadata']['namespace']}/{name}"
         text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
-    elif is_deleting(pod):
+        text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+        raise refusals.conflict(kind, name, text)
+    if is_deleting(pod):
         text = f"pod {name} is being deleted, cannot be assigned to a host"
     elif node_name_of(pod):
         text = f'pod {name} is already assigned to node "{node_name_of(pod)}"'

@@ -19,7 +19,7 @@ from mews.harness.clusters.embedded.bootstrap import furnish
 from mews.harness.clusters.embedded.builtin import BUILTIN
 from mews.harness.clusters.embedded.json_faults import json_fault
 from mews.harness.clusters.embedded.kinds import Kind, Registry
-from mews.harness.clusters.embedded.rules import RULES, namespaces
+from mews.harness.clusters.embedded.rules import namespaces, rules_of
 from mews.harness.clusters.embedded.rules.base import Rules
 from mews.harness.clusters.embedded.rules.custom import custom_rules
 from mews.harness.clusters.embedded.selection import EVERYTHING, Selection
@@ -75,7 +75,7 @@ class Store:
 
     def rules(self, kind: Kind) -> Rules:
         """What the kind brings into the life cycle."""
-        return custom_rules(kind) if kind.custom else RULES[kind.rules]
+        return custom_rules(kind) if kind.custom else rules_of(kind)
 
     def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
         """All shelves in use."""

@@ -16,7 +16,7 @@ from mews.harness.clusters.embedded.ownership import record
 from mews.harness.clusters.embedded.refusals import Fault
 from mews.harness.clusters.embedded.request import ADMIN, Request
 from mews.harness.clusters.embedded.views import view_of
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequest, ServerError
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import NAMESPACES
@@ -226,6 +226,8 @@ def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:
 
 def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
     given = new["metadata"].get("resourceVersion")
+    if given and not given.isdecimal():
+        raise ServerError(f"strconv.ParseUint: parsing {refusals.shown(given)}: invalid syntax", reason="")
     if not given and (kind.custom or kind.must_name_version):
         fault = Fault("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
         raise refusals.invalid(kind, name, [fault], by_plural=True)

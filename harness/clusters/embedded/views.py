@@ -58,6 +58,7 @@ def _shown_autoscaler(scaler: Object) -> Object:
     spec = {key: value for key, value in scaler.get("spec", {}).items() if key not in ("metrics", "behavior")}
     status = {key: value for key, value in scaler.get("status", {}).items() if key != "currentMetrics"}
     status.pop("conditions", None)
+    status.setdefault("currentReplicas", 0)
     for metric in scaler.get("spec", {}).get("metrics") or ():
         if (target := _cpu_of(metric).get("target", {}).get("averageUtilization")) is not None:
             spec[_UTILIZATION] = target

@@ -79,6 +79,8 @@ def _default(pod: Object) -> None:
         resources = container["resources"]
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    if "status" in pod:
+        pod["status"].setdefault("qosClass", qos_class(spec))
 
 
 def _birth(pod: Object) -> None:

@@ -59,6 +59,10 @@ def _strategy(spec: dict[str, Any], name: str, rolling: Mapping[str, Any]) -> No
             numbers.setdefault(key, value)
 
 
+def _default_pod_template(pod_template: Object) -> None:
+    _template(pod_template)
+
+
 def _default_deployment(deployment: Object) -> None:
     spec = _spec(deployment, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     _strategy(spec, "strategy", {"maxUnavailable": "25%", "maxSurge": "25%"})
@@ -168,3 +172,4 @@ STATEFUL_SETS = Rules(default=_default_stateful_set, validate=stateful_set_fault
 REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller, validate=replication_controller_faults)
 JOBS = Rules(default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
 CRON_JOBS = Rules(default=_default_cron_job, validate=cron_job_faults)
+POD_TEMPLATES = Rules(default=_default_pod_template)

@@ -22,6 +22,7 @@ from mews.kube.api.resources import (
     REPLICA_SETS,
     RESOURCE_QUOTAS,
     SERVICES,
+    STATEFUL_SETS,
     Resource,
 )
 from mews.kube.component import Component, Context
@@ -108,6 +109,13 @@ def _daemon_sets(parts: Parts) -> Component:
     return DaemonSetController(parts.context, informers=parts.informers, events=events)
 
 
+def _stateful_sets(parts: Parts) -> Component:
+    from mews.harness.controllers.statefulset.controller import StatefulSetController
+
+    events = parts.recorder("statefulset-controller")
+    return StatefulSetController(parts.context, informers=parts.informers, events=events)
+
+
 def _budgets(parts: Parts) -> Component:
     from mews.harness.controllers.disruption.controller import DisruptionController
 
@@ -159,6 +167,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "job-controller": _asleep(_jobs, JOBS),
     "ttl-after-finished-controller": _asleep(_ended_jobs, JOBS),
     "daemonset-controller": _asleep(_daemon_sets, DAEMON_SETS),
+    "statefulset-controller": _asleep(_stateful_sets, STATEFUL_SETS),
     "disruption-controller": _asleep(_budgets, DISRUPTION_BUDGETS),
     "endpointslice-controller": _asleep(_slices, SERVICES),
     "endpoints-controller": _asleep(_endpoints, SERVICES),

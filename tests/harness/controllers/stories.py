@@ -30,6 +30,7 @@ from mews.kube.api.resources import (
     RESOURCE_QUOTAS,
     SERVICE_ACCOUNTS,
     SERVICES,
+    STATEFUL_SETS,
     Resource,
 )
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
@@ -39,7 +40,17 @@ PATIENCE_S = 90.0
 REST_S = 1.5
 """After something was seen to come about: for what comes with it."""
 SHOWN = (
-    *(DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, CONTROLLER_REVISIONS, JOBS, PODS, DISRUPTION_BUDGETS, RESOURCE_QUOTAS),
+    *(
+        DEPLOYMENTS,
+        REPLICA_SETS,
+        DAEMON_SETS,
+        STATEFUL_SETS,
+        CONTROLLER_REVISIONS,
+        JOBS,
+        PODS,
+        DISRUPTION_BUDGETS,
+        RESOURCE_QUOTAS,
+    ),
     *(ENDPOINT_SLICES, ENDPOINTS, SERVICE_ACCOUNTS),
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -126,7 +137,7 @@ def plain(resource: Resource, obj: Object) -> Any:
     kept = {key: value for key, value in obj.items() if key not in ("metadata", "apiVersion", "kind")}
     if resource == PODS:
         spec = obj["spec"]
-        kept = {key: spec.get(key) for key in ("hostname", "tolerations", "affinity", "nodeName")}
+        kept = {key: spec.get(key) for key in ("hostname", "subdomain", "tolerations", "affinity", "nodeName")}
         kept["env"] = [container.get("env") for container in spec["containers"]]
         kept["phase"] = obj["status"]["phase"]
     made = json.loads(smooth(json.dumps({"kind": resource.kind, "metadata": metadata, **kept})))
@@ -297,6 +308,16 @@ async def is_everywhere(stage: Stage) -> None:
     await stage.until("updated", lambda: stage.status(DAEMON_SETS, "ds", **done))
 
 
+async def goes_one_by_one(stage: Stage) -> None:
+    await stage.make(STATEFUL_SETS, "db", **workload("db", replicas=3, serviceName="db"))
+    await stage.until("made", lambda: stage.status(STATEFUL_SETS, "db", availableReplicas=3))
+    await stage.kube.patch(STATEFUL_SETS, "db", image("x:<2>"), kind=Patch.STRATEGIC, namespace=stage.namespace)
+    done = {"observedGeneration": 2, "currentReplicas": 3, "availableReplicas": 3}
+    await stage.until("updated", lambda: stage.status(STATEFUL_SETS, "db", **done))
+    await stage.change(STATEFUL_SETS, "db", {"spec": {"replicas": 1}})
+    await stage.until("shrunk", lambda: stage.status(STATEFUL_SETS, "db", replicas=1, observedGeneration=3))
+
+
 async def is_served(stage: Stage) -> None:
     quota = {"hard": {"pods": "10", "requests.cpu": "4", "count/replicasets.apps": "3"}}
     await stage.make(RESOURCE_QUOTAS, "quota", spec=quota)
@@ -364,5 +385,5 @@ async def _gone(stage: Stage, resource: Resource, name: str) -> bool:
 STORIES: Sequence[Callable[[Stage], Awaitable[None]]] = (
     *(rolls_out_and_back, pauses, recreates, gets_stuck, adopts_and_lets_go),
     *(completes, completes_by_index, fails, fails_by_rule, runs_out_of_time, is_suspended, is_not_kept),
-    *(is_everywhere, is_served, leaves_nothing, leaves_orphans, loses_an_owner),
+    *(is_everywhere, goes_one_by_one, is_served, leaves_nothing, leaves_orphans, loses_an_owner),
 )

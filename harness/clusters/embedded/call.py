@@ -25,6 +25,8 @@ from mews.harness.clusters.embedded.users import User
 from mews.kube.api.errors import ApiError, BadRequest
 
 MAX_BODY = 3 * 1024 * 1024
+_SUMMARY = 30
+"""Bytes of a body that a refusal shows."""
 
 
 @dataclass(slots=True)
@@ -122,6 +124,14 @@ async def read_body(request: web.BaseRequest) -> bytes:
     return bytes(chunks)
 
 
+def _summary(raw: bytes) -> str:
+    """The beginning of a body: as text when it looks like JSON, else as hexadecimal."""
+    if not raw:
+        return "<empty>"
+    shown = raw[:_SUMMARY].decode(errors="replace") if raw.startswith(b"{") else raw[:_SUMMARY].hex()
+    return shown if len(raw) <= _SUMMARY else f"{shown} ..."
+
+
 async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
     """The body as an object, and as it came; 400 for what is none."""
     request, kind = call.request, call.kind.resource.kind
@@ -133,8 +143,7 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
         if not isinstance(body, dict):
             raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
     except BadRequest as error:
-        shown = raw.decode(errors="replace") if raw.lstrip().startswith(b"{") else raw.hex() or "<empty>"
-        text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({shown[:1024]})"
+        text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({_summary(raw)})"
         raise BadRequest(text) from None
     if call.kind.custom:
         _check_type(call.kind, body, raw.decode(errors="replace"))

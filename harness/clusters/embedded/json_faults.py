@@ -130,5 +130,5 @@ def json_fault(raw: bytes) -> str:
     except _Fault as fault:
         return str(fault)
     except RecursionError:
-        return "exceeded max depth"
+        return "invalid character '[' exceeded max depth"
     return "invalid JSON"

@@ -111,7 +111,9 @@ _Loader.yaml_implicit_resolvers = {
 
 def media_of(content_type: str) -> str:
     """The media type without parameters; JSON when none is given."""
-    return content_type.partition(";")[0].strip().lower() or JSON
+    if not content_type:
+        return JSON
+    return content_type.partition(";")[0].strip().lower()
 
 
 def decode(raw: bytes, content_type: str) -> Any:

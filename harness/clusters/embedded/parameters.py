@@ -92,6 +92,10 @@ def write_request(query: Query, *, user: str, user_agent: str, options: str) -> 
     if len(query.get("fieldManager", "")) > _LONGEST_MANAGER:
         text = f"may not be more than {_LONGEST_MANAGER} bytes"
         raise options_error(options, Fault("fieldManager", "FieldValueTooLong", text))
+    for position, character in enumerate(query.get("fieldManager", "")):
+        if not character.isprintable():
+            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            raise options_error(options, refusals.bad("fieldManager", query["fieldManager"], text))
     manager = query.get("fieldManager") or user_agent.partition("/")[0]
     return Request(user, manager, dry_run == "All", validation or "Warn")
 
@@ -120,6 +124,16 @@ def delete_options(query: Query, body: Any) -> DeleteOptions:
     return DeleteOptions(None if grace is None else int(grace), preconditions, propagation)
 
 
+_DELETE_OPTIONS = {
+    "gracePeriodSeconds": ("int64", "number"),
+    "preconditions": ("v1.Preconditions", "object"),
+    "orphanDependents": ("bool", "bool"),
+    "propagationPolicy": ("v1.DeletionPropagation", "string"),
+    "dryRun": ("[]string", "array"),
+}
+"""Go's type and JSON's, by field."""
+
+
 def _check_shape(given: Mapping[str, Any]) -> None:
     """500, as upstream, for a body that is no DeleteOptions."""
     if given.get("kind", "DeleteOptions") != "DeleteOptions":
@@ -128,10 +142,13 @@ def _check_shape(given: Mapping[str, Any]) -> None:
             '"pkg/runtime/scheme.go:110"',
             reason="",
         )
-    grace = given.get("gracePeriodSeconds")
-    if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
-        text = "json: cannot unmarshal {} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
-        raise ServerError(text.format(json_type(grace)), reason="")
+    for name, (go_type, wanted) in _DELETE_OPTIONS.items():
+        value = given.get(name)
+        if (value is not None and json_type(value) != wanted) or isinstance(value, float):
+            text = (
+                f"json: cannot unmarshal {json_type(value)} into Go struct field DeleteOptions.{name} of type {go_type}"
+            )
+            raise ServerError(text, reason="")
 
 
 def read_delete_options(raw: bytes, content_type: str) -> Any:
@@ -158,9 +175,12 @@ def number(query: Query, name: str) -> int | None:
     if not text:
         return None
     try:
-        return int(text)
+        value = int(text)
     except ValueError:
         raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not -(1 << 63) <= value < 1 << 63:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value
 
 
 def flag(query: Query, name: str) -> bool:

@@ -177,7 +177,8 @@ def bad_version(text: str) -> BadRequest:
 
 def version_fault(text: str) -> Fault:
     """What is wrong with a resourceVersion that is not a number."""
-    return bad("resourceVersion", text, f"strconv.ParseUint: parsing {shown(text)}: invalid syntax")
+    reason = "value out of range" if text.isdecimal() else "invalid syntax"
+    return bad("resourceVersion", text, f"strconv.ParseUint: parsing {shown(text)}: {reason}")
 
 
 def version_on_create() -> ServerError:

@@ -205,7 +205,10 @@ def read_version(text: str) -> int:
         return 0
     if not text.isdecimal():
         raise refusals.bad_version(text)
-    return int(text)
+    version = int(text[:40])
+    if version >= 1 << 64:
+        raise refusals.bad_version(text)
+    return version
 
 
 def _write_token(version: int, start: int) -> str:

@@ -32,6 +32,7 @@ from mews.harness.leftovers import (
 Tell = Callable[[str], None]
 
 _CREATE_S = 300.0
+_INOTIFY = "no inotify instances are left: delete other kind clusters, or raise fs.inotify.max_user_instances"
 _STATUS_S = "1s"
 """How often kubelets look whether their node's status changed; their default is 10 s."""
 
@@ -135,9 +136,23 @@ class KindMachine:
         except BaseException:
             self._delete()
             raise
+        self._check_nodes()
         ask_nothing_of_nodes(self.control_plane)
         self._whole = True
         self._note()
+
+    def _check_nodes(self) -> None:
+        """kind creates a cluster though its workers' kubelets do not start."""
+        there = ("kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "wait", "--for=create", "--timeout=60s")
+        for host in self._hosts:
+            try:
+                call(["docker", "exec", self.control_plane, *there, f"node/{host}"])
+            except Lacks as error:
+                said = call(
+                    ["docker", "exec", self.container(host), "journalctl", "--unit", "kubelet", "--lines", "50"]
+                )
+                why = _INOTIFY if "too many open files" in said else " / ".join(said.splitlines()[-3:])
+                raise Lacks(f"--cluster kind: the kubelet of {host} did not start: {why}") from error
 
     def _equip(self, cpus: Mapping[str, int]) -> None:
         missing = {host: count for host, count in cpus.items() if self._cpus.get(host) != count}

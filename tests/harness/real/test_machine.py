@@ -23,7 +23,13 @@ case "$1 $2" in
 esac
 exit 0
 """
-DOCKER = '#!/bin/sh\necho "docker $*" >> "$LOG"\n'
+DOCKER = """#!/bin/sh
+echo "docker $*" >> "$LOG"
+case "$*" in
+  *--for=create*host-3) exit 1;;
+  *journalctl*) echo "inotify_init: too many open files";;
+esac
+"""
 
 
 @pytest.fixture
@@ -93,6 +99,14 @@ def test_a_scenario_with_more_hosts_gets_a_new_cluster(asked, tmp_path):
     machine.place(["host-1", "host-2"])
     assert (asked("kind create cluster"), asked("kind delete cluster")) == (2, 1)
     machine.close()
+
+
+def test_a_kubelet_that_did_not_start_is_told_with_what_to_do(asked, tmp_path):
+    machine = KindMachine()
+    with pytest.raises(Lacks, match=r"kubelet of host-3 did not start: .* raise fs.inotify.max_user_instances"):
+        machine.place(["host-1", "host-3"])
+    machine.close()
+    assert clusters(tmp_path) == []
 
 
 def test_a_cluster_that_cannot_be_created_leaves_nothing_and_says_why(asked, tmp_path):

@@ -13,6 +13,7 @@ from mews.harness.controllers.dormant import Dormant
 from mews.harness.controllers.owners import Informers
 from mews.harness.events import EventRecorder
 from mews.kube.api.resources import (
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
@@ -116,6 +117,12 @@ def _stateful_sets(parts: Parts) -> Component:
     return StatefulSetController(parts.context, informers=parts.informers, events=events)
 
 
+def _cron_jobs(parts: Parts) -> Component:
+    from mews.harness.controllers.cronjob.controller import CronJobController
+
+    return CronJobController(parts.context, informers=parts.informers, events=parts.recorder("cronjob-controller"))
+
+
 def _budgets(parts: Parts) -> Component:
     from mews.harness.controllers.disruption.controller import DisruptionController
 
@@ -165,6 +172,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "replicaset-controller": _asleep(_replica_sets, REPLICA_SETS),
     "deployment-controller": _asleep(_deployments, DEPLOYMENTS),
     "job-controller": _asleep(_jobs, JOBS),
+    "cronjob-controller": _asleep(_cron_jobs, CRON_JOBS),
     "ttl-after-finished-controller": _asleep(_ended_jobs, JOBS),
     "daemonset-controller": _asleep(_daemon_sets, DAEMON_SETS),
     "statefulset-controller": _asleep(_stateful_sets, STATEFUL_SETS),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from mews.harness.clock import EPOCH_S
 from mews.harness.controllers.catalogue import CONTROLLERS, chosen
+from mews.harness.controllers.cronjob.schedule import parse
 from mews.harness.controllers.job.policy import Backoff, parse_indexes, write_indexes
 from mews.harness.controllers.template_hash import template_hash
 from mews.kube.api.errors import TooManyRequests
-from mews.kube.api.objects import is_deleting, name_of, phase_of
-from mews.kube.api.resources import DISRUPTION_BUDGETS, PODS, REPLICA_SETS
+from mews.kube.api.objects import is_deleting, name_of, phase_of, seconds, timestamp
+from mews.kube.api.resources import CRON_JOBS, DISRUPTION_BUDGETS, JOBS, PODS, REPLICA_SETS
 from tests.harness.controllers import stories
 from tests.harness.controllers.telling import Story, Told, ours, title
 
@@ -90,6 +93,50 @@ async def is_drained(stage: stories.Stage) -> None:
 def test_a_budget_lets_pods_go_one_after_the_other() -> None:
     turns = [what for what, _ in ours([is_drained])["is-drained"][0]]
     assert turns == ["ready", "replaced", "replaced", "replaced"]
+
+
+async def comes_round(stage: stories.Stage) -> None:
+    job = stories.job("Succeeded")["spec"]
+    await stage.make(CRON_JOBS, "tick", spec={"schedule": "*/2 * * * *", "jobTemplate": {"spec": job}})
+    await asyncio.sleep(11 * 60)
+    await stage.until("five times", lambda: _ended(stage, 3))
+
+
+async def _ended(stage: stories.Stage, count: int) -> bool:
+    return len(await stage.all(JOBS)) == count
+
+
+def test_a_cron_job_comes_round_and_keeps_its_last_three() -> None:
+    told = ours([comes_round])
+    jobs = [each for text in told["comes-round"][0][-1][1] if (each := json.loads(text))["kind"] == "Job"]
+    minute = int(EPOCH_S) // 60
+    assert [each["metadata"]["name"] for each in jobs] == [f"tick-{minute + n}" for n in (6, 8, 10)]
+    said = events(told, comes_round, "CronJob/tick")
+    assert sum("Created job" in each for each in said) == 5
+    assert str(("cronjob-controller", "Normal", "SuccessfulDelete", f"Deleted job tick-{minute + 2}", 1)) in said
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "expected"),
+    [
+        ("*/15 * * * *", "2026-01-01T00:07:30Z", "2026-01-01T00:15:00Z"),
+        ("0 9-17/4 * * mon-fri", "2026-01-02T17:00:00Z", "2026-01-05T09:00:00Z"),
+        ("30 2 13 * 5", "2026-01-01T00:00:00Z", "2026-01-02T02:30:00Z"),
+        ("0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"),
+        ("@monthly", "2026-01-15T00:00:00Z", "2026-02-01T00:00:00Z"),
+    ],
+)
+def test_when_it_is_time_next(text: str, after: str, expected: str) -> None:
+    found = parse(text).after(seconds(after))
+    assert found is not None
+    assert timestamp(found) == expected
+
+
+def test_a_schedule_that_never_comes_and_ones_that_cannot_be_read() -> None:
+    assert parse("0 0 31 2 *").after(EPOCH_S) is None
+    for text in ("* * * *", "61 * * * *", "a * * * *", "5-1 * * * *", "*/0 * * * *"):
+        with pytest.raises(ValueError, match=r"expected exactly 5 fields|failed to parse int|must be within"):
+            parse(text)
 
 
 def test_many_similar_events_are_told_as_one(told: Told) -> None:

@@ -9,14 +9,25 @@ import pytest
 
 from mews.harness.clusters.control_plane.programs import NEEDED
 from tests.harness.controllers.stories import STORIES
-from tests.harness.controllers.telling import ours, theirs
+from tests.harness.controllers.telling import ours, theirs, title
 from tests.harness.embedded.real_parts import missing
 
 _MISSING = missing(*NEEDED, "kube-controller-manager")
+
+_ATTEMPTS = 3
+"""On a busy machine changes that are meant to come one by one come together, and are worked off as one."""
 
 
 @pytest.mark.wall
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING or "-")
 def test_our_controllers_do_and_say_what_the_real_ones_do_and_say(tmp_path: Path) -> None:
-    expected = theirs(STORIES, tmp_path)
-    assert ours(STORIES) == expected
+    told, left = ours(STORIES), list(STORIES)
+    for attempt in range(_ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        expected = theirs(left, folder)
+        left = [story for story in left if told[title(story)] != expected[title(story)]]
+        if not left:
+            return
+    for story in left:
+        assert told[title(story)] == expected[title(story)]

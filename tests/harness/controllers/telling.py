@@ -55,14 +55,35 @@ async def _one(kube: KubeApi, story: Story) -> tuple[str, Any]:
     return stage.namespace, (stage.seen, await stage.told())
 
 
-def ours(stories: Sequence[Story], *, seed: int = 1) -> Told:
-    """With our controllers, in virtual time."""
+class Mortal:
+    """A component that dies every so often, at any point of its work, and is made anew."""
+
+    def __init__(self, make: Callable[[], Component], lives_s: float) -> None:
+        self._make = make
+        self._lives_s = lives_s
+
+    async def run(self) -> None:
+        while True:
+            task = asyncio.create_task(self._make().run())
+            try:
+                await asyncio.sleep(self._lives_s)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+
+def ours(stories: Sequence[Story], *, seed: int = 1, run: Sequence[str] = RUN, lives_s: float | None = None) -> Told:
+    """With our controllers, in virtual time; ``lives_s``: they die that often."""
 
     async def main() -> Told:
         clock = virtual_clock()
         kube = InProcessKube(Store(clock.now, stream(seed, "store")))
         context = Context(kube, clock, stream(seed, "controllers"), logging.getLogger("controllers"))
-        return await tell(kube, clock, ControllerManager(context, Pace(), controllers=RUN), stories)
+
+        def make() -> Component:
+            return ControllerManager(context, Pace(), controllers=run)
+
+        return await tell(kube, clock, make() if lives_s is None else Mortal(make, lives_s), stories)
 
     return run_virtual(main)
 

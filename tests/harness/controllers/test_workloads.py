@@ -15,7 +15,7 @@ from mews.harness.controllers.job.policy import Backoff, parse_indexes, write_in
 from mews.harness.controllers.template_hash import template_hash
 from mews.kube.api.errors import TooManyRequests
 from mews.kube.api.objects import is_deleting, name_of, phase_of, seconds, timestamp
-from mews.kube.api.resources import CRON_JOBS, DISRUPTION_BUDGETS, JOBS, PODS, REPLICA_SETS
+from mews.kube.api.resources import CRON_JOBS, DEPLOYMENTS, DISRUPTION_BUDGETS, JOBS, PODS, REPLICA_SETS
 from tests.harness.controllers import stories
 from tests.harness.controllers.telling import Story, Told, ours, title
 
@@ -41,6 +41,40 @@ def test_the_same_seed_tells_the_same(told: Told) -> None:
 
 def test_another_seed_tells_the_same_but_for_names(told: Told) -> None:
     assert ours(stories.STORIES, seed=7) == told
+
+
+_HARDY = (
+    *(stories.rolls_out_and_back, stories.recreates, stories.completes, stories.completes_by_index),
+    *(stories.goes_one_by_one, stories.is_everywhere, stories.leaves_nothing, stories.leaves_orphans),
+)
+
+
+@pytest.mark.parametrize("lives_s", [0.37, 1.1])
+def test_controllers_that_die_again_and_again_get_there_too(told: Told, lives_s: float) -> None:
+    mortal = ours(_HARDY, lives_s=lives_s)
+    for story in _HARDY:
+        assert _counted(mortal, story) == _counted(told, story), title(story)
+
+
+def _counted(told: Told, story: Story) -> list[tuple[str, Any]]:
+    """Objects at the last turn, by what does not tell how often they were written."""
+    found = [json.loads(text) for text in told[title(story)][0][-1][1]]
+    numbers = ("replicas", "availableReplicas", "updatedReplicas", "succeeded", "completedIndexes", "numberReady")
+    return sorted(
+        (f"{o['kind']}/{o['metadata']['name']}/{o.get('phase')}", [(o.get("status") or {}).get(n) for n in numbers])
+        for o in found
+    )
+
+
+async def is_left_alone(stage: stories.Stage) -> None:
+    await stage.make(DEPLOYMENTS, "web", **stories.workload("web", replicas=3))
+    await stage.until("counted", lambda: stage.status(DEPLOYMENTS, "web", unavailableReplicas=3))
+    assert len(await stage.all(REPLICA_SETS)) == 1
+    assert not await stage.all(PODS)
+
+
+def test_each_controller_runs_by_itself() -> None:
+    ours([is_left_alone], run=["deployment-controller"])
 
 
 def test_a_roll_back_takes_the_old_replica_set_up_again_under_a_new_revision(told: Told) -> None:

@@ -57,8 +57,6 @@ def ask_nothing_of_nodes(control_plane: str) -> None:
 
     Raises Lacks.
     """
-    kindnet = ("daemonset/kindnet", "--namespace", "kube-system")
-    if not call(["docker", "exec", control_plane, *_KUBECTL, "get", *kindnet, "--ignore-not-found"]):
-        return
-    patch = '[{"op": "remove", "path": "/spec/template/spec/containers/0/resources"}]'
-    call(["docker", "exec", control_plane, *_KUBECTL, "patch", *kindnet, "--type", "json", "--patch", patch])
+    system = ("docker", "exec", control_plane, *_KUBECTL, "--namespace", "kube-system")
+    if call([*system, "get", "daemonset", "kindnet", "--ignore-not-found", "--output", "name"]).strip():
+        call([*system, "set", "resources", "daemonset", "kindnet", "--requests", "cpu=0"])

@@ -10,12 +10,15 @@ import shutil
 import threading
 from pathlib import Path
 
+from mews.emulator.clock import unix_s
 from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.tree import File, Folder, HostTree, Link
 from mews.emulator.hostd.rack import HostRack
 
 LOOK_S = 0.05
 """Real seconds between two looks at the files that act."""
+GRAIN_S = 0.1
+"""No file system's times are coarser than this (ext4 and tmpfs: a tick of the kernel, 10 ms at most)."""
 
 
 class Mirror:
@@ -26,6 +29,7 @@ class Mirror:
         self._root = root
         self._written: dict[str, dict[str, bytes | str | None]] = {name: {} for name in rack.names()}
         self._acting: dict[str, dict[str, bytes]] = {name: {} for name in rack.names()}
+        self._seen: dict[Path, tuple[int, int, int]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="mirror", daemon=True)
         shutil.rmtree(root, ignore_errors=True)
@@ -66,6 +70,8 @@ class Mirror:
     def _look(self, name: str, path: str, idle: bytes) -> None:
         file = self._root / name / path
         try:
+            if not self._touched(file):
+                return
             said = file.read_bytes()
         except FileNotFoundError:
             if path.startswith("dev/"):
@@ -86,6 +92,17 @@ class Mirror:
             if self._acting[name].get(path) is not None:
                 self._written[name].pop(path, None)
                 self.write(name, node)
+
+    def _touched(self, file: Path) -> bool:
+        """Whether a file may hold something else than when it was last looked at; a write within the clock's grain of
+        the look before would show the same time, so what is as young as that counts as touched."""
+        found = file.stat()
+        mark = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if self._seen.get(file) == mark:
+            return False
+        if unix_s() - found.st_mtime > GRAIN_S:
+            self._seen[file] = mark
+        return True
 
     def _unlink(self, name: str, path: str) -> None:
         try:

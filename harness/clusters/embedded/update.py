@@ -206,7 +206,7 @@ def _write(
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if new == old:
         return old
-    if kind.generation and not subresource and _spec_changed(old, new):
+    if kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old)):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     if request.dry_run:
         return new

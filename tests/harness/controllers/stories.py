@@ -193,6 +193,7 @@ async def pauses(stage: Stage) -> None:
     await stage.kube.patch(DEPLOYMENTS, "web", image("x:2"), kind=Patch.STRATEGIC, namespace=stage.namespace)
     await stage.change(DEPLOYMENTS, "web", {"spec": {"replicas": 4}})
     await stage.until("grown while paused", lambda: stage.status(DEPLOYMENTS, "web", availableReplicas=4))
+    await stage.change(DEPLOYMENTS, "web", {"metadata": {"annotations": {"note": "mine"}}})
     await stage.change(DEPLOYMENTS, "web", {"spec": {"paused": False}})
     await stage.until("resumed", lambda: stage.status(DEPLOYMENTS, "web", updatedReplicas=4, availableReplicas=4))
 

@@ -46,6 +46,10 @@ def _committed(_store: Store, _old: Object | None, _new: Object | None) -> None:
     return None
 
 
+def _same(_new: Object, _old: Object) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The hooks, in the order in which a write meets them. All but ``committed`` may change the object they are given,
@@ -61,6 +65,8 @@ class Rules:
     """What is wrong with the object."""
     compare: Callable[[Object, Object], list[Fault]] = _no_change_faults
     """What is wrong with the change (new, old)."""
+    renewed: Callable[[Object, Object], bool] = _same
+    """Whether a change (new, old) makes a new generation though the spec is the same."""
     leaving: Callable[[Store, Object], None] = _leaving
     """Before a deletion: raise when it may not be, or clear up what hangs on the object."""
     held: Callable[[Object], bool] = _free

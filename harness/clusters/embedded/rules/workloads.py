@@ -163,7 +163,14 @@ def _selector_change(new: Object, old: Object) -> list[Fault]:
     return [refusals.bad("spec.selector", new["spec"].get("selector"), "field is immutable")]
 
 
-DEPLOYMENTS = Rules(default=_default_deployment, validate=deployment_faults, compare=_selector_change)
+def _is_annotated_anew(new: Object, old: Object) -> bool:
+    """A Deployment's annotations are its ReplicaSets', so they count."""
+    return annotations_of(new) != annotations_of(old)
+
+
+DEPLOYMENTS = Rules(
+    renewed=_is_annotated_anew, default=_default_deployment, validate=deployment_faults, compare=_selector_change
+)
 REPLICA_SETS = Rules(default=_default_replica_set, validate=replica_set_faults, compare=_selector_change)
 DAEMON_SETS = Rules(
     default=_default_daemon_set, birth=_birth_daemon_set, validate=daemon_set_faults, compare=_daemon_set_change

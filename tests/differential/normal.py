@@ -20,6 +20,7 @@ _VOLATILE = {
     "continue": "<token>",
     "serverAddress": "<address>",
 }
+_UNORDERED = ("resourceRules", "nonResourceRules")
 _PROSE = ("description", "storageVersionHash")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _REWRITTEN = (
@@ -32,6 +33,7 @@ _REWRITTEN = (
     (re.compile(r"(?<![\d.])10\.96\.(?!77\.)\d+\.\d+"), "<cluster address>"),
     (re.compile(r"/tmp/mews-differential-\w+/(real|ours)"), "<folder>"),
     (re.compile(r"kubectl-edit-\d+"), "kubectl-edit-<number>"),
+    (re.compile(r"\bB_\w{5}\b"), "B_<chance>"),
     (re.compile(r"^(x{58})\w{5}$"), r"\1<chance>"),
     (re.compile(r"https?://127\.0\.0\.1:\d+"), "<server>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "<server>"),
@@ -79,11 +81,30 @@ def normal(value: Any, *, owned: bool = False, key: str = "") -> Any:
             for name, item in value.items()
             if name not in left_out or not isinstance(item, str | list)
         }
+    if isinstance(value, list) and key == "managedFields":  # upstream orders them by the second of their time
+        value = sorted(
+            value, key=lambda entry: [str(entry.get(name)) for name in ("manager", "operation", "subresource")]
+        )
+    if isinstance(value, list) and key in _UNORDERED:
+        return sorted((normal(item, owned=owned) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, list):
         return [normal(item, owned=owned, key=key) for item in value]
     if isinstance(value, str):
-        return _rewritten(_rewritten(value, _REWRITTEN), _CELLS if key == "cells" else ())
+        text = _PATCHED.sub(_patched, value)
+        return _rewritten(_rewritten(text, _REWRITTEN), _CELLS if key == "cells" else ())
     return value
+
+
+_PATCHED = re.compile(r'Invalid value: ("\{.*\}"): ')
+
+
+def _patched(match: re.Match[str]) -> str:
+    """The object in a message about a patch, in the order of its keys."""
+    try:
+        told = normal(json.loads(json.loads(match[1])), owned=True)
+    except ValueError:
+        return match[0]
+    return f"Invalid value: {json.dumps(told, sort_keys=True)}: "
 
 
 def _rewritten(text: str, rules: Any) -> str:

@@ -143,7 +143,8 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
         if not isinstance(body, dict):
             raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
     except BadRequest as error:
-        text = f"the object provided is unrecognized (must be of type {kind}): {error.message} ({_summary(raw)})"
+        told = error.message.removeprefix("error converting YAML to JSON: ")
+        text = f"the object provided is unrecognized (must be of type {kind}): {told} ({_summary(raw)})"
         raise BadRequest(text) from None
     if call.kind.custom:
         _check_type(call.kind, body, raw.decode(errors="replace"))

@@ -90,7 +90,9 @@ def _name_faults(kind: Kind, name: str, prefix: str) -> list[Fault]:
     if prefix and not re.fullmatch(pattern, prefix.rstrip("-") + ("a" if prefix.endswith("-") else "")):
         found.append(refusals.bad("metadata.generateName", prefix, text))
     if limit == _MAX_LABEL and "." in name:
-        found.append(refusals.bad("metadata.name", name, "must not contain dots"))
+        return [*found, refusals.bad("metadata.name", name, "must not contain dots")]
+    if kind.plural == "services" and not kind.resource.group and not is_dns_1035(name):
+        return [*found, refusals.bad("metadata.name", name, DNS_1035_TEXT)]
     if len(name) > limit:
         found.append(refusals.bad("metadata.name", name, f"must be no more than {limit} characters"))
     if not re.fullmatch(pattern, name):

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from mews.harness.clusters.embedded import parameters, refusals, scales, tables
 from mews.harness.clusters.embedded.call import Call
+from mews.harness.clusters.embedded.cells import ColumnSpec, meta_age
 from mews.harness.clusters.embedded.kinds import Kind
 from mews.harness.clusters.embedded.negotiation import Form
 from mews.harness.clusters.embedded.selection import select
@@ -20,6 +21,12 @@ from mews.kube.client.port import ObjectList
 
 _META = "meta.k8s.io"
 _PATIENCE_S = 3.0
+_SCALE_COLUMNS = (
+    ColumnSpec("Name", format="name"),
+    ColumnSpec("Desired", type="integer"),
+    ColumnSpec("Available", type="integer"),
+    ColumnSpec("Age"),
+)
 
 
 async def get(call: Call) -> web.StreamResponse:
@@ -29,8 +36,23 @@ async def get(call: Call) -> web.StreamResponse:
         raise ServerError(str(refusals.version_fault(version)), reason="")
     obj = call.world.store.get(call.kind, call.namespace, call.route.name)
     if call.route.subresource == "scale":
-        return call.answer(scales.scale_of(call.kind, obj))
+        scale = scales.scale_of(call.kind, obj)
+        return call.answer(_scale_table(call, scale) if call.forms[0].kind == "Table" else scale)
     return written(call, obj)
+
+
+def _scale_table(call: Call, scale: Object) -> dict[str, Any]:
+    """A Scale in columns of its own."""
+    cells = [scale["metadata"]["name"], scale["spec"].get("replicas", 0), scale["status"]["replicas"]]
+    since = meta_age(scale, call.world.store.now())
+    form = call.forms[0]
+    return {
+        "kind": "Table",
+        "apiVersion": f"{_META}/{form.version}",
+        "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
+        "columnDefinitions": [column.shown() for column in _SCALE_COLUMNS],
+        "rows": [{"cells": [*cells, since], "object": tables.partial(scale, form.version)}],
+    }
 
 
 def written(call: Call, obj: Object, status: int = 200) -> web.Response:

@@ -48,7 +48,7 @@ _OF_COLLECTIONS: Mapping[str, Handler] = {
     "POST": writes.post,
     "DELETE": writes.delete_collection,
 }
-_OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_}
+_OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_, "attach": streams.attach}
 _VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -167,6 +167,8 @@ class ApiServer:
                 body = discovery.group(kinds, group)
             case ["apis", group, version]:
                 body = discovery.resource_list(kinds, (group, version))
+            case ["openapi", "v2"] if openapi.IN_PROTOBUF in request.headers.get("Accept", ""):
+                return web.Response(body=openapi.EMPTY, headers={**headers(), "Content-Type": openapi.IN_PROTOBUF})
             case ["openapi", "v2"]:
                 body = openapi.swagger(kinds)
             case ["openapi", "v3"]:

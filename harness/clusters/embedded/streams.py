@@ -195,6 +195,15 @@ async def _send(call: Call, stream: AsyncIterator[bytes]) -> web.StreamResponse:
     return response
 
 
+async def attach(call: Call) -> web.StreamResponse:
+    """Attaching to a running container is refused, in upstream's words as far as it refuses too."""
+    world, query, route = call.world, call.query, call.route
+    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
+    if target.kubelet is None:
+        raise BadRequest(f"pod {route.name} does not have a host assigned")
+    raise BadRequest("attaching to a container is not served here; run a command in it with exec")
+
+
 _PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDOUT, _STDERR, _ERROR = 1, 2, 3
 

@@ -155,6 +155,9 @@ def store_patched(
     place(kind, new, old["metadata"].get("namespace", ""))
     metadata, name = new["metadata"], old["metadata"]["name"]
     _check_name(metadata, name)
+    if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+        fault = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
+        raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice
     metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
     stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded)
     return view_of(kind).show(stored)

@@ -63,7 +63,7 @@ CASES: tuple[Case, ...] = (
     _delete("held", "configmaps/h"),
     _delete("held again", "configmaps/h"),
     Sent("held stays", "GET", f"{N}/configmaps/h"),
-    _made(configmap("h")),
+    Sent("make what is leaving", "POST", f"{N}/configmaps", configmap("h")),
     Sent("add a finalizer", "PATCH", f"{N}/configmaps/h", {"metadata": {"finalizers": ["mews.test/a", "mews.test/b"]}}, MERGE),
     Sent("change what is held", "PATCH", f"{N}/configmaps/h", {"data": {"x": "1"}}, MERGE),
     Sent("undelete", "PATCH", f"{N}/configmaps/h", {"metadata": {"deletionTimestamp": None}}, MERGE),

@@ -78,13 +78,15 @@ _READING = (
         "describe rolebinding readers", "describe pdb pdb", "describe ingress ing", "describe rs hist-1", "describe pod nobody", "describe priorityclass kubectl-high",
         "events", "events --for pod/ready", "events --types=Warning", "explain pod", "explain pod.spec.containers", "explain deployment.spec.strategy --recursive",
         "explain podling", "explain pod.frob", "api-resources --sort-by=name", "api-resources --api-group=apps -o wide", "api-resources --namespaced=false -o name", "api-versions",
-        "cluster-info", "version", "auth can-i create pods", "auth can-i --list", "auth whoami", "auth can-i get podlings", "top nodes", "top pods",
+        "cluster-info", "version", "auth can-i create pods", "auth whoami", "auth can-i get podlings", "top nodes", "top pods",
         "wait --for=condition=Ready pod/ready --timeout=5s", "wait --for=condition=Ready pod/plain --timeout=1s", "wait --for=jsonpath='{.status.phase}'=Running pod/ready --timeout=5s",
         "wait --for=delete pod/nobody --timeout=1s", "wait --for=create pod/ready --timeout=1s",
         "logs plain", "logs nobody", "exec plain -- ls", "exec nobody -- ls", "cp plain:/x y", "attach plain", "port-forward pod/plain 0:80",
         "certificate approve nobody", "rollout status deploy/gen --timeout=1s", "rollout status deploy/hist --timeout=3s", "rollout history deploy/hist", "rollout history deploy/hist --revision=1",
-        "rollout history deploy/nobody", "diff -f files/cm.yaml", "diff -f files/changed.yaml", "get -k files", "kustomize files", "options",
+        "rollout history deploy/nobody", "diff -f files/cm.yaml", "diff -f files/changed.yaml", "get -k files", "kustomize files",
     ),
+    Run("options", "options"),
+    Run("auth can-i --list", "auth can-i --list", sorted=True),
 )  # fmt: skip
 
 _CHANGING = (
@@ -134,15 +136,15 @@ _CHANGING = (
         "autoscale deploy web --min=1 --max=3 --cpu=80%", "get hpa", "describe hpa web", "expose deploy web --port=80 --name=exposed --cluster-ip=None", "expose deploy nobody --port=80",
         "run runner --image=busybox:1 --restart=Never", "run runner --image=busybox:1", "run dry --image=busybox:1 --dry-run=server -o yaml", "run labelled --image=i --labels=a=b --env=A=1 --port=80 -- x y",
         "rollout restart deploy/web", "rollout pause deploy/web", "rollout resume deploy/web", "rollout pause deploy/nobody", "rollout undo deploy/hist", "rollout undo deploy/hist --to-revision=9", "get deploy hist -o jsonpath={.spec.template.spec.containers[0].image}",
-        "taint node kubectl-node a=b:NoSchedule", "taint node kubectl-node a=c:NoSchedule", "taint node kubectl-node a-", "taint node kubectl-node a=b:Frob", "cordon kubectl-node", "cordon kubectl-node", "get node kubectl-node",
+        "taint node kubectl-node a=b:NoSchedule", "taint node kubectl-node a=c:NoSchedule", "taint node kubectl-node a-", "taint node kubectl-node a=b:Frob", "cordon kubectl-node", "get node kubectl-node",
         "drain kubectl-node --force --ignore-daemonsets --timeout=3s", "drain kubectl-node --timeout=2s", "uncordon kubectl-node", "cordon nobody", "drain nobody", "label node kubectl-node node-role.kubernetes.io/worker=",
     ),
 )  # fmt: skip
 
 _DELETING = _runs(
-    "delete cm cm --dry-run=server", "delete cm cm", "delete cm cm", "delete cm cm --ignore-not-found", "delete cm -l x=y", "delete cm --all", "delete pods plain --now", "delete pods ready --grace-period=0 --force", "delete pod/made pod/nobody",
+    "delete cm cm --dry-run=server", "delete cm cm", "delete cm cm --ignore-not-found", "delete cm -l x=y", "delete cm --all", "delete pods plain --now", "delete pods ready --grace-period=0 --force", "delete pod/made pod/nobody",
     "delete deploy gen --cascade=orphan --wait=false", "delete deploy web --cascade=foreground --wait=false", "delete deploy hist --cascade=background", "delete job once", "delete svc,ingress --all", "delete podlings x", "delete cm", "delete secrets -l none=such",
-    "delete priorityclass kubectl-high", "delete clusterrole kubectl-reader", "delete clusterrolebinding kubectl-readers", "delete node kubectl-node", "delete ns kube-system", "delete ns kubectl-other --wait=false", "delete -f files/cm.yaml", "delete -k files", "get all",
+    "delete priorityclass kubectl-high", "delete clusterrole kubectl-reader", "delete clusterrolebinding kubectl-readers", "delete node kubectl-node", "delete ns kube-system", "delete ns kubectl-other --wait=false", "delete -f files/cm.yaml", "delete -k files",
 )  # fmt: skip
 
 _PREPARED: tuple[Case, ...] = (

@@ -52,8 +52,9 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _default_container(container: dict[str, Any], *, host_network: bool) -> None:
-    if "image" in container and "imagePullPolicy" not in container:
-        container["imagePullPolicy"] = "Always" if _is_latest(container["image"]) else "IfNotPresent"
+    if "imagePullPolicy" not in container:
+        is_latest = "image" in container and _is_latest(container["image"])
+        container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
     if host_network:
         for port in container.get("ports") or ():
             port.setdefault("hostPort", port.get("containerPort"))
@@ -79,6 +80,8 @@ def _default(pod: Object) -> None:
         resources = container["resources"]
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    if "uid" in pod["metadata"]:  # on updates too nobody loses the tolerations that admission gives
+        _tolerate(spec)
     if "status" in pod:
         pod["status"].setdefault("qosClass", qos_class(spec))
 
@@ -233,7 +236,7 @@ def _compare(new: Object, old: Object) -> list[Fault]:
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and fixed["terminationGracePeriodSeconds"] == 1:
         _keep(fixed, before, "terminationGracePeriodSeconds")
     known = before.get("tolerations") or []
-    if (fixed.get("tolerations") or [])[: len(known)] == known:
+    if all(toleration in (fixed.get("tolerations") or []) for toleration in known):
         _keep(fixed, before, "tolerations")
     found += _gate_faults(fixed, before)
     if before.get("schedulingGates"):

@@ -135,14 +135,15 @@ def _admit_job(store: Store, _kind: Kind, job: Object) -> None:
         return
     uid = metadata["uid"] = store.new_uid()
     template = spec["template"]["metadata"]
-    labels = template["labels"] = dict(template.get("labels") or {})
+    given = dict(template.get("labels") or {})
+    labels = template["labels"] = dict(given)
     for name in _JOB_NAME:
         labels.setdefault(name, metadata.get("name", ""))
     for name in _CONTROLLER_UID:
         labels.setdefault(name, uid)
     selector = spec.setdefault("selector", {})
     selector["matchLabels"] = {_CONTROLLER_UID[1]: uid, **(selector.get("matchLabels") or {})}
-    if not labels_of(job):
+    if labels_of(job) in ({}, given):  # upstream's default is the very map of the template
         metadata["labels"] = clone(labels)
 
 

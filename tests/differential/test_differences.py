@@ -1,0 +1,59 @@
+"""The embedded server answers what a real control plane answers; the exceptions are known and have a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from tests.differential.areas import ABOUT, AREAS, FILES
+from tests.differential.documentation import PAGE, page
+from tests.differential.known import KNOWN
+from tests.differential.model import Pair, Run
+from tests.differential.report import difference, share, table
+from tests.differential.sides import compare, lacking
+
+_ENOUGH, _ENOUGH_IN_AN_AREA = 97.0, 90.0
+_IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in cases]
+
+
+@cache
+def pairs() -> Sequence[Pair]:
+    if why := lacking():
+        pytest.skip(why)
+    return compare(AREAS, FILES, namespace="kubectl")
+
+
+def named(area: str, pair_id: str) -> Pair:
+    return next(pair for pair in pairs() if pair.area == area and pair.id == pair_id)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("pair_id", _IDS)
+def test_both_servers_answer_alike(pair_id: str) -> None:
+    pair = named(pair_id.partition(": ")[0], pair_id)
+    if pair_id in KNOWN:
+        assert not pair.same, f"{pair_id} no longer differs: take it out of KNOWN"
+        return
+    assert pair.same, f"{pair_id}\n{difference(pair)}"
+
+
+@pytest.mark.wall
+def test_nearly_all_answers_are_the_same_in_every_area() -> None:
+    shares = {area: share([pair for pair in pairs() if pair.area == area]) for area in AREAS}
+    assert min(shares.values()) >= _ENOUGH_IN_AN_AREA, table(pairs())
+    assert share(pairs()) >= _ENOUGH, table(pairs())
+
+
+def test_the_list_is_long_enough_and_names_each_case_once() -> None:
+    cases = [case for members in AREAS.values() for case in members]
+    commands = [case for case in cases if isinstance(case, Run)]
+    assert len(cases) - len(commands) >= 300
+    assert len(commands) >= 80
+    assert len(set(_IDS)) == len(_IDS)
+
+
+def test_known_differences_are_of_cases_that_exist_and_are_told_to_users() -> None:
+    assert set(KNOWN) <= set(_IDS)
+    assert PAGE.read_text(encoding="utf-8") == page(ABOUT), "write it anew: python -m tests.differential --write-page"

@@ -20,6 +20,7 @@ _VOLATILE = {
     "continue": "<token>",
     "serverAddress": "<address>",
 }
+_OWNER = ("manager", "operation", "subresource")
 _UNORDERED = ("resourceRules", "nonResourceRules")
 _PROSE = ("description", "storageVersionHash")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

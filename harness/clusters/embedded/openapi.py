@@ -18,8 +18,11 @@ from mews.kube.client.port import Patch
 
 Body = dict[str, Any]
 
-IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+ASKED_IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """In which kubectl asks for version 2, when a kind is in no document of version 3."""
+
+IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+"""In which it is answered: an @ is not allowed in a media type."""
 
 EMPTY = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.34.2"
 """A document that tells title and version only: all that is served is told in version 3."""

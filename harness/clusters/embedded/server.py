@@ -167,7 +167,7 @@ class ApiServer:
                 body = discovery.group(kinds, group)
             case ["apis", group, version]:
                 body = discovery.resource_list(kinds, (group, version))
-            case ["openapi", "v2"] if openapi.IN_PROTOBUF in request.headers.get("Accept", ""):
+            case ["openapi", "v2"] if openapi.ASKED_IN_PROTOBUF in request.headers.get("Accept", ""):
                 return web.Response(body=openapi.EMPTY, headers={**headers(), "Content-Type": openapi.IN_PROTOBUF})
             case ["openapi", "v2"]:
                 body = openapi.swagger(kinds)

@@ -13,18 +13,7 @@ pytestmark = pytest.mark.kind
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "elastic"
 SPEED = 10.0
 
-NAMES = (
-    "01-scale-in",
-    "02-equal-weight",
-    "03-core-stays",
-    "05-scale-out",
-    "06-no-thrash",
-    "09-eviction",
-    "10-deleted-while-scaling",
-    "11-bad-jobs",
-    "15-literal-worker-0",
-    "20-literal-list-order",
-)
+NAMES = ("01-scale-in", "03-core-stays", "09-eviction", "11-bad-jobs")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -199,6 +199,7 @@ def _write(
     new = _merge_halves(kind, old, new, subresource)
     rules = store.rules(kind)
     _inherit(old, new)
+    rules.inherit(new, old)
     rules.default(new)
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)

@@ -26,6 +26,10 @@ def _no_change_faults(_new: Object, _old: Object) -> list[Fault]:
     return []
 
 
+def _kept(_new: Object, _old: Object) -> None:
+    return None
+
+
 def _admitted(_store: Store, _kind: Kind, _obj: Object) -> None:
     return None
 
@@ -63,6 +67,8 @@ class Rules:
     """Admission on create; sees the other objects."""
     validate: Callable[[Object], list[Fault]] = _no_faults
     """What is wrong with the object."""
+    inherit: Callable[[Object, Object], None] = _kept
+    """What an update keeps of the old object when it does not say it (new, old)."""
     compare: Callable[[Object, Object], list[Fault]] = _no_change_faults
     """What is wrong with the change (new, old)."""
     renewed: Callable[[Object, Object], bool] = _same

@@ -106,4 +106,20 @@ def _is_address(text: str) -> bool:
     return True
 
 
-RULES = Rules(default=_default, admit=_admit, validate=_faults)
+def _inherit(new: Object, old: Object) -> None:
+    """An update that does not say the addresses keeps them."""
+    if new["spec"].get("type") == "ExternalName":
+        return
+    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if name not in new["spec"] and name in old["spec"]:
+            new["spec"][name] = old["spec"][name]
+
+
+def _compare(new: Object, old: Object) -> list[Fault]:
+    before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
+    if before and before != after and "ExternalName" not in (old["spec"].get("type"), new["spec"].get("type")):
+        return [refusals.bad("spec.clusterIPs[0]", [after] if after else None, "may not change once set")]
+    return []
+
+
+RULES = Rules(default=_default, admit=_admit, validate=_faults, compare=_compare, inherit=_inherit)

@@ -50,7 +50,6 @@ OF_RULES = frozenset(
         "core/v1.Node": "spec",
         "core/v1.NamespaceStatus": "phase",
         "core/v1.PodSpec": "tolerations preemptionPolicy enableServiceLinks priority",
-        "core/v1.Secret": "type",
         "core/v1.ServicePort": "targetPort",
         "core/v1.ServiceSpec": "internalTrafficPolicy",
         "core/v1.Volume": "emptyDir",
@@ -89,6 +88,7 @@ class Server:
         self._connection = http.client.HTTPSConnection(address, context=ssl._create_unverified_context())
 
     def ask(self, method: str, path: str, body: Any = None, accept: str = "application/json") -> Any:
+        """The answer's JSON."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Accept": accept}
         self._connection.request(method, path, None if body is None else json.dumps(body), headers)
         return json.loads(self._connection.getresponse().read())
@@ -153,7 +153,7 @@ def read_types(server: Server) -> dict[str, Body]:
     """All structs of the server's OpenAPI: fields with type, lists, patches, enums, defaults."""
     schemas: dict[str, Body] = {}
     for path in server.ask("GET", "/openapi/v3")["paths"]:
-        if "/v" in path:
+        if re.search(r"^api.*/v\d", path):
             document = server.ask("GET", f"/openapi/v3/{path}")
             schemas |= document.get("components", {}).get("schemas", {})
     return {
@@ -350,7 +350,12 @@ def line_of(ref: str, name: str, field: Body, struct: Body) -> str:
     elif is_struct and "default" in field and _is_zero(field["default"]):
         shown = "keep"
     told = not is_struct and type_[:2] not in ("[]", "{}") and name in kept and _is_zero(kept[name])
-    guessed = absent is None and not field["required"] and type_ in ("int32", "int64", "bool", "string", "intstr")
+    guessed = (
+        absent is None
+        and name not in ("kind", "apiVersion")
+        and not field["required"]
+        and type_ in ("int32", "int64", "bool", "string", "intstr")
+    )
     pointer = (told or guessed or type_ == "quantity") and not shown
     words = [
         type_,

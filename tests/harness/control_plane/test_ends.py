@@ -66,7 +66,7 @@ def run_until_the_api_server_runs(environment, folder):
 def test_a_run_that_is_told_to_end_leaves_nothing(number, programs, environment, tmp_path):
     process = run_until_the_api_server_runs(environment, tmp_path)
     process.send_signal(number)
-    assert process.wait(30) == 130
+    assert process.wait(120) == 130
     assert left(environment) == ([], [])
 
 

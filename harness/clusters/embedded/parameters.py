@@ -16,7 +16,6 @@ from mews.kube.client.port import DeleteOptions, Preconditions
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 _LONGEST_MANAGER = 128
 _MATCHES = ("Exact", "NotOlderThan")
-_LONGEST_MANAGER = 128
 _PROPAGATION = ("Foreground", "Background", "Orphan")
 
 Query = Mapping[str, str]

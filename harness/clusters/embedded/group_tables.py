@@ -17,6 +17,7 @@ from mews.harness.clusters.embedded.cells import (
     selector_text,
 )
 from mews.harness.clusters.embedded.durations import age, human
+from mews.harness.clusters.embedded.metric_cells import metric_texts
 from mews.kube.api.objects import Object
 
 Part = Callable[[Object, float], Row]
@@ -25,7 +26,6 @@ Part = Callable[[Object, float], Row]
 _TYPES = {"#": "integer", "?": "boolean", "@": "date"}
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 _SHOWN_ADDRESSES = 3
-_SHOWN_METRICS = 2
 _LEGACY_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_CLASSES = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -218,35 +218,11 @@ def _autoscaler(obj: Object, _: float) -> Row:
     spec, target = _spec(obj), _spec(obj).get("scaleTargetRef") or {}
     return [
         f"{target.get('kind', '')}/{target.get('name', '')}",
-        _metrics(spec.get("metrics") or (), _status(obj).get("currentMetrics") or ()),
+        metric_texts(spec.get("metrics") or (), _status(obj).get("currentMetrics") or ()),
         str(spec.get("minReplicas", "<unset>")),
         spec.get("maxReplicas", 0),
         _status(obj).get("currentReplicas", 0),
     ]
-
-
-def _metrics(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
-    texts = [_metric(spec, found[index] if index < len(found) else {}) for index, spec in enumerate(wanted)]
-    shown = ", ".join(texts[:_SHOWN_METRICS])
-    more = len(texts) - _SHOWN_METRICS
-    return f"{shown} + {more} more..." if more > 0 else none_if_empty(shown)
-
-
-def _metric(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    kind = spec.get("type", "")
-    field = kind[:1].lower() + kind[1:]
-    if field not in ("resource", "containerResource", "pods", "object", "external"):
-        return "<unknown type>"
-    target = (spec.get(field) or {}).get("target") or {}
-    current = (status.get(field) or {}).get("current") or {}
-    name = f"{spec[field].get('name', '')}: " if "esource" in field else ""
-    if "averageValue" in target:
-        average = " (avg)" if field in ("object", "external") else ""
-        return f"{name}{current.get('averageValue', '<unknown>')}/{target['averageValue']}{average}"
-    if name:
-        use = [f"{part['averageUtilization']}%" if "averageUtilization" in part else "" for part in (current, target)]
-        return f"{name}{use[0] or '<unknown>'}/{use[1] or '<auto>'}"
-    return f"{current.get('value', '<unknown>')}/{target.get('value', '0')}"
 
 
 def _storage_class(obj: Object, now_s: float) -> Row:

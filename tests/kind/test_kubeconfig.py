@@ -87,7 +87,8 @@ class Plain:
 
     def files(self) -> str:
         """Those of ours on the node."""
-        look = f"ls -A {HOST_ROOT} /var/lib/kubelet/device-plugins 2>/dev/null; true"
+        folders = f"{HOST_ROOT} /var/lib/kubelet/device-plugins"
+        look = f"find {folders} -mindepth 1 ! -name kubelet_internal_checkpoint 2>/dev/null | sort"
         return call(["docker", "exec", f"{self.name}-control-plane", "sh", "-c", look])
 
 

@@ -34,8 +34,8 @@ def state(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def shared(state):
-    """A kind cluster that all scenarios share, and that the last test takes over."""
+    """A kind cluster that all scenarios share."""
     from mews.harness.clusters.shared import Shared
 
-    with Shared(keep=True) as shared:
+    with Shared() as shared:
         yield shared

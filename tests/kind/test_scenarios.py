@@ -1,15 +1,12 @@
 """Shipped scenarios, unchanged, on Kubernetes with its own API server, kubelets and device managers."""
 
-import signal
 from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.kind.tools import call
 from mews.harness.engine import Engine
 from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.harness.ways import Way
-from tests.kind.commands import docker_has, interrupt, passed, started, until
 
 pytestmark = pytest.mark.kind
 
@@ -72,20 +69,3 @@ def test_a_scenario_passes_on_kind_as_it_is(name, shared, tmp_path):
     layers = {line.layer for line in run.lines}
     assert run.result.violations == ()
     assert {"chassis", "kubelet", "api", "step"} <= layers or name == "01-cpu-pod"
-
-
-def test_a_run_killed_in_the_midst_leaves_nothing_that_down_does_not_remove(shared, state, tmp_path):
-    shared.close()  # it is kept, and taken over by the run that is killed: so ends the tier's own cluster
-    [folder] = state.glob("kind/*")
-    name, images = folder.name, call(["docker", "images", "--quiet", "--no-trunc"])
-    (tmp_path / "idle.yaml").write_text(NVML + "  - hold: {for: 10h, check: {moves: 1}}\n")
-    process = started(tmp_path, "run", "idle.yaml", "--cluster", "kind", "--speed", "10")
-    kubectl = ["kubectl", "--kubeconfig", str(folder / "kubeconfig"), "get", "pods", "--output", "name"]
-    until(process, lambda: "trainer" in call(kubectl), "the scenario's pod")
-    assert docker_has(name)["containers"]
-    interrupt(process, signal.SIGKILL)
-    assert docker_has(name)["containers"], "nobody is there to delete them"
-    passed(started(tmp_path, "down", "--all"))
-    assert docker_has(name)["containers"] == []
-    assert not folder.exists()
-    assert call(["docker", "images", "--quiet", "--no-trunc"]) == images

@@ -18,6 +18,7 @@ class GrpcLink:
         self._folder = folder
         self._poll_s = poll_s
         self._seen = identify(self._kubelet)
+        self._served: SocketServer | None = None
 
     async def serve(self, endpoint: str, plugin: DevicePlugin) -> SocketServer:
         """Serve the plugin on that socket name, replacing a leftover.
@@ -25,7 +26,14 @@ class GrpcLink:
         Raises SocketPathTooLong, OSError.
         """
         self._seen = identify(self._kubelet)
-        return await serve_plugin(self._folder / endpoint, plugin)
+        self._served = await serve_plugin(self._folder / endpoint, plugin)
+        return self._served
+
+    async def close(self) -> None:
+        """Stop what was served last, and take its socket away: a kubelet forgets a plugin that says good-bye."""
+        if self._served is not None:
+            await self._served.close()
+            self._served = None
 
     async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
         """Registration/Register.

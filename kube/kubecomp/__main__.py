@@ -129,12 +129,14 @@ async def _component(
             return
         pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
         stack.push_async_callback(pod_resources.close)
+        link = GrpcLink(options.device_plugins)
+        stack.push_async_callback(link.close)
         yield DeviceManager(
             context,
             config,
             options.node,
             chassis=chassis,
-            link=GrpcLink(options.device_plugins),
+            link=link,
             pod_resources=pod_resources,
             confirm=SysfsConfirm(FolderTree(Path(config.sysfs_root))) if config.sysfs_root else None,
         )

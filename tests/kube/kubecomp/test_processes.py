@@ -118,6 +118,11 @@ async def cluster(folder: Path, dialect: str) -> AsyncIterator[tuple[InProcessKu
             await asyncio.gather(*kubelets, return_exceptions=True)
 
 
+def sockets_in(folder: str) -> list[Path]:
+    """The plugins' own."""
+    return sorted(Path(folder).rglob("falcon.sock"))
+
+
 def pod(name: str, gpus: int) -> dict[str, object]:
     container = {
         "name": "main",
@@ -134,6 +139,7 @@ def test_processes_move_a_device_for_a_pod_and_end_cleanly(dialect: str) -> None
     async def main() -> None:
         with tempfile.TemporaryDirectory(prefix="kc", dir="/tmp") as folder:
             async with cluster(Path(folder), dialect) as (kube, lines), AsyncExitStack() as stack:
+                stack.callback(lambda: left.extend(sockets_in(folder)))
                 for line in lines:
                     await stack.enter_async_context(process(*line))
 
@@ -151,8 +157,11 @@ def test_processes_move_a_device_for_a_pod_and_end_cleanly(dialect: str) -> None
 
                 await until(runs, "the pod runs")
                 assert (await kube.get(PODS, "a", namespace="default"))["spec"]["nodeName"] == "host-1"
+                assert len(sockets_in(folder)) == 2
 
+    left: list[Path] = []
     asyncio.run(main())
+    assert left == [], "an ended plugin's socket goes with it"
 
 
 @pytest.mark.parametrize(

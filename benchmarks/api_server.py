@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.certificates import make_certificates
-from mews.harness.clusters.embedded.server import ApiServer
-from mews.harness.clusters.embedded.store import Store
+from mews.harness.apiserver.access.certificates import make_certificates
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
+from mews.harness.apiserver.wire.server import ApiServer
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import progress, report
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.server import ApiServer
-from mews.harness.clusters.embedded.store import Store
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
+from mews.harness.apiserver.wire.server import ApiServer
 from mews.harness.clusters.plane import write_kubeconfig
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import KubeApi

@@ -15,12 +15,12 @@ from typing import Any
 from benchmarks.common import progress, report
 from benchmarks.hardware import hardware
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
+from mews.harness.apiserver.wire.kubelets import Kubelets
 from mews.harness.clock import Pace, run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
-from mews.harness.clusters.embedded.kubelets import Kubelets
 from mews.harness.clusters.embedded.local_world import LocalWorld
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.journal import Journal
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.scenario.model import Scenario

@@ -51,9 +51,9 @@ async def open_cluster(
     if cluster == "kubeconfig":
         site = _needed(shared).site(kubeconfig, context)
         return await _somebodys(scenario, site, speed=speed, dialect=dialect, seed=seed, tell=_needed(shared).tell)
+    from mews.harness.apiserver.wire.kubelets import Kubelets
     from mews.harness.clock import Pace, virtual_clock
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
-    from mews.harness.clusters.embedded.kubelets import Kubelets
     from mews.harness.clusters.embedded.world import World
     from mews.harness.journal import Journal
     from mews.harness.scenario.hardware import hardware_document, hardware_of

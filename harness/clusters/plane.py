@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.ports.fence import Fence
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Component

@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, PODS
@@ -52,7 +52,7 @@ class OverHttp:
     """The store behind its HTTP face, on loopback."""
 
     def run(self, check: Check) -> None:
-        from mews.harness.clusters.embedded.server import ApiServer
+        from mews.harness.apiserver.wire.server import ApiServer
         from mews.kube.client.http import HttpKube
 
         async def main() -> None:

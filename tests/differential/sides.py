@@ -68,9 +68,9 @@ def _ask_real(cases: Cases, folder: Path) -> Any:
 
 def _ask_ours(cases: Cases, folder: Path) -> Any:
     async def main(namespace: str) -> Answers:
+        from mews.harness.apiserver.store.store import Store
+        from mews.harness.apiserver.wire.server import ApiServer
         from mews.harness.clusters.control_plane.identity import make_identity
-        from mews.harness.clusters.embedded.server import ApiServer
-        from mews.harness.clusters.embedded.store import Store
         from mews.kube.clock import Clock
 
         identity = make_identity(folder, "openssl")

@@ -5,9 +5,9 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import CONFIGMAPS

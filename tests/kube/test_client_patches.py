@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mews.harness.clusters.embedded.merging import MergeKeys
+from mews.harness.apiserver.objects.merging import MergeKeys
 from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.api.objects import clone
 from mews.kube.api.patches import json_patch, merge_patch

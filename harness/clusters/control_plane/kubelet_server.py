@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from aiohttp import web
 
-from mews.harness.clusters.embedded.kubelets import KubeletApi, KubeletDirectory
-from mews.harness.clusters.embedded.parameters import flag, number
-from mews.harness.clusters.embedded.streams import send_exec
+from mews.harness.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
+from mews.harness.apiserver.wire.parameters import flag, number
+from mews.harness.apiserver.wire.streams import send_exec
 from mews.kube.api.errors import ApiError
 
 _Answer = Callable[[KubeletApi, web.BaseRequest, Sequence[str]], Awaitable[web.StreamResponse]]

@@ -1,1 +1,1 @@
-"""The embedded Kubernetes: a versioned object store with watches behind KubeApi, in process and over HTTP."""
+"""The embedded cluster: emulated nodes around an API server, put together in virtual or in wall-clock time."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
+from mews.harness.apiserver.wire.kubelets import KubeletApi, Kubelets
 from mews.harness.clock import Pace, VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
-from mews.harness.clusters.embedded.kubelets import KubeletApi, Kubelets
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.embedded.world import World

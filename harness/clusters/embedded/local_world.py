@@ -10,11 +10,11 @@ from typing import Any
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.events import HostEvent
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
+from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clock import Pace
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.kubelets import KubeletDirectory
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.clusters.plane import Program
 from mews.harness.host_feed import HostFeed
 from mews.harness.journal import Journal

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.embedded.certificates import Certificates, make_certificates
-from mews.harness.clusters.embedded.kubelets import KubeletDirectory
-from mews.harness.clusters.embedded.server import ApiServer
-from mews.harness.clusters.embedded.store import Store
+from mews.harness.apiserver.access.certificates import Certificates, make_certificates
+from mews.harness.apiserver.store.store import Store
+from mews.harness.apiserver.wire.kubelets import KubeletDirectory
+from mews.harness.apiserver.wire.server import ApiServer
 from mews.harness.clusters.plane import Program, write_kubeconfig
 from mews.harness.errors import Lacks
 from mews.kube.client.http import HttpKube

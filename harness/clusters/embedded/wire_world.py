@@ -12,10 +12,10 @@ from typing import Any
 import aiohttp
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
-from mews.harness.clusters.embedded.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.controllers.service_names import HOSTS_FILE

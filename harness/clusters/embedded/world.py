@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mews.harness.clusters.embedded.kubelets import KubeletDirectory
+from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.kubelet.devices import CheckpointStore

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import Pace, run_virtual, virtual_clock
 from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.servers import Servers
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.clusters.plane import write_kubeconfig
 from mews.harness.controllers.manager import ControllerManager
 from mews.harness.ports.fence import Fence

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mews.harness.clusters.control_plane.programs import NEEDED
+from tests.harness.apiserver.real_parts import missing
 from tests.harness.controllers.stories import STORIES
 from tests.harness.controllers.telling import ours, theirs, title
-from tests.harness.embedded.real_parts import missing
 
 _MISSING = missing(*NEEDED, "kube-controller-manager")
 

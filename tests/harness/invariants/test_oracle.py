@@ -4,9 +4,9 @@ import asyncio
 import random
 from types import SimpleNamespace
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.journal import Journal
 from mews.harness.recorder import Recorder

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import Pace, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.images import load_images
 from mews.harness.kubelet.kubelet import Kubelet

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import Pace, run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.devices import MemoryCheckpoint
 from mews.harness.kubelet.images import load_images

@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from mews.emulator.serve import ChassisServer
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
+from mews.harness.apiserver.wire.server import ApiServer
 from mews.harness.clock import Pace
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.server import ApiServer
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.devices import MemoryCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder

@@ -13,9 +13,9 @@ from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import Pace, run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.kubelet.containerd import Containerd
 from mews.harness.kubelet.devices import MemoryCheckpoint
 from mews.harness.kubelet.images import load_images

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mews.harness.clusters.embedded.api import InProcessKube
+from mews.harness.apiserver.api import InProcessKube
 from mews.kube.api.errors import Conflict, ServerError, Unavailable
 from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS, Resource

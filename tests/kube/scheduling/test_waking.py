@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mews.harness.clusters.embedded.api import InProcessKube
+from mews.harness.apiserver.api import InProcessKube
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, PODS, Resource
 from mews.kube.scheduling.config import Profile

@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from mews.harness.apiserver.api import InProcessKube
+from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.embedded.api import InProcessKube
-from mews.harness.clusters.embedded.store import Store
 from mews.harness.ports.fence import Fence, Fenced
 from mews.kube.api.objects import Object, condition_of, node_name_of
 from mews.kube.api.resources import NEW_EVENTS, NODES, PODS, PRIORITY_CLASSES

@@ -1,0 +1,1 @@
+"""What becomes of objects: created, updated, patched, applied, deleted, by the rules of their kinds."""

@@ -1,0 +1,33 @@
+"""Rules of claims and endpoint slices."""
+
+from __future__ import annotations
+
+from mews.harness.apiserver.objects.rules.base import Rules
+from mews.harness.apiserver.store import refusals
+from mews.harness.apiserver.store.refusals import Fault
+from mews.kube.api.objects import Object
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
+def _claim_faults(claim: Object) -> list[Fault]:
+    spec = claim["spec"]
+    modes, found = spec.get("accessModes") or (), []
+    if not modes:
+        found.append(refusals.required("spec.accessModes", "at least 1 access mode is required"))
+    found += [refusals.unsupported("spec.accessModes", mode, _MODES) for mode in modes if mode not in _MODES]
+    if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
+        found.append(refusals.required("spec.resources[storage]"))
+    return found
+
+
+def _default_slice(endpoints: Object) -> None:
+    for port in endpoints.get("ports") or ():
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
+    for endpoint in endpoints.get("endpoints") or ():
+        endpoint.setdefault("conditions", {})
+
+
+CLAIMS = Rules(validate=_claim_faults)
+ENDPOINT_SLICES = Rules(default=_default_slice)

@@ -1,0 +1,1 @@
+"""Objects under one growing version, with watches; what a kind is; the refusals."""

@@ -1,0 +1,147 @@
+"""The types of the built-in kinds: fields, merge keys, enums and defaults, from ``types/*.json``, one file per group.
+
+The tables hold facts measured on Kubernetes 1.34.2: its OpenAPI, the decoder's messages, and which fields an object
+shows that said nothing (``ci/api_types.py`` makes them). A field is a line of words, the first of which is its type::
+
+    "ports": "[]core/v1.ContainerPort list=map:containerPort,protocol patch=merge:containerPort"
+
+Types are ``string int32 int64 float64 bool bytes time microtime quantity intstr fields raw any``, a struct
+(``core/v1.PodSpec``), a list (``[]`` before the item's type) or a map (``{}`` likewise). Words: ``req``; ``keep``
+(shown even when empty) and ``null`` (shown as null); ``ptr`` (an empty value is kept when said); ``go=`` the Go type
+where it is not the type's own name; ``list=`` and ``atomic`` as in OpenAPI's list and map types; ``patch=`` strategy
+and merge key; ``enum=`` by ``|``; ``default=``; ``oadefault=`` a default that only OpenAPI tells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from mews.kube.api.resources import Resource
+
+SCALARS = frozenset(
+    ("string", "int32", "int64", "float64", "bool", "bytes", "time", "microtime", "quantity", "intstr", "fields")
+) | {"raw", "any"}
+_GO = {
+    "bytes": "[]uint8",
+    "time": "v1.Time",
+    "microtime": "v1.MicroTime",
+    "quantity": "resource.Quantity",
+    "intstr": "intstr.IntOrString",
+    "raw": "runtime.RawExtension",
+    "any": "v1.JSON",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct; see the module for the words. ``default`` is None when there is none."""
+
+    name: str
+    type: str
+    go: str = ""
+    empty: str = ""
+    pointer: bool = False
+    required: bool = False
+    list_type: str = ""
+    list_keys: tuple[str, ...] = ()
+    atomic: bool = False
+    strategies: tuple[str, ...] = ()
+    merge_key: str = ""
+    enum: tuple[str, ...] = ()
+    default: Any = None
+    shown_default: Any = None
+
+    @property
+    def go_type(self) -> str:
+        """As the decoder names it: ``v1.RestartPolicy``."""
+        return self.go or go_name(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A Go struct: ``ref`` is ``core/v1.PodSpec``, ``name`` ``PodSpec``; ``kind`` is group/version/Kind of a root."""
+
+    ref: str
+    fields: Mapping[str, Field]
+    atomic: bool = False
+    kind: str = ""
+
+    @property
+    def name(self) -> str:
+        """``PodSpec``."""
+        return self.ref.rpartition(".")[2]
+
+
+def go_name(type_: str) -> str:
+    """The Go type of a type expression."""
+    if type_.startswith("[]"):
+        return f"[]{go_name(type_[2:])}"
+    if type_.startswith("{}"):
+        return f"map[string]{go_name(type_[2:])}"
+    return _GO.get(type_, type_.rpartition("/")[2])
+
+
+@cache
+def table(group: str) -> Mapping[str, Mapping[str, str]]:
+    """All types of a group's file, by version and name; none for a group that is not built in."""
+    file = resources.files(__package__).joinpath(f"{group}.json")
+    if not file.is_file():
+        return {}
+    found: Mapping[str, Mapping[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def struct(ref: str) -> Struct:
+    """The struct of a reference such as ``core/v1.PodSpec``; ``KeyError`` when there is none."""
+    group, _, name = ref.partition("/")
+    lines = dict(table(group)[name])
+    head = lines.pop("", "").split()
+    kind = next((word[5:] for word in head if word.startswith("kind=")), "")
+    return Struct(ref, {name: _field(name, line) for name, line in lines.items()}, "atomic" in head, kind)
+
+
+def root_of(resource: Resource) -> Struct | None:
+    """The struct of a kind, None for what is not built in."""
+    group = resource.group.partition(".")[0] or "core"
+    name = f"{resource.version}.{resource.kind}"
+    return struct(f"{group}/{name}") if name in table(group) else None
+
+
+def _field(name: str, line: str) -> Field:
+    type_, *words = line.split()
+    known: dict[str, Any] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        known.update(_WORDS[key](value))
+    return Field(name, type_, **known)
+
+
+def _list_words(value: str) -> dict[str, Any]:
+    kind, _, keys = value.partition(":")
+    return {"list_type": kind, "list_keys": tuple(keys.split(",")) if keys else ()}
+
+
+def _patch_words(value: str) -> dict[str, Any]:
+    strategies, _, key = value.partition(":")
+    return {"strategies": tuple(strategies.split(",")), "merge_key": key}
+
+
+_WORDS: Mapping[str, Any] = {
+    "keep": lambda _: {"empty": "keep"},
+    "null": lambda _: {"empty": "null"},
+    "ptr": lambda _: {"pointer": True},
+    "req": lambda _: {"required": True},
+    "go": lambda value: {"go": value},
+    "list": _list_words,
+    "atomic": lambda _: {"atomic": True},
+    "patch": _patch_words,
+    "enum": lambda value: {"enum": tuple(option.replace("%20", " ") for option in value.split("|"))},
+    "default": lambda value: {"default": json.loads(value)},
+    "oadefault": lambda value: {"shown_default": json.loads(value)},
+}

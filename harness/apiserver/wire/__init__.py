@@ -1,0 +1,1 @@
+"""The HTTP face: requests, media types, answers, discovery, streams."""

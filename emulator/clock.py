@@ -49,7 +49,7 @@ class EmulatedClock:
                 left_s = None if due is None else (due - self._now()) / self._speed
                 if left_s is not None and left_s <= 0:
                     return True
-                self._changed.wait(left_s)
+                self._changed.wait(left_s if left_s is None else min(left_s, threading.TIMEOUT_MAX))
             return False
 
     def pause(self, real_s: float) -> bool:

@@ -67,8 +67,9 @@ def judged(
     ca: str | None = None,
     mangle: Callable[[Reply], Reply] = lambda reply: reply,
     only: Callable[[Clause], bool] = lambda clause: True,
+    listed: Callable[[], None] = lambda: None,
 ) -> dict[str, Result]:
-    """Clause -> result, as a run with ``--allow-changes`` finds them."""
+    """Clause -> result, as a run with ``--allow-changes`` finds them; ``listed`` is called once devices are known."""
     suite = SUITES[dialect]
     client = Mangled(Address(url, ca, patience_s=patience_s), mangle)
     client.credentials = credentials
@@ -76,6 +77,7 @@ def judged(
     bench = Bench(client, face, limits=limits)
     with suppress(Malformed):
         bench.read()
+    listed()
     if changes:
         bench.allow(devices, ("1", "2", "3"), None)
     judge = Judge(bench, Quirks(limits=limits), (), DAY, changes)

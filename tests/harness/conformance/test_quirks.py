@@ -60,7 +60,6 @@ CASES: list[tuple[dict[str, Any], dict[str, set[str]]]] = [
     ),
     ({"kind": "wrong-uuid"}, {H3API: {"uuid"}, POOL: {"uuid"}}),
     ({"kind": "wrong-uuid", "uuid": ""}, {H3API: {"uuid"}, POOL: {"uuid"}}),
-    ({"kind": "link-down", "device": "000C00", "after_s": 0.1}, {H3API: {"lost"}, POOL: {"lost"}}),
     ({"kind": "lost-uuid", "device": "000C00"}, {H3API: set(), POOL: set()}),
     ({"kind": "events-out-of-order"}, {H3API: set(), POOL: set()}),
     ({"kind": "read-aftermath", "within_s": 0.05, "partial": 0.0, **EVER}, {H3API: {"answers"}, POOL: {"answers"}}),
@@ -101,6 +100,16 @@ def test_a_fault_is_found_as_the_clauses_that_it_breaks(dialect, spec, expected,
     results = judged(url_of(server, dialect), dialect, credentials=("admin", server.password), only=moves)
     wanted = expected.get(dialect, expected[POOL])
     assert broken(results) == {f"{SECTION[dialect]}.{word}" for word in wanted}, told(results)
+
+
+@pytest.mark.parametrize("dialect", [H3API, POOL, REDFISH])
+def test_a_device_that_falls_off_its_link_on_the_way_is_lost(dialect, server):
+    def fall() -> None:
+        with server.rack.box("A") as box:
+            box.faults.add({"kind": "link-down", "device": "000C00"}, server.rack.clock.now())
+
+    results = judged(url_of(server, dialect), dialect, credentials=("admin", server.password), only=moves, listed=fall)
+    assert broken(results) == {f"{SECTION[dialect]}.lost"}, told(results)
 
 
 @pytest.mark.parametrize("dialect", [H3API, POOL])

@@ -52,6 +52,7 @@ def run_until_the_api_server_runs(environment, folder):
     process = subprocess.Popen(
         [*MEWS, "run", "demo", "--cluster", "control-plane"],
         env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not any("kube-apiserver" in name for name in left(environment)[0]):

@@ -121,7 +121,7 @@ def test_a_list_that_shows_the_past_is_not_fresh(dialect, server):
 
 
 def test_every_fault_of_the_registry_is_among_the_cases():
-    assert {spec["kind"] for spec, _ in CASES} | {"stale-list"} == set(FAULTS)
+    assert {spec["kind"] for spec, _ in CASES} | {"stale-list", "link-down"} == set(FAULTS)
 
 
 @pytest.mark.parametrize("dialect", [H3API, POOL])

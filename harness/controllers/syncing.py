@@ -41,6 +41,12 @@ class SyncLoop:
             self._keys.append(key)
             self._filled.set()
 
+    def add_changed(self, old: Object | None, new: Object | None) -> None:
+        """Put in the key of the object that came, changed or went; for ``Informer.on_change``."""
+        changed = new or old
+        if changed is not None:
+            self.add(key_of(changed))
+
     def add_after(self, key: str, delay_s: float) -> None:
         """Put a key in after a while; of several such wishes for a key the earliest counts."""
         loop = asyncio.get_running_loop()

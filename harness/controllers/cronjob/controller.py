@@ -38,14 +38,9 @@ class CronJobController:
         """Run until cancelled."""
         await self._cron_jobs.synced()
         await self._jobs.informer.synced()
-        self._cron_jobs.on_change(self._changed)
+        self._cron_jobs.on_change(self._loop.add_changed)
         self._jobs.informer.on_change(self._job_changed)
         await self._loop.run()
-
-    def _changed(self, old: Object | None, new: Object | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._loop.add(key_of(changed))
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         for key in owners_of_change(old, new, CRON_JOBS.kind):

@@ -39,16 +39,11 @@ class DaemonSetController:
         """Run until cancelled."""
         for informer in (self._sets, self._nodes, self._pods.informer, self._revisions.informer):
             await informer.synced()
-        self._sets.on_change(self._set_changed)
+        self._sets.on_change(self._loop.add_changed)
         self._nodes.on_change(self._node_changed)
         for owned in (self._pods, self._revisions):
             owned.informer.on_change(self._owned_changed)
         await self._loop.run()
-
-    def _set_changed(self, old: Object | None, new: Object | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._loop.add(key_of(changed))
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and _shape(old) == _shape(new):

@@ -49,15 +49,10 @@ class DeploymentController:
         """Run until cancelled."""
         for informer in (self._deployments, self._sets.informer, self._pods.informer):
             await informer.synced()
-        self._deployments.on_change(self._deployment_changed)
+        self._deployments.on_change(self._loop.add_changed)
         self._sets.informer.on_change(self._set_changed)
         self._pods.informer.on_change(self._pod_changed)
         await self._loop.run()
-
-    def _deployment_changed(self, old: Object | None, new: Object | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._loop.add(key_of(changed))
 
     def _set_changed(self, old: Object | None, new: Object | None) -> None:
         for key in owners_of_change(old, new, DEPLOYMENTS.kind):

@@ -28,14 +28,9 @@ class _Concerned:
     async def run(self) -> None:
         await self._services.synced()
         await self._pods.synced()
-        self._services.on_change(self._service_changed)
+        self._services.on_change(self.loop.add_changed)
         self._pods.on_change(self._pod_changed)
         await self.loop.run()
-
-    def _service_changed(self, old: Object | None, new: Object | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self.loop.add(key_of(changed))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         for service in self._services.items():

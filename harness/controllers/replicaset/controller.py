@@ -35,14 +35,9 @@ class ReplicaSetController:
         """Run until cancelled."""
         await self._sets.synced()
         await self._pods.informer.synced()
-        self._sets.on_change(self._set_changed)
+        self._sets.on_change(self._loop.add_changed)
         self._pods.informer.on_change(self._pod_changed)
         await self._loop.run()
-
-    def _set_changed(self, old: Object | None, new: Object | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._loop.add(key_of(changed))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         for key in owners_of_change(old, new, REPLICA_SETS.kind):

@@ -36,15 +36,10 @@ class StatefulSetController:
         """Run until cancelled."""
         for informer in (self._sets, self._pods.informer, self._revisions.informer):
             await informer.synced()
-        self._sets.on_change(self._set_changed)
+        self._sets.on_change(self._loop.add_changed)
         for owned in (self._pods, self._revisions):
             owned.informer.on_change(self._owned_changed)
         await self._loop.run()
-
-    def _set_changed(self, old: Object | None, new: Object | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._loop.add(key_of(changed))
 
     def _owned_changed(self, old: Object | None, new: Object | None) -> None:
         for key in owners_of_change(old, new, STATEFUL_SETS.kind):

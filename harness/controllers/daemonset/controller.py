@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from mews.harness.controllers.daemonset import history, policy
-from mews.harness.controllers.owners import Informers, controller_of, controller_reference
+from mews.harness.controllers.owners import Informers, controller_reference
 from mews.harness.controllers.pod_control import PodControl, is_terminating_namespace, owners_of_change, slow_start
 from mews.harness.controllers.pods import pod_of
+from mews.harness.controllers.revisions import Revisions, current
 from mews.harness.controllers.syncing import MANAGER, Expectations, SyncLoop
 from mews.harness.events import EventRecorder
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, phase_of, uid_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from mews.kube.client.port import Patch
 from mews.kube.component import Context
 
 
@@ -29,6 +29,7 @@ class DaemonSetController:
         self._pods = informers.owned(PODS)
         self._revisions = informers.owned(CONTROLLER_REVISIONS)
         self._expectations = Expectations()
+        self._history = Revisions(context.kube, owned=self._revisions, expectations=self._expectations)
         self._control = PodControl(
             context, events, resource=DAEMON_SETS, pods=self._pods, expectations=self._expectations
         )
@@ -63,7 +64,12 @@ class DaemonSetController:
         if not self._expectations.met(key) or is_deleting(daemon_set):
             return
         revisions = [*self._revisions.of(uid_of(daemon_set))]
-        revision = await self._current(daemon_set, revisions)
+        revision = await self._history.newest(
+            daemon_set,
+            revisions,
+            make=lambda: history.made(daemon_set, revisions),
+            collided=lambda: self._bump_collisions(daemon_set),
+        )
         code = labels_of(revision).get(policy.REVISION_LABEL, "")
         nodes = [policy.judge(node, daemon_set) for node in self._nodes.items()]
         pods: dict[str, list[Object]] = {}
@@ -80,38 +86,6 @@ class DaemonSetController:
 
     # Revisions
 
-    async def _current(self, daemon_set: Object, revisions: Sequence[Object]) -> Object:
-        known = history.current(daemon_set, revisions)
-        newest = max((history.revision_of(found) for found in revisions), default=0)
-        if known is None:
-            return await self._new_revision(daemon_set, revisions)
-        if history.revision_of(known) == newest:
-            return known
-        body = {"revision": newest + 1}
-        changed = await self._context.kube.patch(
-            CONTROLLER_REVISIONS, name_of(known), body, kind=Patch.MERGE, namespace=namespace_of(known),
-            field_manager=MANAGER,
-        )  # fmt: skip
-        self._expectations.wrote(key_of(daemon_set), self._revisions.informer, changed)
-        return changed
-
-    async def _new_revision(self, daemon_set: Object, revisions: Sequence[Object]) -> Object:
-        body = history.made(daemon_set, revisions)
-        try:
-            created = await self._context.kube.create(
-                CONTROLLER_REVISIONS, body, namespace=namespace_of(daemon_set), field_manager=MANAGER
-            )
-        except AlreadyExists:
-            found = await self._context.kube.get(
-                CONTROLLER_REVISIONS, body["metadata"]["name"], namespace=namespace_of(daemon_set)
-            )
-            if (controller_of(found) or {}).get("uid") == uid_of(daemon_set):
-                return found
-            await self._bump_collisions(daemon_set)
-            raise
-        self._expectations.wrote(key_of(daemon_set), self._revisions.informer, created)
-        return created
-
     async def _bump_collisions(self, daemon_set: Object) -> None:
         status = daemon_set.get("status") or {}
         await self._write_status(daemon_set, {**status, "collisionCount": int(status.get("collisionCount", 0)) + 1})
@@ -120,10 +94,9 @@ class DaemonSetController:
         self, daemon_set: Object, revisions: Sequence[Object], pods: Mapping[str, Sequence[Object]]
     ) -> None:
         live = [labels_of(pod).get(policy.REVISION_LABEL, "") for found in pods.values() for pod in found]
-        current = history.current(daemon_set, revisions)
-        live += [] if current is None else [labels_of(current).get(policy.REVISION_LABEL, "")]
-        for revision in history.to_clean_up(daemon_set, revisions, live):
-            await self._context.kube.delete(CONTROLLER_REVISIONS, name_of(revision), namespace=namespace_of(revision))
+        known = current(daemon_set, revisions)
+        live += [] if known is None else [labels_of(known).get(policy.REVISION_LABEL, "")]
+        await self._history.drop(history.to_clean_up(daemon_set, revisions, live))
 
     # Pods
 

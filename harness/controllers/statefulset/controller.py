@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mews.harness.controllers.daemonset import history
-from mews.harness.controllers.owners import Informers, controller_of
+from mews.harness.controllers.owners import Informers
 from mews.harness.controllers.pod_control import PodControl, is_terminating_namespace, owners_of_change
+from mews.harness.controllers.revisions import Revisions, surplus
 from mews.harness.controllers.statefulset import policy
 from mews.harness.controllers.syncing import MANAGER, Expectations, SyncLoop
 from mews.harness.events import EventRecorder
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
-from mews.kube.client.port import Patch
 from mews.kube.component import Context
 
 
@@ -27,6 +26,7 @@ class StatefulSetController:
         self._pods = informers.owned(PODS)
         self._revisions = informers.owned(CONTROLLER_REVISIONS)
         self._expectations = Expectations()
+        self._history = Revisions(context.kube, owned=self._revisions, expectations=self._expectations)
         self._control = PodControl(
             context, events, resource=STATEFUL_SETS, pods=self._pods, expectations=self._expectations
         )
@@ -81,40 +81,23 @@ class StatefulSetController:
             raise failure
 
     async def _updated(self, stateful_set: Object, revisions: Sequence[Object]) -> Object:
-        """The revision with the StatefulSet's template, and the highest number."""
-        known = history.current(stateful_set, revisions)
-        newest = max((history.revision_of(found) for found in revisions), default=0)
-        if known is not None and history.revision_of(known) == newest:
-            return known
-        kube, namespace = self._context.kube, namespace_of(stateful_set)
-        if known is not None:
-            written = await kube.patch(
-                CONTROLLER_REVISIONS, name_of(known), {"revision": newest + 1}, kind=Patch.MERGE, namespace=namespace,
-                field_manager=MANAGER,
-            )  # fmt: skip
-        else:
-            collisions = int((stateful_set.get("status") or {}).get("collisionCount") or 0)
-            body = policy.revision(stateful_set, revisions, collisions)
-            try:
-                written = await kube.create(CONTROLLER_REVISIONS, body, namespace=namespace, field_manager=MANAGER)
-            except AlreadyExists:
-                found = await kube.get(CONTROLLER_REVISIONS, body["metadata"]["name"], namespace=namespace)
-                if (controller_of(found) or {}).get("uid") == uid_of(stateful_set):
-                    return found
-                old = stateful_set.get("status") or {}
-                await self._write_status(stateful_set, {"replicas": 0, **old, "collisionCount": collisions + 1})
-                raise
-        self._expectations.wrote(key_of(stateful_set), self._revisions.informer, written)
-        return written
+        status = stateful_set.get("status") or {}
+        collisions = int(status.get("collisionCount") or 0)
+        return await self._history.newest(
+            stateful_set,
+            revisions,
+            make=lambda: policy.revision(stateful_set, revisions, collisions),
+            collided=lambda: self._write_status(
+                stateful_set, {"replicas": 0, **status, "collisionCount": collisions + 1}
+            ),
+        )
 
     async def _clean_up(
         self, stateful_set: Object, revisions: Sequence[Object], pods: Sequence[Object], kept: Sequence[Object]
     ) -> None:
         live = {name_of(found) for found in kept}
         idle = [r for r in revisions if name_of(r) not in live and not any(policy.is_of(pod, r) for pod in pods)]
-        limit = int(stateful_set["spec"].get("revisionHistoryLimit", 10))
-        for revision in sorted(idle, key=history.revision_of)[: max(len(idle) - limit, 0)]:
-            await self._context.kube.delete(CONTROLLER_REVISIONS, name_of(revision), namespace=namespace_of(revision))
+        await self._history.drop(surplus(stateful_set, idle))
 
     async def _create(self, stateful_set: Object, ordinal: int, source: Object) -> Object:
         body = policy.pod(stateful_set, ordinal, source)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mews.harness.controllers.conditions import nonzero
-from mews.harness.controllers.daemonset.history import data_of, revision_of
 from mews.harness.controllers.owners import controller_reference
 from mews.harness.controllers.pods import is_available, is_ready, pod_of
+from mews.harness.controllers.revisions import data_of, next_number
 from mews.harness.controllers.template_hash import safe
 from mews.kube.api.objects import Object, clone, is_deleting, labels_of, name_of, namespace_of, phase_of
 from mews.kube.api.resources import STATEFUL_SETS
@@ -71,8 +71,8 @@ def revision(stateful_set: Object, known: Sequence[Object], collisions: int) -> 
     labels |= {**labels_of(stateful_set["spec"]["template"]), "controller.kubernetes.io/hash": name.rpartition("-")[2]}
     metadata = {"name": name, "namespace": namespace_of(stateful_set), "labels": labels}
     owners = [controller_reference(stateful_set, STATEFUL_SETS)]
-    number = max((revision_of(found) for found in known), default=0) + 1
-    return {"metadata": {**metadata, "ownerReferences": owners}, "data": data_of(stateful_set), "revision": number}
+    body = {"metadata": {**metadata, "ownerReferences": owners}, "data": data_of(stateful_set)}
+    return {**body, "revision": next_number(known)}
 
 
 def pod(stateful_set: Object, ordinal: int, made_from: Object) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from mews.emulator.hostd.fuse_mount import unmount
+from mews.harness.errors import Lacks
 
 OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
@@ -36,6 +37,17 @@ def runtime_folder() -> str | None:
     """XDG_RUNTIME_DIR where it is there to be written to, else None: the system's temporary folder."""
     folder = os.environ.get("XDG_RUNTIME_DIR")
     return folder if folder and os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def make_runtime_folder(prefix: str) -> Path:
+    """A fresh one of this run, which its owner alone may enter.
+
+    Raises Lacks where there is none to be had.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=runtime_folder()))
+    except OSError as error:
+        raise Lacks(f"no folder for sockets and servers: {error.strerror}; set XDG_RUNTIME_DIR or TMPDIR") from error
 
 
 def born(pid: int) -> str:

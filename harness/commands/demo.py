@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, RESOURCE, Outcome, Told, run_demo
 from mews.harness.engine import in_own_loop
+from mews.harness.leftovers import Owned, make_runtime_folder
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import NODES
 
@@ -27,8 +27,11 @@ def demo(dialect: str, speed: float) -> int:
     keep_quiet()
     began_s = time.monotonic()
     say = _sayer()
-    with tempfile.TemporaryDirectory(prefix="mews-demo-") as folder:
-        outcome = in_own_loop(lambda: _play(dialect, speed, Path(folder), say), virtual=False)
+    owned = Owned(make_runtime_folder("mews-demo-"))
+    try:
+        outcome = in_own_loop(lambda: _play(dialect, speed, owned.folder, say), virtual=False)
+    finally:
+        owned.release()
     _verdict(outcome, say, time.monotonic() - began_s)
     return 0 if outcome.passed else 1
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from mews.harness.leftovers import Owned, born, runtime_folder, sweep
+from mews.harness.errors import Lacks
+from mews.harness.leftovers import Owned, born, make_runtime_folder, runtime_folder, sweep
 
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
 
@@ -33,6 +34,13 @@ def test_the_runtime_folder_is_the_users_where_it_can_be_written_to(base, monkey
     assert runtime_folder() == str(base)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/nowhere")
     assert runtime_folder() is None
+
+
+def test_where_no_folder_can_be_made_that_is_told(monkeypatch):
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr("tempfile.tempdir", "/dev/null/nowhere")
+    with pytest.raises(Lacks, match=r"no folder for sockets and servers: .*; set XDG_RUNTIME_DIR or TMPDIR"):
+        make_runtime_folder("mews-")
 
 
 def test_a_folder_whose_owner_lives_stays(base):

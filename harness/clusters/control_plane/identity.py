@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.harness.errors import Lacks
+
 _NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
 _USES = "keyUsage=critical,digitalSignature,keyCertSign"
 
@@ -49,18 +51,24 @@ class Identity:
 
 
 def make_identity(folder: Path, openssl: str) -> Identity:
-    """Make key, certificate and token in a folder."""
+    """Make key, certificate and token in a folder.
+
+    Raises Lacks for an openssl that does not.
+    """
     identity = Identity(folder, secrets.token_hex(16))
     for path in (identity.key, identity.tokens):
         path.touch(mode=0o600)
-    subprocess.run(
-        [
-            *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-keyout", str(identity.key), "-out", str(identity.certificate), "-days", "365", "-subj", "/CN=mews"),
-            *("-addext", _NAMES, "-addext", _USES),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    argv = [
+        *(openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+        *("-keyout", str(identity.key), "-out", str(identity.certificate), "-days", "365", "-subj", "/CN=mews"),
+        *("-addext", _NAMES, "-addext", _USES),
+    ]
+    try:
+        subprocess.run(argv, check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:
+        said = " ".join(error.stderr.split()) or f"exit code {error.returncode}"
+        raise Lacks(f"{openssl}: no certificate could be made; OpenSSL 1.1.1 or later is needed: {said}") from error
+    except OSError as error:
+        raise Lacks(f"{openssl}: cannot be started: {error.strerror}") from error
     identity.tokens.write_text(f"{identity.token},admin,admin,system:masters\n", encoding="utf-8")
     return identity

@@ -10,9 +10,7 @@ from mews.harness.errors import Lacks
 NEEDED = ("etcd", "kube-apiserver", "openssl")
 SCHEDULER, CONTROLLERS = "kube-scheduler", "kube-controller-manager"
 
-_HOW = (
-    "get them with `setup-envtest use 1.34.x` and set KUBEBUILDER_ASSETS to the folder it prints, or put them on PATH"
-)
+HOW = "get them with `setup-envtest use 1.34.x` and set KUBEBUILDER_ASSETS to the folder it prints, or put them on PATH"
 
 
 def find(program: str) -> str | None:
@@ -30,5 +28,5 @@ def needed() -> dict[str, str]:
     missing = [program for program, path in found.items() if path is None]
     if missing:
         where = "neither in KUBEBUILDER_ASSETS nor on PATH"
-        raise Lacks(f"--cluster control-plane: {', '.join(missing)} {where}; {_HOW}")
+        raise Lacks(f"--cluster control-plane: {', '.join(missing)} {where}; {HOW}")
     return {program: path for program, path in found.items() if path is not None}

@@ -8,29 +8,28 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 from mews.harness.clusters.control_plane.etcd import Etcd
 from mews.harness.clusters.control_plane.identity import Identity, make_identity
-from mews.harness.clusters.control_plane.programs import needed
+from mews.harness.clusters.control_plane.programs import HOW, needed
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import Owned, runtime_folder
+from mews.harness.leftovers import Owned, make_runtime_folder
 
 _READY_S = 90.0
 _LOOK_S = 0.05
 _PORT_TRIES = 3
+_NAMES = ("etcd", "kube-apiserver")
 
 
 class Servers:
     """A control plane that outlives the loops that use it; ``start``, then ``empty`` before each further use."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="mews-plane-", dir=runtime_folder()))
+        self.folder = make_runtime_folder("mews-plane-")
         self._owned = Owned(self.folder)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._identity: Identity | None = None
@@ -115,9 +114,13 @@ class Servers:
 
     def _spawn(self, name: str, *argv: str) -> None:
         with (self.folder / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=self._owned.env()
-            )
+            try:
+                process = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                    env=self._owned.env(),
+                )  # fmt: skip
+            except OSError as error:
+                raise Lacks(f"{argv[0]}: cannot be started: {error.strerror}; {HOW}") from error
         self._processes.append(process)
 
     def _await_ready(self) -> None:
@@ -144,13 +147,15 @@ class Servers:
             return False
 
     def _last_words(self) -> str:
-        for name in ("etcd", "kube-apiserver"):
-            path = self.folder / f"{name}.log"
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-            told = [line for line in lines if "rror" in line or "fatal" in line]
-            if told:
-                return f"{name}: {told[-1]}"
-        return "it said nothing"
+        """The last error that one of them told of, else the last line of any."""
+        logs = {path.stem: path for path in (self.folder / f"{name}.log" for name in _NAMES) if path.exists()}
+        said = [
+            f"{name}: {line}"
+            for name, path in logs.items()
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        ]
+        errors = [line for line in said if "rror" in line or "fatal" in line]
+        return next(iter([*errors[-1:], *said[-1:]]), "they said nothing")
 
     def _end(self) -> None:
         while self._processes:

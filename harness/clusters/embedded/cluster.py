@@ -132,15 +132,23 @@ class EmbeddedCluster:
         for unit in (self._controllers, *self._units.values()):
             unit.start()
         await self._nodes_ready()
+        self._check_programs()
 
     async def _nodes_ready(self) -> None:
         try:
             await nodes_ready(self.kube, self._config.resource, await self._announced(), self.pace)
         except Lacks as error:
+            self._check_programs()
             crashes = self.crashes()
             if not crashes:
                 raise
             raise ComponentsCrashed("; ".join((str(error), *crashes))) from None
+
+    def _check_programs(self) -> None:
+        """Raise Lacks for a program that could not even be started."""
+        for unit in (self._controllers, *self._units.values()):
+            if isinstance(unit.crash, Lacks):
+                raise unit.crash
 
     async def _announced(self) -> dict[str, int]:
         """How many devices each node's manager will announce: those on its ports."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from mews.harness.kubelet.devices import FileCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
 from mews.harness.kubelet.process import ProcessRuntime
 from mews.harness.kubelet.users import Users
-from mews.harness.leftovers import Owned, runtime_folder
+from mews.harness.leftovers import Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
@@ -91,7 +90,7 @@ class WireWorld:
         seed: int | str,
         folder: Path | None = None,
     ) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="mews-", dir=runtime_folder()))
+        self.root = make_runtime_folder("mews-")
         self._owned = Owned(self.root)
         self._folders = self._kubelet_folders(hardware)
         self.kubeconfig = (folder or self.root) / "kubeconfig"

@@ -1,6 +1,7 @@
 """However a run on the real control plane ends, nothing is left that `mews down` does not remove."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,66 @@ def test_missing_programs_are_told_in_one_line_with_what_to_do(monkeypatch, caps
         assert told.err.count("\n") == 1
         assert "etcd, kube-apiserver" in told.err
         assert "setup-envtest" in told.err
+
+
+def programs_of(folder, text):
+    """A folder with an etcd and a kube-apiserver that are files of that text; of the machine there is openssl alone."""
+    for name in ("etcd", "kube-apiserver"):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not on PATH")
+    (folder / "openssl").symlink_to(openssl)
+    return folder
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("of another machine", "etcd: cannot be started: Exec format error; get them with `setup-envtest"),
+        ("#!/bin/sh\necho no such option >&2\nexit 2\n", "the control plane ended: "),
+    ],
+)
+def test_programs_that_do_not_run_are_told_in_one_line_and_leave_nothing(text, told, environment, tmp_path):
+    folder = programs_of(tmp_path, text)
+    env = {**environment, "KUBEBUILDER_ASSETS": str(folder), "PATH": str(folder)}
+    for line in ("run demo --cluster control-plane", "up --cluster control-plane"):
+        done = subprocess.run(
+            [*MEWS, *line.split()], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert (done.returncode, done.stdout) == (3, "")
+        assert told in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert left(env) == ([], [])
+
+
+@pytest.mark.wall
+def test_an_openssl_that_cannot_do_it_is_named(environment, tmp_path):
+    folder = programs_of(tmp_path, "")
+    (folder / "openssl").unlink()
+    (folder / "openssl").write_text("#!/bin/sh\necho unknown option -addext >&2\nexit 1\n")
+    (folder / "openssl").chmod(0o755)
+    env = {**environment, "KUBEBUILDER_ASSETS": str(folder), "PATH": str(folder)}
+    argv = [*MEWS, "run", "demo", "--cluster", "control-plane"]
+    done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"{folder}/openssl: no certificate could be made; OpenSSL 1.1.1 or later" in done.stderr
+    assert "unknown option -addext\n" in done.stderr
+    assert left(env) == ([], [])
+
+
+@pytest.mark.wall
+def test_a_scheduler_that_cannot_be_started_is_named_before_a_step_waits_for_it(programs, environment, tmp_path):
+    (tmp_path / "kube-scheduler").write_text("of another machine")
+    (tmp_path / "kube-scheduler").chmod(0o755)
+    assets = environment.get("KUBEBUILDER_ASSETS", "")
+    env = {**environment, "KUBEBUILDER_ASSETS": str(tmp_path), "PATH": f"{assets}:{environment['PATH']}"}
+    argv = [*MEWS, "run", "01-cpu-pod", "--cluster", "control-plane", "--speed", "10"]
+    done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=180)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"{tmp_path}/kube-scheduler: cannot be started: Exec format error\n"
 
 
 @pytest.fixture

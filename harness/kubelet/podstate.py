@@ -108,7 +108,7 @@ def decide(state: PodState) -> Plan:
     probe                                            sidecar always is)
     ===============================================  ==========================================
     """
-    if is_deleting(state.pod) or state.killed[0] or phase_of(state) in ("Succeeded", "Failed"):
+    if is_deleting(state.pod) or state.killed[0] or outcome_of(state) in ("Succeeded", "Failed"):
         return Plan(end=True)
     if not state.up:
         return Plan(sandbox=True)
@@ -165,7 +165,20 @@ def _again(pod: Object) -> bool:
 
 
 def phase_of(state: PodState) -> str:
-    """The phase that the containers add up to (getPhase of pkg/kubelet/kubelet_pods.go)."""
+    """The phase that the containers add up to (getPhase of pkg/kubelet/kubelet_pods.go): a pod whose main containers
+    have ended is Running until its sidecars have, too (as seen on a kubelet 1.34.2)."""
+    phase = outcome_of(state)
+    held = phase in ("Succeeded", "Failed") and not state.ended and not state.killed[0] and has_begun(state)
+    return "Running" if held and _runs_sidecar(state) else phase
+
+
+def _runs_sidecar(state: PodState) -> bool:
+    latests = (state.latest(container["name"]) for container in init_containers_of(state.pod) if is_sidecar(container))
+    return any(latest is not None and latest.running for latest in latests)
+
+
+def outcome_of(state: PodState) -> str:
+    """The phase without regard to sidecars: once it is terminal, nothing is left for which they would run."""
     if state.killed[0]:
         return "Failed"
     pod, ended = state.pod, state.ended

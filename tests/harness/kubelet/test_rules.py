@@ -51,7 +51,9 @@ def state(policy: str, instances: dict[str, Any], *, inits: list[str] | None = N
         (state("Never", {}, inits=["sidecar"]), Plan(start=("sidecar",)), "Pending"),
         (state("Never", {"sidecar": RUNNING}, inits=["sidecar"]), Plan(start=("main",)), "Pending"),
         (state("Never", {"sidecar": FAILED, "main": RUNNING}, inits=["sidecar"]), Plan(start=("sidecar",)), "Running"),
-        (state("Never", {"sidecar": RUNNING, "main": DONE}, inits=["sidecar"]), Plan(end=True), "Succeeded"),
+        (state("Never", {"sidecar": RUNNING, "main": DONE}, inits=["sidecar"]), Plan(end=True), "Running"),
+        (state("Never", {"sidecar": FAILED, "main": DONE}, inits=["sidecar"]), Plan(end=True), "Succeeded"),
+        (state("Never", {"sidecar": DONE, "main": FAILED}, inits=["sidecar"], ended=True), Plan(end=True), "Failed"),
         (state("Never", {"main": RUNNING}, killed=("DeadlineExceeded", "x")), Plan(end=True), "Failed"),
     ],
 )

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import yaml
 
 from mews.harness.clusters.kind.image.build import component_image
-from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors
+from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors, processors_of
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
 from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
@@ -116,6 +116,7 @@ class KindMachine:
                 continue
             self._owned, self._name, self._hosts, self._whole = Owned(folder), name, hosts, True
             self._loaded = str(known.get("image") or "")
+            self._cpus = processors_of(self.control_plane)
             self._tell(f"using the kind cluster {name} again")
             return
 

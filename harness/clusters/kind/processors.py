@@ -51,6 +51,17 @@ def give_processors(control_plane: str, containers: Mapping[str, str], cpus: Map
         call(["docker", "exec", control_plane, *_KUBECTL, *seen], timeout_s=_NOTICED_S + 30.0)
 
 
+def processors_of(control_plane: str) -> dict[str, int]:
+    """How many each node's kubelet counts.
+
+    Raises Lacks.
+    """
+    row = r"jsonpath={range .items[*]}{.metadata.name} {.status.capacity.cpu}{'\n'}{end}"
+    told = call(["docker", "exec", control_plane, *_KUBECTL, "get", "nodes", "--output", row])
+    pairs = (line.split() for line in told.splitlines() if line.count(" ") == 1)
+    return {node: int(count) for node, count in pairs if count.isdecimal()}
+
+
 def ask_nothing_of_nodes(control_plane: str) -> None:
     """Let kind's network pods, where the node image has them, ask for nothing: a host's processors are all for the
     scenario's pods.

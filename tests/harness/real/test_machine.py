@@ -27,6 +27,7 @@ DOCKER = """#!/bin/sh
 echo "docker $*" >> "$LOG"
 case "$*" in
   *--for=create*host-3) exit 1;;
+  *"get nodes"*) echo "host-1 4"; echo "host-2 10";;
   *journalctl*) echo "inotify_init: too many open files";;
 esac
 """
@@ -77,6 +78,17 @@ def test_nodes_get_as_many_processors_as_their_hosts_once(asked, tmp_path):
     machine.place(["host-1", "host-2"], {"host-1": 10, "host-2": 64})
     assert (asked("systemctl restart kubelet"), asked("status.capacity.cpu}=64")) == (3, 1)
     machine.close()
+
+
+def test_a_kubelet_that_counts_right_is_not_restarted_when_its_cluster_is_used_again(asked, tmp_path):
+    first = KindMachine(keep=True)
+    first.place(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
+    first.close()
+    assert asked("systemctl restart kubelet") == 2
+    again = KindMachine()
+    again.place(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
+    assert asked("systemctl restart kubelet") == 3, "host-2 is told to have ten already"
+    again.close()
 
 
 def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):

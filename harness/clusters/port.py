@@ -73,6 +73,8 @@ class Cluster(Protocol):
     clock: Clock
     hardware: HardwareControl
     pace: Pace
+    kubelet_pace: Pace
+    """Of the kubelets: real ones take a second for a second."""
     dialect: str
     records: Journal
     """What components log, beside the journal: structured records by their event, warnings as ``log``."""

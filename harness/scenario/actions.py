@@ -160,6 +160,9 @@ class HoldAction(Model):
     """Something that must hold now and stay so for a while."""
 
     for_: Seconds = Field(alias="for")
+    clock: Literal["scenario", "kubelet"] = Field(
+        default="scenario", description="kubelet: a span that a kubelet measures; real ones know nothing of --speed"
+    )
     check: Checks
 
 

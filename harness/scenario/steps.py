@@ -135,7 +135,8 @@ async def _assert(stage: Stage, step: Step) -> None:
 async def _hold(stage: Stage, step: Step) -> None:
     action = step.hold
     assert action is not None
-    await hold(stage, lambda: look(stage, action.check), stage.cluster.pace.loop_s(action.for_))
+    pace = stage.cluster.kubelet_pace if action.clock == "kubelet" else stage.cluster.pace
+    await hold(stage, lambda: look(stage, action.check), pace.loop_s(action.for_))
 
 
 async def _chassis(stage: Stage, step: Step) -> None:

@@ -72,7 +72,7 @@ class EmbeddedCluster:
         self.time = world.time
         self.journal = journal
         self.clock = clock
-        self.pace = pace
+        self.pace = self.kubelet_pace = pace
         self.dialect = dialect
         self.hardware = world.hardware
         self.world = world

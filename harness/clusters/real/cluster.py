@@ -23,6 +23,7 @@ from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
 from mews.harness.clusters.real.sentences import without_strangers
+from mews.harness.clusters.real.signals import signal
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.images import load_images
@@ -73,7 +74,7 @@ class RealCluster:
         self.journal = Journal(lambda: loop.time() - start_s)
         self.records = Journal(lambda: loop.time() - start_s)
         self.clock = Clock.wall()
-        self.pace = Pace(run.speed)
+        self.pace, self.kubelet_pace = Pace(run.speed), Pace()
         self.dialect = run.dialect
         self._run = run
         self._ground = ground
@@ -332,15 +333,7 @@ class RealCluster:
             raise Lacking(f"{component} alone cannot be killed: one process serves all chassis here")
 
     async def _signal(self, component: str, command: Sequence[str]) -> None:
-        """Run a command of the keeper's in the component's container.
-
-        Raises Lacks where it fails.
-        """
-        pod = self._pods[component]
-        container = component.partition("/")[0]
-        done = await self._admin.exec(self._place.namespace, pod, command, container=container)
-        if done.exit_code != 0:
-            raise Lacks(f"{component}: {' '.join(command)}: {done.stderr.decode('utf-8', 'replace').strip()}")
+        await signal(self._admin, self._place.namespace, self._pods[component], component, command)
 
     def metrics(self) -> Mapping[str, Any]:
         """What components measure of themselves stays with them here."""

@@ -121,7 +121,7 @@ class FakeCluster:
         start = loop.time()
         self.time = time
         self.kube = FakeKube()
-        self.pace = Pace()
+        self.pace = self.kubelet_pace = Pace()
         self.clock = Clock(EPOCH_S)
         self.journal = Journal(lambda: loop.time() - start)
         self.records = Journal(lambda: loop.time() - start)

@@ -7,6 +7,7 @@ the folder's name in its environment, or works below it. ``sweep`` removes what 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -14,9 +15,10 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from mews.emulator.hostd.fuse_mount import unmount
 from mews.harness.errors import Lacks
@@ -26,6 +28,7 @@ OWNER = "MEWS_OWNER"
 
 _FILE = "owner.json"
 _CONTAINERS_S = 60.0
+_DELETE_S = 120.0
 
 KIND_FILE = "kind.json"
 """In the folder of a kind cluster: ``{"name", "hosts", "image", "whole": created to the end}``."""
@@ -66,12 +69,37 @@ class Owned:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        owner = {"pid": os.getpid(), "born": born(os.getpid())}
-        (folder / _FILE).write_text(json.dumps(owner), encoding="utf-8")
+        self._write({"pid": os.getpid(), "born": born(os.getpid())})
+
+    @classmethod
+    def below(cls, state: Path, name: str) -> Owned:
+        """A fresh one that outlives this process, which its owner alone may enter.
+
+        Raises Lacks where it cannot be made.
+        """
+        folder = state / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return cls(folder)
+        except OSError as error:
+            raise Lacks(f"{folder}: cannot be written: {error.strerror}; set XDG_STATE_HOME or HOME") from error
+
+    @classmethod
+    def claim(cls, folder: Path) -> Owned | None:
+        """Take over what has lost its owner; None where it has one, or somebody else was quicker."""
+        with (folder.parent / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return None if _owner_lives(folder) else cls(folder)
+
+    def _write(self, owner: Mapping[str, Any]) -> None:
+        """Whole or not at all: what cannot be read has no owner."""
+        part = self.folder / f".{_FILE}.{os.getpid()}"
+        part.write_text(json.dumps(owner), encoding="utf-8")
+        part.replace(self.folder / _FILE)
 
     def abandon(self) -> None:
         """Leave it to whoever comes next, or to ``sweep``."""
-        (self.folder / _FILE).write_text(json.dumps({"pid": 0, "born": ""}), encoding="utf-8")
+        self._write({"pid": 0, "born": ""})
 
     def env(self) -> dict[str, str]:
         """This process' environment, with the folder's mark."""
@@ -159,32 +187,68 @@ def _without_owner(state: Path) -> list[Path]:
     return [file.parent for file in sorted(state.glob(f"*/{_FILE}")) if not _owner_lives(file.parent)]
 
 
-def sweep_kind() -> list[Path]:
-    """Delete the kind clusters whose run has ended; returns the folders of those that are gone."""
-    gone = [folder for folder in kept_kind_clusters() if delete_kind_cluster(folder)]
-    for folder in gone:
-        shutil.rmtree(folder, ignore_errors=True)
-    return gone
+def sweep_kind() -> tuple[list[Path], list[str]]:
+    """Delete the kind clusters whose run has ended: the folders of those that are gone, and what is wrong with the
+    others."""
+    return _swept(kept_kind_clusters(), delete_kind_cluster)
 
 
-def delete_kind_cluster(folder: Path) -> bool:
-    """Delete the kind cluster of a runtime folder, though it is just being created; whether it is gone."""
+def sweep_sites(purge: Callable[[Path], None]) -> tuple[list[Path], list[str]]:
+    """Remove by ``purge`` what ended runs left in somebody's clusters; as ``sweep_kind``."""
+    return _swept(kept_sites(), purge)
+
+
+def _swept(folders: list[Path], remove: Callable[[Path], None]) -> tuple[list[Path], list[str]]:
+    gone, wrong = [], []
+    for folder in folders:
+        owned = Owned.claim(folder)
+        if owned is None:
+            continue
+        try:
+            remove(folder)
+        except Lacks as error:
+            wrong.append(f"{folder}: {error}")
+            owned.abandon()
+        else:
+            owned.release()
+            gone.append(folder)
+    return gone, wrong
+
+
+def delete_kind_cluster(folder: Path) -> None:
+    """Delete the kind cluster of a runtime folder, though it is just being created.
+
+    Raises Lacks where that fails.
+    """
     end_creation(folder)
+    name = _kind_name(folder)
+    argv = ["kind", "delete", "cluster", "--name", name, "--kubeconfig", str(folder / "kubeconfig")]
     try:
-        name = str(json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))["name"])
-        argv = ["kind", "delete", "cluster", "--name", name, "--kubeconfig", str(folder / "kubeconfig")]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, start_new_session=True)
-    except (OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_DELETE_S, start_new_session=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Lacks(f"kind cluster {name} could not be deleted: {error}") from error
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise Lacks(f"kind cluster {name} could not be deleted: {said}")
+
+
+def _kind_name(folder: Path) -> str:
+    """As it is written down; a folder bears its cluster's name, too."""
+    try:
+        return str(json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return folder.name
 
 
 def _folders() -> Iterator[Path]:
     bases = {Path(base) for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()) if base}
     for base in sorted(bases):
         for file in sorted(base.glob(f"mews-*/{_FILE}")):
-            if file.stat().st_uid == os.getuid():
-                yield file.parent
+            with contextlib.suppress(FileNotFoundError):  # it is just being removed
+                if file.stat().st_uid == os.getuid():
+                    yield file.parent
 
 
 def _owner_lives(folder: Path) -> bool:

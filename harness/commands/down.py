@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mews.harness.commands.instances import Instance, alive, born, forget, offspring, recorded
-from mews.harness.errors import BadInput
-from mews.harness.leftovers import kept_sites, sweep, sweep_kind
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.leftovers import kept_sites, sweep, sweep_kind, sweep_sites
 
 PATIENCE_S = 15.0
 LEFTOVERS = ("ready.json", "kubeconfig")
@@ -24,16 +24,19 @@ LEFTOVERS = ("ready.json", "kubeconfig")
 def down(name: str | None, *, everything: bool = False) -> int:
     """End that instance, `mews` without a name, or all; then remove what dead runs of any kind left behind.
 
-    Raises BadInput for a name that nothing bears.
+    Raises BadInput for a name that nothing bears, Lacks for what cannot be removed.
     """
     known = recorded()
     wanted = [instance for instance in known if everything or instance.name == (name or "mews")]
     for instance in wanted:
         end(instance)
         sys.stdout.write(f"{instance.name}: ended\n")
-    swept = [*sweep(), *sweep_kind(), *_sweep_sites()]
+    (clusters, failed), (sites, unreached) = sweep_kind(), _sweep_sites()
+    swept = [*sweep(), *clusters, *sites]
     for folder in swept:
         sys.stdout.write(f"{folder}: removed, its owner is dead\n")
+    if failed or unreached:
+        raise Lacks("\n".join((*failed, *unreached)))
     if not wanted and (name is not None or not (everything or swept)):
         names = ", ".join(instance.name for instance in known) or "none is recorded"
         raise BadInput(f"--name {name or 'mews'}: no such instance; running: {names}")
@@ -42,12 +45,12 @@ def down(name: str | None, *, everything: bool = False) -> int:
     return 0
 
 
-def _sweep_sites() -> list[Path]:
+def _sweep_sites() -> tuple[list[Path], list[str]]:
     if not kept_sites():
-        return []
-    from mews.harness.clusters.kubeconfig.site import sweep_sites
+        return [], []
+    from mews.harness.clusters.kubeconfig.site import purge
 
-    return sweep_sites()
+    return sweep_sites(purge)
 
 
 def end(instance: Instance) -> None:

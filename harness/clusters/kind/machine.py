@@ -114,19 +114,20 @@ class KindMachine:
                 continue
             if not (folder / "kubeconfig").exists():
                 continue
-            self._owned, self._name, self._hosts, self._whole = Owned(folder), name, hosts, True
+            self._owned = Owned.claim(folder)
+            if self._owned is None:
+                continue
+            self._name, self._hosts, self._whole = name, hosts, True
             self._loaded = str(known.get("image") or "")
             self._cpus = processors_of(self.control_plane)
             self._tell(f"using the kind cluster {name} again")
             return
 
     def _create(self, hosts: Sequence[str]) -> None:
-        self._name, self._hosts, self._loaded, self._whole = f"mews-{os.getpid()}", tuple(hosts), "", False
-        folder = kind_state() / self._name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._owned = Owned(folder)
+        self._name, self._hosts, self._loaded, self._whole = _free_name(), tuple(hosts), "", False
+        self._owned = Owned.below(kind_state(), self._name)
         self._note()
-        config = folder / "kind.yaml"
+        config = self._owned.folder / "kind.yaml"
         config.write_text(kind_config(hosts), encoding="utf-8")
         self._tell(f"creating the kind cluster {self._name}: a control plane and {len(hosts)} workers")
         argv = ["kind", "create", "cluster", "--name", self._name, "--config", str(config)]
@@ -134,11 +135,14 @@ class KindMachine:
         image = os.environ.get(NODE_IMAGE)
         try:
             call([*argv, *(["--image", image] if image else [])], timeout_s=_CREATE_S, env=self._owned.env())
-        except BaseException:
-            self._delete()
+            self._check_nodes()
+            ask_nothing_of_nodes(self.control_plane)
+        except BaseException as error:
+            try:
+                self._delete()
+            except Lacks as left:
+                raise Lacks(f"{error}; {left}") from error
             raise
-        self._check_nodes()
-        ask_nothing_of_nodes(self.control_plane)
         self._whole = True
         self._note()
 
@@ -180,10 +184,11 @@ class KindMachine:
         self._cpus.clear()
         if owned is None:
             return
-        if delete_kind_cluster(owned.folder):
-            owned.release()
-            return
-        raise Lacks(f"kind cluster {self._name} could not be deleted; mews down tries again")
+        try:
+            delete_kind_cluster(owned.folder)
+        except Lacks as error:
+            raise Lacks(f"{error}; mews down tries again") from error
+        owned.release()
 
     def close(self) -> None:
         """Delete it, unless it is to be kept."""
@@ -196,6 +201,17 @@ class KindMachine:
             return
         self._tell(f"deleting the kind cluster {self._name}")
         self._delete()
+
+
+def _free_name() -> str:
+    """This process' number tells clusters apart, but where several machines' or containers' processes share a Docker
+    engine: what bears that name is not ours to be deleted."""
+    taken, mine = call(["kind", "get", "clusters"]).split(), f"mews-{os.getpid()}"
+    name, number = mine, 1
+    while name in taken:
+        number += 1
+        name = f"{mine}-{number}"
+    return name
 
 
 def kind_config(hosts: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rewriting import RUN
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import SITE_FILE, Owned, kept_sites, site_state
+from mews.harness.leftovers import SITE_FILE, Owned, site_state
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import EVERYWHERE
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
@@ -48,8 +48,9 @@ class Site:
         Raises Lacks.
         """
         if self._place is None:
-            self._place = await find_place(self._kubeconfig, self._context, hosts)
-            self._note(self._place)
+            place = await find_place(self._kubeconfig, self._context, hosts)
+            self._note(place)
+            self._place = place
         gate = Gate(self._place)
         try:
             nodes: Sequence[Object] = (await gate.kube("place").list(NODES)).items
@@ -60,16 +61,14 @@ class Site:
         return replace(self._place, nodes=assigned(nodes, hosts))
 
     def _note(self, place: Place) -> None:
-        folder = site_state() / place.namespace
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._owned = Owned(folder)
+        self._owned = Owned.below(site_state(), place.namespace)
         known = {
             "kubeconfig": None if place.kubeconfig is None else str(place.kubeconfig),
             "context": place.context,
             "namespaces": [place.namespace, *place.namespaces.values()],
             "prefix": place.prefix,
         }
-        (folder / SITE_FILE).write_text(json.dumps(known), encoding="utf-8")
+        (self._owned.folder / SITE_FILE).write_text(json.dumps(known), encoding="utf-8")
 
     def close(self) -> None:
         """Remove all that was made, unless it is to be kept. Raises Lacks where that fails; `mews down` tries again."""
@@ -95,7 +94,8 @@ def purge(folder: Path) -> None:
         place = Place(kubeconfig, known["context"], known["namespaces"][0], "", {}, prefix=str(known["prefix"]))
         namespaces = [str(name) for name in known["namespaces"]]
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise Lacks(f"{folder}: cannot be read: {error}") from error
+        by_hand = f"delete the namespaces {folder.name} and {folder.name}-*, then this folder"
+        raise Lacks(f"{folder / SITE_FILE}: cannot be read ({type(error).__name__}: {error}): {by_hand}") from error
     asyncio.run(_purge(place, namespaces))
 
 
@@ -111,18 +111,28 @@ async def _purge(place: Place, namespaces: Sequence[str]) -> None:
             for kind in ("ClusterRoleBinding", "ClusterRole"):
                 with contextlib.suppress(NotFound):
                     await kube.delete(KINDS[kind], f"{place.prefix}{component}")
-        deadline = asyncio.get_running_loop().time() + _GONE_S
-        for name in namespaces:
-            with contextlib.suppress(NotFound):
-                while asyncio.get_running_loop().time() < deadline:
-                    await kube.get(NAMESPACES, name)
-                    await rest(0.25)
+        await _gone(kube, namespaces)
     except (ApiError, Unavailable) as error:
         raise Lacks(
             f"namespaces {', '.join(namespaces)} could not be removed: {error}; mews down tries again"
         ) from error
     finally:
         await gate.close()
+
+
+async def _gone(kube: KubeApi, namespaces: Sequence[str]) -> None:
+    """Wait until they are. Raises Lacks saying what keeps one."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _GONE_S
+    for name in namespaces:
+        with contextlib.suppress(NotFound):
+            while True:
+                left = await kube.get(NAMESPACES, name)
+                if loop.time() > deadline:
+                    said = [each["message"] for each in (left.get("status") or {}).get("conditions") or ()]
+                    why = "; ".join(said) or "it does not say why"
+                    raise Lacks(f"namespace {name} is not gone after {_GONE_S:g} s: {why}; mews down tries again")
+                await rest(0.25)
 
 
 async def _sweep(kube: KubeApi, place: Place, besides: Sequence[str]) -> list[str]:
@@ -140,16 +150,3 @@ async def _sweep(kube: KubeApi, place: Place, besides: Sequence[str]) -> list[st
                 with contextlib.suppress(NotFound):
                     await kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
     return found
-
-
-def sweep_sites() -> list[Path]:
-    """Remove what ended runs left in clusters; returns the folders of those where that worked."""
-    gone = []
-    for folder in kept_sites():
-        try:
-            purge(folder)
-        except Lacks:
-            continue
-        Owned(folder).release()
-        gone.append(folder)
-    return gone

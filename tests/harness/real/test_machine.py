@@ -10,9 +10,10 @@ import threading
 import pytest
 import yaml
 
+from mews.harness.cli import exit_code
 from mews.harness.clusters.kind.machine import KindMachine, kind_config
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import born, kept_kind_clusters, sweep_kind
+from mews.harness.leftovers import Owned, born, kept_kind_clusters, sweep_kind
 
 KIND = """#!/bin/sh
 echo "kind $*" >> "$LOG"
@@ -47,6 +48,8 @@ def asked(tmp_path, monkeypatch):
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("CLUSTERS", str(tmp_path / "clusters"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("MEWS_COMPONENT_IMAGE", "registry.example.com/mews:1")
 
     def count(what):
@@ -101,7 +104,7 @@ def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):
     assert (asked("kind create cluster"), asked("kind load docker-image")) == (1, 1)
     assert kept_kind_clusters() == [], "it has an owner again"
     again.close()
-    assert len(sweep_kind()) == 1
+    assert len(sweep_kind()[0]) == 1
     assert clusters(tmp_path) == []
 
 
@@ -195,9 +198,53 @@ def test_a_cluster_whose_creator_was_killed_is_not_used_and_its_creation_is_ende
     machine.place(["host-1"])
     machine.close()
     assert len(clusters(tmp_path)) == 1, "the half one is still there"
-    assert len(sweep_kind()) == 1
+    assert len(sweep_kind()[0]) == 1
     assert clusters(tmp_path) == []
     assert born(pid) == ""
+
+
+def test_a_cluster_that_somebody_else_has_made_under_this_name_is_not_touched(asked, tmp_path):
+    (tmp_path / "clusters").write_text(f"mews-{os.getpid()}\n")
+    machine = KindMachine()
+    machine.place(["host-1"])
+    assert clusters(tmp_path) == [f"mews-{os.getpid()}", f"mews-{os.getpid()}-2"]
+    machine.close()
+    assert clusters(tmp_path) == [f"mews-{os.getpid()}"]
+
+
+def test_a_cluster_whose_kubelets_did_not_start_is_not_used_by_the_next_scenario(asked, tmp_path):
+    machine = KindMachine()
+    for _ in range(2):
+        with pytest.raises(Lacks, match="the kubelet of host-3 did not start"):
+            machine.place(["host-1", "host-3"])
+        assert clusters(tmp_path) == []
+
+
+def test_a_kept_cluster_is_used_by_one_run_only(asked, tmp_path):
+    first = KindMachine(keep=True)
+    first.place(["host-1"])
+    first.close()
+    (folder,) = kept_kind_clusters()
+    assert Owned.claim(folder) is not None
+    assert Owned.claim(folder) is None
+    assert sweep_kind() == ([], [])
+
+
+def test_a_cluster_that_cannot_be_deleted_is_told_and_found_again(asked, tmp_path, capsys):
+    first = KindMachine(keep=True)
+    first.place(["host-1"])
+    first.close()
+    (folder,) = kept_kind_clusters()
+    (folder / "kind.json").write_text("garbage")
+    kind = (tmp_path / "bin" / "kind").read_text()
+    (tmp_path / "bin" / "kind").write_text("#!/bin/sh\necho no such socket >&2\nexit 1\n")
+    assert exit_code(["down"]) == 3
+    told = f"{folder}: kind cluster mews-{os.getpid()} could not be deleted: no such socket\n"
+    assert capsys.readouterr().err == told
+    (tmp_path / "bin" / "kind").write_text(kind)
+    assert exit_code(["down"]) == 0
+    assert clusters(tmp_path) == []
+    assert not folder.exists()
 
 
 def test_what_is_no_cluster_any_more_is_not_used_again(asked, tmp_path):

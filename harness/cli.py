@@ -66,6 +66,9 @@ def run(
     check_speed(speed)
     if timeout is not None and timeout <= 0:
         raise BadInput(f"--timeout {timeout:g}: must be above 0")
+    for option, value in {"--kubeconfig": kubeconfig, "--context": context}.items():
+        if value is not None and cluster != "kubeconfig":
+            raise BadInput(f"{option} {value}: only with --cluster kubeconfig, not with {cluster}")
     way = Way(
         cluster=cluster,
         time=time_of(cluster, time),

@@ -21,16 +21,42 @@ class Access:
 
 
 def read_kubeconfig(path: str | None, context: str | None) -> Access:
-    """The access that a context describes; None stands for the usual file and its current context."""
+    """The access that a context describes; None stands for the usual file and its current context.
+
+    Raises ``ConfigException`` of the client, or OSError for certificates, of a file that cannot be used.
+    """
     from kubernetes import client, config  # a second to import, so only where it is needed
 
     settings = client.Configuration()
-    load: Any = config.load_kube_config
-    load(config_file=path, context=context, client_configuration=settings)
+    _from_file(config.load_kube_config, path, context=context, client_configuration=settings)
     headers = {}
     if settings.username and settings.password:
         headers["Authorization"] = str(settings.get_basic_auth_token())
     return Access(settings.host, _tokens(settings), _ssl_context(settings), headers)
+
+
+def contexts(path: str | None) -> list[str]:
+    """The names of the contexts of a file, or of the usual one.
+
+    Raises ``ConfigException`` for a file that cannot be used.
+    """
+    from kubernetes import config
+
+    known, _ = _from_file(config.list_kube_config_contexts, path)
+    return [str(each["name"]) for each in known]
+
+
+def _from_file(read: Any, path: str | None, **more: Any) -> Any:
+    """What the library reads; it lets whatever a file is not be its own kind of error."""
+    from kubernetes.config import ConfigException
+    from yaml import YAMLError
+
+    try:
+        return read(config_file=path, **more)
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ConfigException(f"not YAML: {error}") from error
+    except (TypeError, AttributeError, LookupError) as error:
+        raise ConfigException(f"not a kubeconfig: {type(error).__name__}: {error}") from error
 
 
 def _tokens(settings: Any) -> Tokens | None:

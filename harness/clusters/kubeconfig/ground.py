@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mews.harness.clusters.kind.image.build import IMAGE
-from mews.harness.clusters.real.access import Gate
+from mews.harness.clusters.kubeconfig.rights import missing_rights
+from mews.harness.clusters.real.access import Gate, known_contexts
 from mews.harness.clusters.real.ground import Place
-from mews.harness.errors import Lacks
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import Lacking
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of
@@ -18,6 +20,11 @@ from mews.kube.api.resources import NODES
 
 HOST_LABEL = "mews.dev/host"
 """On a node: the host of the hardware that it is; ``any`` for whichever host is left."""
+
+
+_ANSWER_S = 30.0
+_NAMED = 5
+"""Missing rights that are named one by one."""
 
 
 class SomeonesGround:
@@ -42,30 +49,56 @@ class SomeonesGround:
 
 
 async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequence[str]) -> Place:
-    """Where the stack goes: namespaces of this process' own, on the nodes that bear our label.
+    """Where the stack goes: namespaces of this run's own, on the nodes that bear our label.
 
-    Raises Lacks for a cluster that cannot be reached, an image that is not named, and nodes that are not labelled.
+    Raises BadInput for a context that the kubeconfig does not have, Lacks for a cluster that cannot be reached, rights
+    that are missing, an image that is not named, and nodes that are not labelled.
     """
-    number = os.getpid()
-    unnamed = Place(kubeconfig, context, f"mews-{number}", _image(), {}, prefix=f"mews-{number}-")
+    # Processes of several machines or containers may bear the same number.
+    name = f"mews-{os.getpid()}-{secrets.token_hex(3)}"
+    unnamed = Place(kubeconfig, context, name, _image(), {}, prefix=f"{name}-")
+    check_context(kubeconfig, context)
     gate = Gate(unnamed)
     try:
-        nodes = (await asyncio.wait_for(gate.kube("place").list(NODES), 30.0)).items
-    except (ApiError, Unavailable, TimeoutError) as error:
+        async with asyncio.timeout(_ANSWER_S):
+            kube = gate.kube("place")
+            nodes = (await kube.list(NODES)).items
+            missing = await missing_rights(kube)
+    except TimeoutError as error:
+        raise Lacks(f"--cluster kubeconfig: {gate.url} did not answer within {_ANSWER_S:g} s") from error
+    except (ApiError, Unavailable) as error:
         raise Lacks(f"--cluster kubeconfig: the cluster cannot be asked for its nodes: {error}") from error
     finally:
         await gate.close()
+    found = assigned(nodes, hosts)
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise Lacks(
+            f"--cluster kubeconfig: this user may not {', '.join(missing[:_NAMED])}{more}: "
+            "a run makes namespaces, roles and workloads of its own; take an administrator's context"
+        )
     return Place(
         kubeconfig,
         context,
-        unnamed.namespace,
+        name,
         unnamed.image,
-        assigned(nodes, hosts),
+        found,
         prefix=unnamed.prefix,
-        namespaces={"default": f"mews-{number}-scenario"},
-        mark=unnamed.namespace,
+        namespaces={"default": f"{name}-scenario"},
+        mark=name,
         tidy=True,
     )
+
+
+def check_context(kubeconfig: Path | None, context: str | None) -> None:
+    """Raise BadInput for a context that is not in the kubeconfig, Lacks for one that cannot be read."""
+    if context is None:
+        return
+    known = known_contexts(kubeconfig)
+    if context not in known:
+        raise BadInput(
+            f"--context {context}: must be one of {', '.join(known) or 'none: the kubeconfig has no context'}"
+        )
 
 
 def assigned(nodes: Sequence[Object], hosts: Sequence[str]) -> dict[str, str]:

@@ -6,8 +6,10 @@ Authorization for itself, so the back doors take their token in ``X-Mews-Token``
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -17,7 +19,7 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
-from mews.kube.client.kubeconfig import Access, read_kubeconfig
+from mews.kube.client.kubeconfig import Access, contexts, read_kubeconfig
 from mews.kube.client.sockets import Sockets
 from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices
 
@@ -26,15 +28,15 @@ class Gate:
     """A cluster as its kubeconfig lets one in. Raises Lacks for a kubeconfig that cannot be used."""
 
     def __init__(self, place: Place) -> None:
-        from kubernetes.config import ConfigException
-
-        path = None if place.kubeconfig is None else str(place.kubeconfig)
-        try:
+        with _told(place.kubeconfig) as path:
             self._access: Access = read_kubeconfig(path, place.context)
-        except (ConfigException, OSError, ValueError) as error:
-            raise Lacks(f"kubeconfig {path or '(the default one)'}: {' '.join(str(error).split())}") from error
         self._kubes: list[HttpKube] = []
         self._sockets = Sockets()
+
+    @property
+    def url(self) -> str:
+        """Where the API server is."""
+        return self._access.base_url
 
     def kube(self, actor: str) -> HttpKube:
         """A client of its own for each actor."""
@@ -73,6 +75,23 @@ class Gate:
         """Give all clients' connections back, after the sessions were closed."""
         await asyncio.gather(*(kube.close() for kube in self._kubes))
         await self._sockets.closed()
+
+
+def known_contexts(kubeconfig: Path | None) -> list[str]:
+    """The names of the contexts of a kubeconfig, None for the usual one. Raises Lacks for one that cannot be used."""
+    with _told(kubeconfig) as path:
+        return contexts(path)
+
+
+@contextlib.contextmanager
+def _told(kubeconfig: Path | None) -> Iterator[str | None]:
+    from kubernetes.config import ConfigException
+
+    path = None if kubeconfig is None else str(kubeconfig)
+    try:
+        yield path
+    except (ConfigException, OSError, ValueError) as error:
+        raise Lacks(f"kubeconfig {path or '(the default one)'}: {' '.join(str(error).split())}") from error
 
 
 class AgentClient:

@@ -35,7 +35,9 @@ SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds pe
 DialectOption = Annotated[
     str | None, typer.Option("--dialect", help="how the chassis is spoken to: h3api, resource-pool or redfish")
 ]
-HardwareOption = Annotated[Path | None, typer.Option("--hardware", help="inventory file; default: the demo's")]
+HardwareOption = Annotated[
+    Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
+]
 
 
 @app.command()

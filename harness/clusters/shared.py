@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from mews.harness.errors import BadInput, Lacks
 
 if TYPE_CHECKING:
     from mews.harness.clusters.control_plane.servers import Servers
@@ -52,16 +55,20 @@ class Shared:
         return self._site
 
     def close(self) -> None:
-        """End it all."""
-        site, self._site = self._site, None
-        if site is not None:
-            site.close()
-        kind, self._kind = self._kind, None
-        if kind is not None:
-            kind.close()
-        servers, self._servers = self._servers, None
-        if servers is not None:
-            servers.stop()
+        """End it all.
+
+        Raises Lacks for what cannot be ended, after the rest was.
+        """
+        with contextlib.ExitStack() as ending:
+            servers, self._servers = self._servers, None
+            if servers is not None:
+                ending.callback(servers.stop)
+            kind, self._kind = self._kind, None
+            if kind is not None:
+                ending.callback(kind.close)
+            site, self._site = self._site, None
+            if site is not None:
+                ending.callback(site.close)
 
     def __enter__(self) -> Self:
         return self
@@ -69,4 +76,9 @@ class Shared:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except Lacks as left:
+            if isinstance(error, Lacks | BadInput):  # why it ended is not forgotten over what is left
+                raise type(error)(f"{error}\n{left}") from error
+            raise

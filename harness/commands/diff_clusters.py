@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from mews.harness.clusters.shared import Shared
 from mews.harness.commands.logs import keep_quiet
-from mews.harness.commands.run import load
+from mews.harness.commands.run import Outputs, check_outputs, load
 from mews.harness.differential.account import Account, stories_of
 from mews.harness.differential.compare import Difference, compare
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.progress import progress_bar
 from mews.harness.ways import TIMES, Way, check_available, check_choice
 
@@ -37,6 +37,7 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
         raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
     scenarios = load(paths)
+    check_outputs(Outputs(json=json_file))
     quiet = json_file == "-"
     found: list[Difference] = []
     accounts: list[Account] = []
@@ -101,5 +102,8 @@ def _write(file: str | None, accounts: Sequence[Account], found: Sequence[Differ
     text = json.dumps({"runs": runs, "differences": [asdict(each) for each in found]}, indent=2) + "\n"
     if file == "-":
         sys.stdout.write(text)
-    else:
+        return
+    try:
         Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Lacks(f"--json {file}: cannot be written: {error.strerror}") from error

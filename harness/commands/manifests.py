@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,10 @@ from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.ways import DIALECTS
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_LABEL_MOST = 63
+"""What names of namespaces are (RFC 1123, a DNS label); a node's are several, with dots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,15 @@ def write_manifests(wish: Wish) -> int:
 
 
 def stack_objects(wish: Wish) -> list[Object]:
-    """The manifests of the wish."""
+    """The manifests of the wish.
+
+    Raises BadInput.
+    """
+    if not _LABEL.fullmatch(wish.namespace) or len(wish.namespace) > _LABEL_MOST:
+        allowed = f"small letters, digits and '-', at most {_LABEL_MOST}, beginning and ending with one of the former"
+        raise BadInput(f"--namespace {wish.namespace!r}: must be {allowed}")
+    if not wish.image or wish.image.split() != [wish.image]:
+        raise BadInput(f"--image {wish.image!r}: must be the name of an image, such as registry.example.com/mews:1")
     scenario = scenario_of(wish.hardware, wish.scenario)
     try:
         hardware = hardware_of(scenario)
@@ -78,6 +91,8 @@ def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         host, equals, node = text.partition("=")
         if not equals or not node or host not in nodes:
             raise BadInput(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
+        if not all(_LABEL.fullmatch(part) for part in node.split(".")):
+            raise BadInput(f"--node {text}: {node!r} is no name of a node: small letters, digits, '-' and '.'")
         nodes[host] = node
     taken = list(nodes.values())
     twice = next((node for node in taken if taken.count(node) > 1), None)

@@ -19,6 +19,7 @@ from mews.emulator.nvml.library import SMI, install
 from mews.emulator.nvml.state import state_beside, write_state
 from mews.harness.commands.instances import alive, recorded
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.scenario.loader import file_of
 
 
 def nvidia_smi(hardware: Path | None, name: str, host: str | None, arguments: Sequence[str]) -> int:
@@ -42,7 +43,7 @@ def _run(folder: Path, arguments: Sequence[str]) -> int:
 def _write(hardware: Path, host: str | None, folder: Path) -> None:
     """The folder of a host as it is at the start, all its devices up."""
     try:
-        known = load_hardware(hardware)
+        known = load_hardware(file_of("hardware", hardware))
         hosts = Hosts(known, 0)
         hosts.begin(0.0)
         wanted = hosts.host(host or known.hosts[0].name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import signal
@@ -19,7 +20,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.progress import progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema, shipped
+from mews.harness.scenario.loader import file_of, find_scenarios, load_scenario, load_scenarios, schema
 from mews.harness.ways import Way, check_available
 
 if TYPE_CHECKING:
@@ -41,18 +42,25 @@ def run(
 ) -> int:
     """Check all files, run every scenario with every seed, write the reports; the exit code.
 
-    Raises BadInput, Lacks.
+    Raises BadInput, Lacks, KeyboardInterrupt; reports tell of what ran until then.
     """
     check_available(way.cluster)
     if way.kubeconfig is not None and not way.kubeconfig.is_file():
         raise BadInput(f"--kubeconfig {way.kubeconfig}: no such file")
     keep_quiet()
     scenarios = load(paths, _overrides(overrides, way))
-    _check_outputs(outputs)
+    check_outputs(outputs)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     quiet = outputs.json == "-"
     files = _Files(outputs)
-    runs = _run_all(plan, way, files, quiet=quiet)
+    runs: list[Run] = []
+    try:
+        _run_all(plan, way, files, runs, quiet=quiet)
+    except (BadInput, Lacks, KeyboardInterrupt):
+        if runs:
+            with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
+                files.reports(runs)
+        raise
     files.reports(runs)
     return exit_code_of(runs)
 
@@ -84,18 +92,13 @@ def print_schema() -> int:
     return 0
 
 
-def _known(path: Path) -> Path:
-    """The path, or the scenario of that name that comes with the package: ``demo``, ``testbed/w1-pool``."""
-    return path if path.exists() else shipped("scenario", str(path)) or path
-
-
 def load(paths: Sequence[Path], overrides: Sequence[str] = ()) -> list[Scenario]:
     """The scenarios of files, folders and names of shipped ones.
 
     Raises BadInput, one line per bad file.
     """
     try:
-        return load_scenarios([_known(path) for path in paths], overrides)
+        return load_scenarios([file_of("scenario", path) for path in paths], overrides)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
 
@@ -104,7 +107,8 @@ def _overrides(overrides: Sequence[str], way: Way) -> list[str]:
     return [*overrides, *([f"timeout={way.timeout_s:g}"] if way.timeout_s is not None else [])]
 
 
-def _check_outputs(outputs: Outputs) -> None:
+def check_outputs(outputs: Outputs) -> None:
+    """Raise BadInput for a report that could not be written."""
     json_file = Path(outputs.json) if outputs.json not in (None, "-") else None
     options = {"--json": json_file, "--junit": outputs.junit, "--html": outputs.html, "--journal": outputs.journal}
     for option, path in options.items():
@@ -112,12 +116,12 @@ def _check_outputs(outputs: Outputs) -> None:
             raise BadInput(f"{option} {path}: must be a file in a folder that exists")
 
 
-def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, *, quiet: bool) -> list[Run]:
+def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, runs: list[Run], *, quiet: bool) -> None:
+    """``runs`` gets one after the other."""
     from mews.harness.clusters.shared import Shared
     from mews.harness.report.text import TextReport
 
     report = TextReport(sys.stderr if quiet else sys.stdout)
-    runs: list[Run] = []
     with progress_bar(len(plan)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
         hold = _hold if way.keep and way.cluster in ("embedded", "control-plane") and way.time == "wall" else None
         engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
@@ -130,7 +134,6 @@ def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, *, q
                 report.ended(run)
     if not quiet:
         report.finish(runs)
-    return runs
 
 
 class _Files:

@@ -11,7 +11,7 @@ from mews.emulator.dialects.registry import DIALECTS
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.scenario.loader import shipped
+from mews.harness.scenario.loader import file_of, shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def serve(
 
     Raises BadInput, Lacks.
     """
-    file = hardware or shipped("hardware", "demo")
+    file = shipped("hardware", "demo") if hardware is None else file_of("hardware", hardware)
     if file is None:
         raise BadInput("--hardware: missing, and this installation lacks the demo's")
     try:

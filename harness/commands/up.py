@@ -16,7 +16,7 @@ from mews.harness.commands.instances import MARK, Instance, alive, alone, born, 
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import load_scenario, parse_scenario, shipped
+from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.up import UpOptions, run_up
 from mews.harness.ways import DIALECTS, check_available
 
@@ -66,16 +66,25 @@ def up(wish: Wish, *, as_json: bool) -> int:
 
 
 def scenario_of(hardware: Path | None, scenario: Path | None) -> Scenario:
-    """The scenario whose hardware and stack are brought up: the given one, or an empty one on the given hardware.
+    """The scenario whose hardware and stack are brought up: the given one, or an empty one on the given hardware; both
+    are files, or names of shipped ones.
 
     Raises BadInput.
     """
     if hardware is None and scenario is None:
         hardware = shipped("hardware", "demo")
+    if hardware is not None:
+        hardware = file_of("hardware", hardware)
+        if not hardware.is_file():
+            raise BadInput(f"--hardware {hardware}: neither a file nor an inventory shipped with mews")
     sets = {} if hardware is None else {"hardware": str(hardware.absolute())}
     text = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: up}\nhardware: demo\n"
     try:
-        return load_scenario(scenario, sets) if scenario is not None else parse_scenario(text, Path("up"), sets)
+        return (
+            load_scenario(file_of("scenario", scenario), sets)
+            if scenario is not None
+            else parse_scenario(text, Path("up"), sets)
+        )
     except ScenarioError as error:
         raise BadInput(str(error)) from error
 

@@ -102,6 +102,11 @@ def shipped(kind: str, name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def file_of(kind: str, path: Path) -> Path:
+    """The path, or where it is nothing the inventory or scenario of that name that comes with the package."""
+    return path if path.exists() else shipped(kind, str(path)) or path
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

@@ -77,7 +77,13 @@ def engine(monkeypatch):
         ("run /no/such/file.yaml", 2, "/no/such/file.yaml: no such file"),
         ("run x.yaml --cluster kubeconfig --kubeconfig /no/such", 2, "--kubeconfig /no/such: no such file"),
         ("manifests --node host-1", 2, "--node host-1: must be HOST=NODE"),
-        ("manifests --hardware /no/such.yaml", 2, "/no/such.yaml"),
+        ("manifests --node host-1=Node_1", 2, "--node host-1=Node_1: 'Node_1' is no name of a node"),
+        ("manifests --node host-9=x", 2, "with one of the hosts host-1, host-2, host-3"),
+        ("manifests --hardware /no/such.yaml", 2, "--hardware /no/such.yaml: neither a file nor an inventory"),
+        ("manifests --scenario /no/such.yaml", 2, "/no/such.yaml: no such file"),
+        ("manifests --namespace Mine", 2, "--namespace 'Mine': must be small letters, digits and '-'"),
+        ("manifests --image=", 2, "--image '': must be the name of an image"),
+        ("manifests --out /dev/null/x", 2, "--out /dev/null/x: cannot be written: Not a directory"),
         ("up --cluster kind", 2, "--cluster kind: must be one of embedded, control-plane"),
         ("up --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("serve --hardware /no/such.yaml", 2, "/no/such.yaml"),
@@ -97,6 +103,8 @@ def engine(monkeypatch):
         ("conform http://127.0.0.1:9", 3, "no chassis answers there"),
         ("conform --restore /no/such", 2, "/no/such: no such file"),
         ("down --name a --all", 2, "only one of the two"),
+        ("diff-clusters x.yaml --clusters embedded,moon", 2, "--clusters moon: must be one of embedded,"),
+        ("diff-clusters x.yaml --clusters embedded", 2, "must be at least two different ones"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_a_code(line, code, says, capsys):
@@ -206,6 +214,22 @@ def test_a_full_disk_costs_no_other_report_and_is_three(scenario, engine, tmp_pa
         "--json /dev/full: cannot be written: No space left on device",
     ]
     assert "<testsuite" in junit.read_text()
+
+
+def test_what_ran_until_the_machine_lacked_something_is_reported(scenario, engine, tmp_path, capsys):
+    scenario.with_name("two.yaml").write_text(SCENARIO.replace("NAME", "two"))
+    engine.verdicts["two"] = "lacks"
+    junit = tmp_path / "junit.xml"
+    assert exit_code(["run", str(scenario), str(scenario.with_name("two.yaml")), "--junit", str(junit)]) == 3
+    assert capsys.readouterr().err == "docker: not found; install it\n"
+    assert 'tests="1"' in junit.read_text()
+
+
+def test_a_comparison_that_cannot_be_written_is_told_before_anything_runs(scenario, monkeypatch, capsys):
+    monkeypatch.setattr("mews.harness.commands.diff_clusters.check_available", lambda cluster: None)
+    assert exit_code(["diff-clusters", str(scenario), "--json", "/no/such/folder/x.json"]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "--json /no/such/folder/x.json: must be a file in a folder that exists\n")
 
 
 def test_the_version_is_printed(capsys):

@@ -1,0 +1,44 @@
+"""What scenarios share is ended as a whole, whatever of it fails."""
+
+import pytest
+
+from mews.harness.clusters.shared import Shared
+from mews.harness.errors import Lacks
+
+
+class Part:
+    """Ends, or cannot be ended."""
+
+    def __init__(self, said=None):
+        self.said = said
+        self.ended = False
+
+    def close(self):
+        self.ended = True
+        if self.said is not None:
+            raise Lacks(self.said)
+
+    stop = close
+
+
+def shared_of(**parts):
+    shared = Shared()
+    for name, part in parts.items():
+        setattr(shared, f"_{name}", part)
+    return shared
+
+
+def test_what_cannot_be_ended_keeps_nothing_else_from_it():
+    kind, servers = Part(), Part()
+    with (
+        pytest.raises(Lacks, match="namespaces are left"),
+        shared_of(site=Part("namespaces are left"), kind=kind, servers=servers),
+    ):
+        pass
+    assert kind.ended
+    assert servers.ended
+
+
+def test_why_a_run_ended_is_told_before_what_it_left():
+    with pytest.raises(Lacks, match=r"^no image\nnamespaces are left$"), shared_of(site=Part("namespaces are left")):
+        raise Lacks("no image")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mews.harness.clusters.plane import write_own
 from mews.harness.clusters.port import ServedCluster
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _signals() -> asyncio.Event:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that nobody ever reads half of it."""
+    """Write a file so that nobody ever reads half of it, and none but its owner: it holds tokens."""
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    write_own(part, text)
     part.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,5 +72,11 @@ def write_kubeconfig(path: Path, *, server: Mapping[str, Any], user: Mapping[str
         "contexts": [{"name": "mews", "context": {"cluster": "mews", "user": "admin"}}],
         "current-context": "mews",
     }
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_own(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_own(path: Path, text: str) -> None:
+    """Write a file that its owner alone may read, also where it was there before."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)

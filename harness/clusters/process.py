@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mews.harness.errors import Lacks
+from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
 
 
@@ -21,6 +22,7 @@ class ProcessComponent:
     """Component: runs a program until it is cancelled or its fence is cut, by kill -9 both times.
 
     ``env`` is the whole environment and ``cwd`` the working folder (None: as this process); ``log`` gets its output.
+    It belongs to the folder that the log lies in: what a killed run leaves is found by that.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class ProcessComponent:
     ) -> None:
         self._argv = tuple(argv)
         self._log = log
-        self._env = env
+        self._env = {**(os.environ if env is None else env), OWNER: str(log.parent)}
         self._cwd = cwd
         self._process: asyncio.subprocess.Process | None = None
         fence.on_cut(self._kill)

@@ -24,7 +24,7 @@ from mews.harness.kubelet.devices import FileCheckpoint
 from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
 from mews.harness.kubelet.process import ProcessRuntime
 from mews.harness.kubelet.users import Users
-from mews.harness.leftovers import Owned, make_runtime_folder
+from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
@@ -103,7 +103,9 @@ class WireWorld:
         self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
-        self._runtime = ProcessRuntime(self.root / "pods", {HOSTS_FILE: str(self.names_file())}, speed=speed)
+        self._runtime = ProcessRuntime(
+            self.root / "pods", {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)}, speed=speed
+        )
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._control: HttpHardwareControl | None = None

@@ -58,6 +58,9 @@ def test_ready_json_says_all_that_is_fixed_and_sigterm_leaves_nothing(instance):
     assert json.loads((folder / "ready.json").read_text()) == ready
     assert {"api", "kubeconfig", "chassis", "control", "nodes", "pid"} <= set(ready)
     assert ready["pid"] == process.pid
+    assert [(folder / name).stat().st_mode & 0o077 for name in ("ready.json", "kubeconfig")] == [0, 0], (
+        "they let one in"
+    )
     assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool", "redfish"}
     assert all({"device_plugins", "pod_resources", "sysfs", "env"} <= set(node) for node in ready["nodes"].values())
     with urllib.request.urlopen(ready["api"] + "/api/v1/nodes", timeout=120) as answer:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mews.harness.cli import exit_code
+from mews.harness.clusters.control_plane.programs import find
 
 MEWS = [sys.executable, "-m", "mews.harness.cli"]
 
@@ -109,14 +110,14 @@ def left(environment):
     return sorted(processes), sorted(path.name for path in Path(base).glob("mews-*"))
 
 
-def run_until_the_api_server_runs(environment, folder):
+def run_until(program, environment, folder):
     process = subprocess.Popen(
-        [*MEWS, "run", "demo", "--cluster", "control-plane"],
+        [*MEWS, "run", "27-real-latencies", "--cluster", "control-plane"],
         env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )  # fmt: skip
     deadline = time.monotonic() + 60
-    while not any("kube-apiserver" in name for name in left(environment)[0]):
+    while not any(program in name for name in left(environment)[0]):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -126,15 +127,18 @@ def run_until_the_api_server_runs(environment, folder):
 @pytest.mark.wall
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_told_to_end_leaves_nothing(number, programs, environment, tmp_path):
-    process = run_until_the_api_server_runs(environment, tmp_path)
+    process = run_until("kube-apiserver", environment, tmp_path)
     process.send_signal(number)
     assert process.wait(120) == 130
     assert left(environment) == ([], [])
 
 
 @pytest.mark.wall
-def test_what_kill_9_leaves_mews_down_removes(programs, environment, tmp_path):
-    process = run_until_the_api_server_runs(environment, tmp_path)
+@pytest.mark.parametrize("program", ["kube-apiserver", "kube-scheduler"])
+def test_what_kill_9_leaves_mews_down_removes(program, programs, environment, tmp_path):
+    if find(program) is None:
+        pytest.skip(f"{program} is neither in KUBEBUILDER_ASSETS nor on PATH")
+    process = run_until(program, environment, tmp_path)
     process.kill()
     process.wait()
     assert left(environment) != ([], [])

@@ -29,8 +29,15 @@ NAMES = (
     "23-kubelet-restart",
     "24-scheduler-restart",
     "26-in-use-stays",
+    "kubelet/02-kubelet-restart",
+    "kubelet/03-plugin-restart",
+    "kubelet/05-over-ask",
+    "kubelet/08-unhealthy-free",
+    "kubelet/09-succeeded-then-restart",
+    "kubelet/10-deleted-while-down",
 )
-"""Those on the demo's hardware: one cluster and one image serve them all."""
+"""Those on the demo's hardware: one cluster and one image serve them all. Of the kubelet's cases the short ones; the
+others took half a minute to five minutes."""
 
 
 NVML = """

@@ -137,7 +137,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "pod/.*",
         "events of kubelet",
-        'Warning FailedMount: .* object .* not registered',
+        "Warning FailedMount: .* object .* not registered",
         "a kubelet that restarts over a pod being deleted may look for its volumes; emulated nodes mount none",
         clusters=_REAL,
         even_last=True,

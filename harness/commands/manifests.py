@@ -70,9 +70,9 @@ def stack_objects(wish: Wish) -> list[Object]:
     try:
         hardware = hardware_of(scenario)
         document, _ = hardware_document(scenario)
-        place = Place(
-            None, None, wish.namespace, wish.image, node_map([host.name for host in hardware.hosts], wish.nodes)
-        )
+        nodes = node_map([host.name for host in hardware.hosts], wish.nodes)
+        # Cluster-wide names tell the stacks of several namespaces apart.
+        place = Place(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
         dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
         token = secrets.token_urlsafe(24)
         spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token)

@@ -168,7 +168,7 @@ def _kubecomp_container(spec: StackSpec, component: str) -> Object:
         "image": spec.image,
         "imagePullPolicy": spec.pull,
         "command": kept(_kubecomp_argv(component)),
-        "env": [token_env(_PASSWORD)] if _wants_password(spec) else [],
+        **({"env": [token_env(_PASSWORD)]} if _wants_password(spec) else {}),
         "securityContext": dict(ROOTLESS),
         "volumeMounts": [volume_file("config", "/etc/kubecomp"), RUN_MOUNT],
     }
@@ -232,7 +232,8 @@ def _device_managers(spec: StackSpec) -> Object:
     folders = [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in paths.items()]
     mounts: list[Object] = [{"name": name, "mountPath": path} for name, path in paths.items()]
     container = _kubecomp_container(spec, component)
-    container["env"] += [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    container["env"] = [*container.get("env", ()), node]
     container["securityContext"] = dict(ON_NODE)
     container["volumeMounts"] += mounts
     on_these = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(spec.nodes)}

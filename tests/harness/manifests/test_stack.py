@@ -134,32 +134,71 @@ def test_a_node_that_does_not_fit_is_told(given, wrong):
         node_map(["host-1", "host-2"], given)
 
 
-@pytest.mark.wall
-def test_a_real_api_server_accepts_them(tmp_path):
-    try:
-        kubectl = programs.needed() and programs.find("kubectl")
-    except Lacks as error:
-        pytest.skip(str(error))
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory):
+    """kubectl on a real API server, given manifests: `apply` and what it answers."""
     from mews.harness.clusters.control_plane.servers import Servers
     from mews.harness.clusters.plane import write_kubeconfig
 
+    try:
+        programs.needed()
+    except Lacks as error:
+        pytest.skip(str(error))
+    program = programs.find("kubectl")
+    if program is None:
+        pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on PATH")
     servers = Servers()
     try:
         servers.ready()
-        config = tmp_path / "kubeconfig"
-        write_kubeconfig(
-            config,
-            server={"server": servers.url, "insecure-skip-tls-verify": True},
-            user={"token": servers.identity.token},
-        )
-        run = [sys.executable, "-m", "mews.harness.cli", "manifests"]
-        text = subprocess.run(run, capture_output=True, text=True, check=True).stdout
-        base = [kubectl, "--kubeconfig", str(config)]
-        subprocess.run([*base, "create", "namespace", "kubecomp"], check=True, capture_output=True)
-        done = subprocess.run(
-            [*base, "apply", "--dry-run=server", "-f", "-"], input=text, capture_output=True, text=True, timeout=60
-        )
+        config = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
+        server = {"server": servers.url, "insecure-skip-tls-verify": True}
+        write_kubeconfig(config, server=server, user={"token": servers.identity.token})
+
+        def run(*words, text=None):
+            argv = [program, "--kubeconfig", str(config), *words]
+            done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.splitlines()
+
+        yield run
     finally:
         servers.stop()
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("(server dry run)") == text.count("\n---\n") + 1
+
+
+def written(*options):
+    """What `mews manifests` prints."""
+    argv = [sys.executable, "-m", "mews.harness.cli", "manifests", *options]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("namespace", "options"),
+    [
+        ("plain", []),
+        ("several", ["--hardware", "multi-chassis"]),
+        ("spoken", ["--dialect", "redfish"]),
+        ("elastic", ["--scenario", "elastic/12-with-the-pool"]),
+    ],
+)
+def test_a_real_api_server_accepts_them_and_finds_nothing_to_change_afterwards(namespace, options, kubectl):
+    text = written("--namespace", namespace, *options)
+    objects = text.count("\n---\n") + 1
+    kubectl("apply", "-f", "-", text=text.partition("\n---\n")[0])  # the namespace
+    dry = kubectl("apply", "--dry-run=server", "-f", "-", text=text)
+    assert len(dry) == objects
+    kubectl("apply", "-f", "-", text=text)
+    again = kubectl("apply", "-f", "-", text=text)
+    assert [line for line in again if not line.endswith("unchanged")] == []
+
+
+@pytest.mark.wall
+def test_the_stacks_of_two_namespaces_take_nothing_from_each_other(kubectl):
+    one, other = (written("--namespace", name) for name in ("one", "other"))
+    for _ in range(2):
+        for text in (one, other):
+            told = kubectl("apply", "-f", "-", text=text)
+    assert {line.rpartition(" ")[2] for line in told} == {"unchanged"}
+    for name in ("one", "other"):
+        account = f"system:serviceaccount:{name}:scheduler"
+        assert kubectl("auth", "can-i", "create", "pods", "--subresource", "binding", "--as", account) == ["yes"]

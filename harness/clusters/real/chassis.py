@@ -45,8 +45,8 @@ class PodHardware:
         await self._control.clear(name)
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
-        """No host shows anything."""
-        return {}
+        """Raises Lacking."""
+        raise Lacking("needs a look into the hosts: real nodes have no emulated host")
 
     async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
         """Raises Lacking."""

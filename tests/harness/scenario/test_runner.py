@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clock import run_virtual
+from mews.harness.clock import Pace, run_virtual
+from mews.harness.clusters.real.chassis import PodHardware
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.runner import run_scenario
 from mews.kube.api.resources import PODS
@@ -130,6 +131,23 @@ def test_what_cannot_be_had_is_skipped_with_its_reason():
     result = run(steps("fault: {add: {kind: lying-result}}"), prepare=mute)
     assert result.reason == "needs the fault lying-result, which the dialect resource-pool has no words for"
     assert run("requires: {nodeCpus: 193}\n" + steps("sleep: 1")).verdict == "skipped"
+
+    def bare(cluster):
+        cluster.hardware = PodHardware(cluster.hardware)
+
+    result = run(steps("wait: {host: {host-1: {waiting: 0}}}"), prepare=bare)
+    assert result.reason == "needs a look into the hosts: real nodes have no emulated host"
+    assert (result.verdict, result.virtual_s) == ("skipped", 0)
+
+
+def test_a_hold_is_measured_on_the_clock_that_it_names():
+    def hurry(cluster):
+        cluster.pace, cluster.kubelet_pace = Pace(10.0), Pace(2.0)
+
+    check = "check: {moves: 0}"
+    assert run(steps(f"hold: {{for: 60s, {check}}}"), prepare=hurry).virtual_s == pytest.approx(6, abs=0.5)
+    spans = run(steps(f"hold: {{for: 60s, clock: kubelet, {check}}}"), prepare=hurry).virtual_s
+    assert spans == pytest.approx(30, abs=0.5)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,8 @@ class Operation:
     applies: bool = True
     claims: bool | None = None
     lies: bool = False
+    says: bool | None = None
+    """The only lie that ``lies`` may tell; None: either."""
     outcome: Outcome = Outcome.REPLY
     status: int = 200
     views: list[Callable[[tuple[Row, ...]], tuple[Row, ...]]] = field(default_factory=list)
@@ -87,11 +89,12 @@ class Operation:
         """What the client gets, once settled."""
         truth = self.refusal is None and self.applies
         claim = truth if self.claims is None else self.claims
+        lies = self.lies and self.says is not claim
         return Answer(
             outcome=self.outcome,
-            ok=claim is not self.lies,
+            ok=claim is not lies,
             truth=truth,
-            lie=self.lies,
+            lie=lies,
             refusal=self.refusal,
             rows=self.rows,
             status=self.status,

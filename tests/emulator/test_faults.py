@@ -55,6 +55,13 @@ def test_a_lie_in_one_direction_leaves_the_other_alone_and_uncounted():
     assert made.faults.listed()[0]["fired"] == 1
 
 
+def test_of_two_attaches_in_the_queue_the_refused_one_tells_no_lie_that_is_not_its_own():
+    made = free(with_fault(kind="lying-result", operation="attach", says=False, count=None))
+    first, second = made.begin_attach("d0", "1", 0.0), made.begin_attach("d0", "2", 0.0)
+    answers = [done(made, operation) for operation in (first, second)]
+    assert [(answer.ok, answer.truth, answer.lie) for answer in answers] == [(False, True, True), (False, False, False)]
+
+
 @pytest.mark.parametrize(("when", "port"), [("before", "1"), ("after", None)])
 def test_a_dropped_connection_comes_before_or_after_the_effect(when, port):
     made = with_fault(kind="dropped-connection", when=when)

@@ -30,7 +30,7 @@ class LyingResult:
         """Turn the reply around."""
         if self.says is not None and self.says is (operation.refusal is None):
             return False
-        operation.lies = True
+        operation.lies, operation.says = True, self.says
         if self.latency is not None and operation.refusal is None:
             operation.last(self.latency.draw(bench.rng))
         return True

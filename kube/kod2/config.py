@@ -9,8 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from mews.kube.config_text import read_config
 from mews.kube.kod2.errors import ConfigError
 from mews.kube.kod2.model import Mode, Options
 
@@ -96,11 +95,9 @@ def load_config(path: Path | str) -> OperatorConfig:
     """
     file = Path(path)
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: is no YAML: {' '.join(str(error).split())}") from error
+        document = read_config(file)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     if document is not None and not isinstance(document, dict):
         raise ConfigError(f"{file}: {document!r}: must be a mapping")
     return config_of(document or {}, str(file))

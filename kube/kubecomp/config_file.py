@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.kube.kubecomp.errors import ConfigError
@@ -87,11 +86,9 @@ def load_config(path: Path | str) -> KubeCompConfig:
     """
     file = Path(path)
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: is no YAML: {' '.join(str(error).split())}") from error
+        document = read_config(file)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     return _config(_Reader(file, "", document))
 
 

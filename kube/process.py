@@ -1,0 +1,72 @@
+"""A component as a process of its own: which API server it talks to, and when it ends. Not for virtual runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+from mews.kube.client.http import HttpKube
+from mews.kube.client.in_cluster import in_cluster_kube, is_in_cluster
+from mews.kube.component import Component
+
+
+class KubeconfigError(ValueError):
+    """A kubeconfig that cannot be used: one line with the file and what is wrong."""
+
+
+def add_kubeconfig_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--kubeconfig FILE``, ``--context NAME``."""
+    parser.add_argument("--kubeconfig", help="default: the pod's account, $KUBECONFIG, ~/.kube/config")
+    parser.add_argument("--context", help="of the kubeconfig; default: its current one")
+
+
+def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:
+    """The API server of those options; in a pod without them, its own.
+
+    Raises KubeconfigError.
+    """
+    named = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
+    if not named and is_in_cluster():
+        return in_cluster_kube(user_agent)
+    from kubernetes.config import ConfigException
+
+    try:
+        return HttpKube.from_kubeconfig(options.kubeconfig, options.context)
+    except (ConfigException, OSError) as error:
+        shown = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        raise KubeconfigError(f"kubeconfig {shown}: {' '.join(str(error).split())}") from error
+
+
+def port_number(text: str) -> int:
+    """For ``add_argument(type=)``: where a server may listen."""
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a port from 1 to 65535")
+    return int(text)
+
+
+async def run_until_ended(made: Callable[[AsyncExitStack], Awaitable[Component]]) -> None:
+    """Run the component that ``made`` makes until SIGTERM or SIGINT; what it pushes on the stack is closed then.
+
+    Raises what the component raises: that is a crash.
+    """
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with AsyncExitStack() as stack:
+        running = asyncio.create_task(_run(made(stack)))
+        waiting = asyncio.create_task(ended.wait())
+        await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+        crashed = running.done()
+        for task in (running, waiting):
+            task.cancel()
+        outcome, _ = await asyncio.gather(running, waiting, return_exceptions=True)
+        if crashed and isinstance(outcome, BaseException):
+            raise outcome
+
+
+async def _run(making: Awaitable[Component]) -> None:
+    await (await making).run()

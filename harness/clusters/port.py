@@ -145,7 +145,7 @@ class ServedCluster(Cluster, Protocol):
         ...
 
     def ready(self) -> dict[str, Any]:
-        """What ``mews up`` writes to ``ready.json``, without the pid (design section 1)::
+        """What ``mews up`` writes to ``ready.json``, without the pid (docs/api.md)::
 
         {"api", "kubeconfig", "chassis": {name: {dialect: url}}, "control": {"url", "token"},
          "nodes": {name: {"device_plugins": dir, "pod_resources": dir, "sysfs": dir, "env": {…}}}}

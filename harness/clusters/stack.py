@@ -104,7 +104,7 @@ def kod2_config(scenario: Scenario, pace: Pace) -> OperatorConfig:
 
 def default_profile(scenario: Scenario) -> Profile:
     """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the paper says
-    of it (seed 003 section 5.2).
+    of it (the KOD2 paper, section 5.2).
 
     Raises ScenarioError for another word.
     """

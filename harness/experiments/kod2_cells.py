@@ -1,4 +1,4 @@
-"""The 20 cells of seed 003 section 5: jobs of four models at five batch sizes, with what the paper leaves open assumed.
+"""The 20 cells of the KOD2 paper, section 5: jobs of four models at five batch sizes.
 
 Assumed, since no value is given: how long a gradient takes, what it weighs, the network, the requests of each job
 (seeded, different from job to job), the bounds of its workers, and one pass over the 60,000 images per job.

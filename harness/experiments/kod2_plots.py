@@ -1,4 +1,4 @@
-"""The experiment's plots, after Fig. 7 and Fig. 8 of seed 003. Needs matplotlib (extra ``plots``)."""
+"""The experiment's plots, after Fig. 7 and Fig. 8 of the KOD2 paper. Needs matplotlib (extra ``plots``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Always-on oracles over every run (design section 5), judged from the journal, the watches and the chassis' table.
+"""Always-on oracles over every run, judged from the journal, the watches and the chassis' table.
 
 =  =====================================================  ================
 1  a device is on at most one host port                   ``single_port``

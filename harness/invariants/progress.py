@@ -32,8 +32,9 @@ class _Job:
 
 
 class Progress:
-    """The deadlock of seed 003 section 5.2: pods of several jobs hold room, each job waits for the rest of its own, and
-    none can go on. The clock runs while some job holds room, some pod of those has no node, and no job trains."""
+    """The deadlock of the KOD2 paper, section 5.2: pods of several jobs hold room, each job waits for the rest of its
+    own, and none can go on. The clock runs while some job holds room, some pod of those has no node, and no job
+    trains."""
 
     number = 9
     name = "jobs that hold resources make progress"

@@ -1,4 +1,4 @@
-"""A scenario file as values (design.md section 4); the loader makes them, the JSON Schema is made from them."""
+"""A scenario file as values (scenarios/README.md); the loader makes them, the JSON Schema is made from them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Result:
     artefacts: Path | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The object of ``--json`` (design.md section 1)."""
+        """The object of ``--json``."""
         return {
             "scenario": self.scenario,
             "path": self.path,

@@ -1,1 +1,1 @@
-"""KOD2: the elastic operator for TFJobs (seed 003, contract kod2.md)."""
+"""KOD2: the elastic operator for TFJobs (contract kod2.md)."""

@@ -1,4 +1,4 @@
-"""The operator: caches, a queue of keys, one worker, and the elastic scheduler (seed 003 section 4.2).
+"""The operator: caches, a queue of keys, one worker, and the elastic scheduler (the KOD2 paper, section 4.2).
 
 All that it decides is written to the TFJobs' status before it is acted on: whenever it dies, its successor reads the
 queues from there. Decisions shrink before they place, so that half of them is safe.

@@ -1,4 +1,4 @@
-"""The elastic scheduler: weights and Algorithm 1 (seed 003 section 3.2, contract kod2.md section 2). Pure.
+"""The elastic scheduler: weights and Algorithm 1 (the KOD2 paper, section 3.2, contract kod2.md section 2). Pure.
 
 ``decide`` takes the queues and says what to do; whoever acts on it (the operator, the simulator) writes it down and
 asks again at the next event.

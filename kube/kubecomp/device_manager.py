@@ -1,7 +1,7 @@
 """DisagGPU-DevMgr: one per node. Announces the pool's devices on this node's ports to its kubelet (paper section IV-E).
 
 It opens no vendor library: what it knows comes from the chassis and from the kubelet. It withdraws devices that
-Reconfig-Mgr asks for and consents once nobody can be using them (design.md, "Taking a GPU from a node").
+Reconfig-Mgr asks for and consents once nobody can be using them.
 """
 
 from __future__ import annotations

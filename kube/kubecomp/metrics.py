@@ -62,7 +62,7 @@ class Recorder:
         self.counts[what] += by
 
     def phase_seconds(self) -> dict[str, float]:
-        """Phase -> sum of its durations (``phase_seconds`` of a run's result, design.md section 1)."""
+        """Phase -> sum of its durations (``phase_seconds`` of a run's result)."""
         return {phase.value: sum(values) for phase, values in self.durations.items()}
 
 

@@ -215,7 +215,7 @@ class Consent:
 def consent_is_fresh(consent: Consent | None, request: str, *, now_s: float, max_age_s: float) -> bool:
     """Whether a device may be detached: consent to this very request, no older than ``max_age_s``.
 
-    Stale or missing consent means in use (design.md, "Taking a GPU from a node").
+    Stale or missing consent means in use.
     """
     return consent is not None and consent.request == request and now_s - consent.time_s <= max_age_s
 

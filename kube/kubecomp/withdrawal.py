@@ -1,4 +1,4 @@
-"""Asking nodes for devices, and asking them back (design.md, "Taking a GPU from a node")."""
+"""Asking nodes for devices, and asking them back."""
 
 from __future__ import annotations
 

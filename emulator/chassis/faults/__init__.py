@@ -3,7 +3,7 @@
 A fault is a frozen dataclass of its parameters with these class attributes:
 
 - ``kind``: its name in specs; ``on``: the operations it can strike; ``count``: how often it fires unless told (None =
-  until cleared); ``may_break``: the invariants (design.md 5) it may break, and for ``grace_s`` after it fired.
+  until cleared); ``may_break``: the invariants it may break, and for ``grace_s`` after it fired.
 
 and those of these methods that it needs (``bench`` is what it may do to the chassis):
 

@@ -26,9 +26,13 @@ BENCHES = (
 def main() -> None:
     """All, or those named on the command line."""
     names = sys.argv[1:] or list(BENCHES)
+    if names[0] in ("-h", "--help"):
+        sys.stdout.write(f"usage: run.py [NAME…]: all benchmarks, or those of {', '.join(BENCHES)}\n")
+        return
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
-        sys.exit(f"benchmarks: {unknown[0]!r} is none of {', '.join(BENCHES)}")
+        sys.stderr.write(f"benchmarks: {unknown[0]!r} is none of {', '.join(BENCHES)}\n")
+        sys.exit(2)
     for name in names:
         importlib.import_module(f"benchmarks.{name}").main()
 

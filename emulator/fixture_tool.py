@@ -133,7 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output is None:
         sys.stdout.write(text)
     else:
-        Path(output).write_text(text, encoding="utf-8")
+        try:
+            Path(output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            sys.stderr.write(f"--output {output}: cannot be written: {error.strerror}\n")
+            return 2
     return 0
 
 

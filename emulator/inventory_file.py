@@ -30,6 +30,9 @@ def load_hardware(path: str | Path) -> Hardware:
     try:
         check_extent(text)
         document = yaml.load(text, Loader=LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise HardwareError(f"{path}{f':{mark.line + 1}' if mark else ''}: not YAML: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise HardwareError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     return parse_hardware(document, str(path))

@@ -35,8 +35,10 @@ def first_certificate(text: str) -> str:
 
     Raises ValueError.
     """
-    end = "-----END CERTIFICATE-----"
-    return text[text.index("-----BEGIN CERTIFICATE-----") : text.index(end) + len(end)] + "\n"
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    if begin not in text or end not in text:
+        raise ValueError("no certificate in PEM")
+    return text[text.index(begin) : text.index(end) + len(end)] + "\n"
 
 
 def install(context: ssl.SSLContext, text: str) -> str:
@@ -75,12 +77,27 @@ def identity(tls: bool, certificate: str | None, key: str | None) -> Identity | 
         for path in (certificate, key):
             if not Path(path).is_file():
                 raise ValueError(f"{path}: no such file; must be a PEM file")
-        return Identity(Path(certificate), Path(key))
+        return _checked(Identity(Path(certificate), Path(key)))
     if not tls:
         return None
     folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return made(folder)
+
+
+def _checked(given: Identity) -> Identity:
+    """The same, if a server can use it.
+
+    Raises ValueError.
+    """
+    try:
+        given.certificate_text()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.certificate, given.key, password="")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--certificate {given.certificate}: not a PEM file") from error
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise ValueError(f"--certificate {given.certificate} --key {given.key}: cannot be used: {error}") from error
+    return given
 
 
 def made(folder: Path) -> Identity:

@@ -53,9 +53,9 @@ def run(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
     ] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="results as JUnit XML")] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="results as one HTML page")] = None,
-    journal: Annotated[Path | None, typer.Option("--journal", metavar="FILE", help="time line, JSON lines")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="results as JUnit XML")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="results as one HTML page")] = None,
+    journal: Annotated[Path | None, typer.Option("--journal", metavar="FILE|-", help="time line, JSON lines")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="leave a wall-clock cluster running afterwards")] = False,
     kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", help="for --cluster kubeconfig")] = None,
     context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
@@ -122,7 +122,9 @@ def demo(
 @app.command()
 def up(
     hardware: HardwareOption = None,
-    dir_: Annotated[Path | None, typer.Option("--dir", help="where kubeconfig and ready.json are written")] = None,
+    dir_: Annotated[
+        Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="print ready.json, and nothing else")] = False,
     cluster: Annotated[str, typer.Option("--cluster", help="embedded or control-plane")] = "embedded",
     scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,

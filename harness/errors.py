@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class BadInput(Exception):
     """What the user gave cannot be used."""
@@ -15,3 +17,10 @@ class BadInput(Exception):
 
 class Lacks(Exception):
     """What the user asked for cannot be had here."""
+
+
+def unreadable(path: Path | str, error: OSError | UnicodeDecodeError) -> str:
+    """The line for a text file that cannot be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{path}: not a text file in UTF-8"
+    return f"{path}: cannot be read: {error.strerror or error}"

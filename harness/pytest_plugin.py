@@ -32,9 +32,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
     group = parser.getgroup("mews", "mews: emulated GPU pools and clusters")
     group.addoption("--mews-cluster", choices=CLUSTERS, default="embedded", help="the cluster that scenarios run on")
-    group.addoption("--mews-speed", default="1", type=float, help="emulated seconds per second, outside virtual time")
+    group.addoption("--mews-speed", default="1", type=_speed, help="emulated seconds per second, outside virtual time")
     group.addoption("--mews-hardware", metavar="FILE", help="inventory of mews_chassis and mews_cluster")
     group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not 0 < speed < float("inf"):
+        raise ValueError(text)
+    return speed
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +94,7 @@ def mews_run(request: pytest.FixtureRequest, _mews_shared: Shared) -> Runner:
     from mews.harness.testkit.runs import Runner
 
     folder = Path(request.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", request.node.nodeid)
-    speed = float(request.config.getoption("--mews-speed"))
+    speed = request.config.getoption("--mews-speed")
     runner = Runner(name, request.path.parent, folder.absolute(), _mews_shared, speed)
     request.node.stash[_RUNS] = runner
     return runner
@@ -117,4 +124,9 @@ def _available(config: pytest.Config) -> str:
 
 def _hardware(config: pytest.Config) -> Path | None:
     given = config.getoption("--mews-hardware")
-    return None if given is None else Path(str(given)).absolute()
+    if given is None:
+        return None
+    file = Path(str(given)).absolute()
+    if not file.is_file():
+        raise pytest.UsageError(f"--mews-hardware {given}: no such file")
+    return file

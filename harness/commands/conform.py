@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 import threading
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from mews.harness.clock import today
 from mews.harness.commands.instances import born
+from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.conformance.client import Address
 from mews.harness.conformance.dialects.registry import SUITES
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
@@ -47,7 +49,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where reports go; ``json`` may be ``-``, standard output. ``diff`` is a recording to compare with."""
+    """Where reports go; one may be ``-``, standard output. ``diff`` is a recording to compare with."""
 
     json: str | None = None
     junit: Path | None = None
@@ -62,10 +64,10 @@ def conform(wish: Wish, outputs: Outputs) -> int:
     Raises BadInput, Lacks, KeyboardInterrupt.
     """
     order = _order(wish, outputs)
-    _check_outputs(outputs)
-    quiet = outputs.json == "-"
+    quiet = check_outputs({"--json": outputs.json, "--junit": outputs.junit, "--html": outputs.html})
+    _make_folder(outputs.record)
     _finish_earlier(order)
-    report = TextReport(sys.stderr if quiet else sys.stdout)
+    report = TextReport(sys.stdout)
     outcome = run(order, today(), (lambda result: None) if quiet else report.ended)
     if not quiet:
         report.finish(outcome)
@@ -92,6 +94,7 @@ def _order(wish: Wish, outputs: Outputs) -> Order:
     if wish.dialect == "redfish" and credentials is None:
         raise BadInput(f"--dialect redfish: set {USER} and {PASSWORD}, or give --credentials FILE")
     clauses = SUITES[wish.dialect].clauses
+    _check_ca(wish)
     if (wish.devices or wish.ports) and not wish.changes:
         raise BadInput("--device and --port: only with --allow-changes")
     return Order(
@@ -137,32 +140,36 @@ def _not_running(file: RestoreFile) -> None:
         raise BadInput(f"{file.path}: a run on {file.plan.url} is going on (pid {file.plan.pid})")
 
 
-def _check_outputs(outputs: Outputs) -> None:
-    json_file = Path(outputs.json) if outputs.json not in (None, "-") else None
-    for option, path in {"--json": json_file, "--junit": outputs.junit, "--html": outputs.html}.items():
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise BadInput(f"{option} {path}: must be a file in a folder that exists")
-    if outputs.record is not None:
-        try:
-            outputs.record.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"--record {outputs.record}: cannot be made: {error.strerror}") from error
+def _check_ca(wish: Wish) -> None:
+    if wish.ca is None:
+        return
+    if wish.insecure:
+        raise BadInput(f"--ca {wish.ca} --insecure: only one of the two")
+    try:
+        ssl.create_default_context(cafile=str(wish.ca))
+    except OSError as error:
+        raise BadInput(f"--ca {wish.ca}: must be a PEM file of certificates: {error.strerror or error}") from error
+
+
+def _make_folder(folder: Path | None) -> None:
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--record {folder}: cannot be made: {error.strerror}") from error
 
 
 def _write_reports(outcome: Outcome, outputs: Outputs) -> None:
     if outputs.json is not None:
-        text = json.dumps(outcome.as_dict(), indent=2) + "\n"
-        if outputs.json == "-":
-            sys.stdout.write(text)
-        else:
-            Path(outputs.json).write_text(text, encoding="utf-8")
+        write_output("--json", outputs.json, json.dumps(outcome.as_dict(), indent=2) + "\n")
     if outputs.junit is not None:
         from mews.harness.conformance.report.junit import junit_xml
 
-        outputs.junit.write_text(junit_xml(outcome), encoding="utf-8")
+        write_output("--junit", outputs.junit, junit_xml(outcome))
     if outputs.html is not None:
         from mews.harness.conformance.report.html import html_page
 
-        outputs.html.write_text(html_page(outcome), encoding="utf-8")
+        write_output("--html", outputs.html, html_page(outcome))
     if outputs.record is not None:
         record(outputs.record, outcome.dialect, outcome.results)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from mews.harness.clusters.shared import Shared
 from mews.harness.commands.logs import keep_quiet
-from mews.harness.commands.run import Outputs, check_outputs, load
+from mews.harness.commands.outputs import check_outputs, write_output
+from mews.harness.commands.run import load
 from mews.harness.differential.account import Account, stories_of
 from mews.harness.differential.compare import Difference, compare
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInput
 from mews.harness.report.progress import progress_bar
 from mews.harness.ways import TIMES, Way, check_available, check_choice
 
@@ -32,13 +33,13 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
     """
     for cluster in clusters:
         check_choice("--clusters", cluster, tuple(TIMES))
-        check_available(cluster)
     if len(set(clusters)) < 2:
         raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
     scenarios = load(paths)
-    check_outputs(Outputs(json=json_file))
-    quiet = json_file == "-"
+    quiet = check_outputs({"--json": json_file})
+    for cluster in clusters:
+        check_available(cluster)
     found: list[Difference] = []
     accounts: list[Account] = []
     with progress_bar(len(scenarios) * len(clusters)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
@@ -100,10 +101,4 @@ def _write(file: str | None, accounts: Sequence[Account], found: Sequence[Differ
     names = ("scenario", "cluster", "verdict", "reason", "wall_s")
     runs = [{name: getattr(account, name) for name in names} for account in accounts]
     text = json.dumps({"runs": runs, "differences": [asdict(each) for each in found]}, indent=2) + "\n"
-    if file == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        Path(file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Lacks(f"--json {file}: cannot be written: {error.strerror}") from error
+    write_output("--json", file, text)

@@ -8,13 +8,14 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
+from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.progress import progress_bar
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where reports go; ``json`` may be ``-``, standard output."""
+    """Where reports go; one may be ``-``, standard output."""
 
     json: str | None = None
     junit: Path | None = None
     html: Path | None = None
     journal: Path | None = None
+
+    def by_option(self) -> Mapping[str, str | Path | None]:
+        """As they are given."""
+        return {"--json": self.json, "--junit": self.junit, "--html": self.html, "--journal": self.journal}
 
 
 def run(
@@ -44,18 +49,19 @@ def run(
 
     Raises BadInput, Lacks, KeyboardInterrupt; reports tell of what ran until then.
     """
-    check_available(way.cluster)
     if way.kubeconfig is not None and not way.kubeconfig.is_file():
         raise BadInput(f"--kubeconfig {way.kubeconfig}: no such file")
     keep_quiet()
     scenarios = load(paths, _overrides(overrides, way))
-    check_outputs(outputs)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
-    quiet = outputs.json == "-"
+    shown = check_outputs(outputs.by_option())
+    if str(outputs.journal) == STDOUT and len(plan) > 1:
+        raise BadInput(f"--journal {STDOUT}: shows one run, these are {len(plan)}; name a file")
+    check_available(way.cluster)
     files = _Files(outputs)
     runs: list[Run] = []
     try:
-        _run_all(plan, way, files, runs, quiet=quiet)
+        _run_all(plan, way, files, runs, told=_told(outputs, shown))
     except (BadInput, Lacks, KeyboardInterrupt):
         if runs:
             with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
@@ -107,21 +113,19 @@ def _overrides(overrides: Sequence[str], way: Way) -> list[str]:
     return [*overrides, *([f"timeout={way.timeout_s:g}"] if way.timeout_s is not None else [])]
 
 
-def check_outputs(outputs: Outputs) -> None:
-    """Raise BadInput for a report that could not be written."""
-    json_file = Path(outputs.json) if outputs.json not in (None, "-") else None
-    options = {"--json": json_file, "--junit": outputs.junit, "--html": outputs.html, "--journal": outputs.journal}
-    for option, path in options.items():
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise BadInput(f"{option} {path}: must be a file in a folder that exists")
+def _told(outputs: Outputs, shown: bool) -> TextIO | None:
+    """Where people read: not where a report goes; nowhere beside JSON, which says as much."""
+    return None if outputs.json == STDOUT else sys.stderr if shown else sys.stdout
 
 
-def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, runs: list[Run], *, quiet: bool) -> None:
+def _run_all(
+    plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, runs: list[Run], *, told: TextIO | None
+) -> None:
     """``runs`` gets one after the other."""
     from mews.harness.clusters.shared import Shared
     from mews.harness.report.text import TextReport
 
-    report = TextReport(sys.stderr if quiet else sys.stdout)
+    report = None if told is None else TextReport(told)
     with progress_bar(len(plan)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
         hold = _hold if way.keep and way.cluster in ("embedded", "control-plane") and way.time == "wall" else None
         engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
@@ -130,9 +134,9 @@ def _run_all(plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, runs
             run = files.journal(engine.run(scenario, seed), alone=len(plan) == 1)
             runs.append(run)
             bar.end()
-            if not quiet:
+            if report is not None:
                 report.ended(run)
-    if not quiet:
+    if report is not None:
         report.finish(runs)
 
 
@@ -151,7 +155,7 @@ class _Files:
         result = run.result
         name = f"{file.stem}-{_safe(result.scenario)}-{result.seed}{file.suffix}"
         path = file if alone else file.with_name(name)
-        self._write("--journal", str(path), "".join(line.as_json() + "\n" for line in run.lines))
+        self._write("--journal", path, "".join(line.as_json() + "\n" for line in run.lines))
         return replace(run, result=replace(result, journal=str(path)))
 
     def reports(self, runs: Sequence[Run]) -> None:
@@ -166,22 +170,19 @@ class _Files:
         if outputs.junit is not None:
             from mews.harness.report.junit import junit_xml
 
-            self._write("--junit", str(outputs.junit), junit_xml(runs))
+            self._write("--junit", outputs.junit, junit_xml(runs))
         if outputs.html is not None:
             from mews.harness.report.html import html_page
 
-            self._write("--html", str(outputs.html), html_page(runs))
+            self._write("--html", outputs.html, html_page(runs))
         if self._errors:
             raise Lacks("\n".join(self._errors))
 
-    def _write(self, option: str, where: str, text: str) -> None:
-        if where == "-":
-            sys.stdout.write(text)
-            return
+    def _write(self, option: str, where: str | Path, text: str) -> None:
         try:
-            Path(where).write_text(text, encoding="utf-8")
-        except OSError as error:
-            self._errors.append(f"{option} {where}: cannot be written: {error.strerror}")
+            write_output(option, where, text)
+        except Lacks as error:
+            self._errors.append(str(error))
 
 
 def _safe(name: str) -> str:

@@ -10,7 +10,8 @@ from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.dialects.registry import DIALECTS
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.commands.outputs import check_outputs
+from mews.harness.errors import BadInput, Lacks, unreadable
 from mews.harness.scenario.loader import file_of, shipped
 
 
@@ -42,6 +43,7 @@ def serve(
 
     Raises BadInput, Lacks.
     """
+    _check_files(ready, state)
     file = shipped("hardware", "demo") if hardware is None else file_of("hardware", hardware)
     if file is None:
         raise BadInput("--hardware: missing, and this installation lacks the demo's")
@@ -60,6 +62,20 @@ def serve(
     except (OSError, EmulatorError) as error:
         raise Lacks(_one_line(error)) from error
     return 0
+
+
+def _check_files(ready: Path | None, state: Path | None) -> None:
+    check_outputs({"--ready": ready, "--state": state})
+    if state is not None and state.is_file() and state.stat().st_size and not _is_sqlite(state):
+        raise BadInput(f"--state {state}: is no state file of `mews serve`; name one that is, or one that is not there")
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError as error:
+        raise BadInput(f"--state {unreadable(path, error)}") from error
 
 
 def _one_line(error: Exception) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.table import Limits
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, unreadable
 
 LIMITS = tuple(limit.name for limit in fields(Limits))
 
@@ -92,7 +92,7 @@ def _yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from error
+        raise BadInput(unreadable(path, error)) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadInput(f"{path}: not YAML: {' '.join(str(error).split())}") from error
 
@@ -110,7 +110,8 @@ def _entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[t
 
 def _mapping(path: Path, value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise BadInput(f"{path}: {place + ': ' if place else ''}{value!r:.60}: must be a mapping")
+        shown = "empty" if value is None else f"{value!r:.60}"
+        raise BadInput(f"{path}: {place + ': ' if place else ''}{shown}: must be a mapping")
     return value
 
 

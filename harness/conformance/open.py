@@ -10,7 +10,7 @@ from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.client import Address, Client
 from mews.harness.conformance.dialects.registry import SUITES
 from mews.harness.conformance.restore import Plan, limits_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, unreadable
 
 USER, PASSWORD = "MEWS_REDFISH_USER", "MEWS_REDFISH_PASSWORD"
 
@@ -20,7 +20,10 @@ def check_url(url: str) -> str:
 
     Raises BadInput, also where it holds credentials.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise BadInput(f"{url}: must be http://HOST[:PORT] or https://HOST[:PORT]: {error}") from error
     try:
         port_is_fine = parts.port is None or parts.port > 0
     except ValueError:
@@ -44,7 +47,7 @@ def credentials_of(file: Path | None) -> tuple[str, str] | None:
     try:
         lines = file.read_text(encoding="utf-8").strip().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--credentials {file}: cannot be read: {error}") from error
+        raise BadInput(f"--credentials {unreadable(file, error)}") from error
     parts = lines if len(lines) == 2 else lines[0].split(":", 1) if len(lines) == 1 else []
     user, password = parts if len(parts) == 2 else ("", "")
     if not user or not password:

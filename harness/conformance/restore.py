@@ -19,7 +19,7 @@ from typing import Any
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.errors import Malformed, Unavailable
 from mews.harness.conformance.table import Limits, Table
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInput, unreadable
 from mews.harness.leftovers import state_folder
 
 VERSION = 1
@@ -129,8 +129,8 @@ def read_file(path: Path) -> RestoreFile:
         return RestoreFile(path, Plan(**value))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(unreadable(path, error)) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadInput(f"{path}: is not a restore file: {error}") from error
 

@@ -1,4 +1,4 @@
-"""The experiment of seed 003 section 5, in virtual time through the operator's own policy.
+"""The experiment of the KOD2 paper, section 5, in virtual time through the operator's own policy.
 
 ``python -m mews.harness.experiments.kod2 [--seeds 30] [--json FILE] [--markdown FILE] [--plots DIR]``: 20 cells (4
 models x 5 batch sizes) of 10 jobs, the elastic operator in both modes, two baselines, three ablations and a sweep of
@@ -163,15 +163,33 @@ def reduction(ours: float | None, theirs: float | None) -> float:
     return 1.0 - ours / theirs if ours is not None and theirs else math.nan
 
 
+def _some(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number of at least 1")
+    return int(text)
+
+
+def _file(text: str) -> Path:
+    if Path(text).is_dir() or not Path(text).absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a file in a folder that exists")
+    return Path(text)
+
+
+def _folder(text: str) -> Path:
+    if Path(text).exists() and not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a folder")
+    return Path(text)
+
+
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the experiment and write what is asked for; the markdown goes to standard output without a file."""
     parser = argparse.ArgumentParser(prog="python -m mews.harness.experiments.kod2", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=30)
-    parser.add_argument("--sensitivity-seeds", type=int, default=10)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="needs matplotlib (pip install 'mews[plots]')")
+    parser.add_argument("--seeds", type=_some, default=30, help="of each cell; default: %(default)s")
+    parser.add_argument("--sensitivity-seeds", type=_some, default=10, help="of each assumption; default: %(default)s")
+    parser.add_argument("--processes", type=_some, default=2, help="at once; default: %(default)s")
+    parser.add_argument("--json", type=_file, metavar="FILE", help="all figures")
+    parser.add_argument("--markdown", type=_file, metavar="FILE", help="the tables; default: standard output")
+    parser.add_argument("--plots", type=_folder, metavar="DIR", help="needs matplotlib (pip install 'mews[plots]')")
     options = parser.parse_args(None if arguments is None else list(arguments))
     given = Assumptions()
     rows = experiment(options.seeds, given, processes=options.processes)

@@ -6,6 +6,7 @@ from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.harness.errors import unreadable
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.yamlfile import read_yaml
@@ -46,4 +47,4 @@ def _read(path: str) -> Any:
         with open(path, encoding="utf-8") as file:
             return read_yaml(file.read(), path).value
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+        raise ScenarioError(unreadable(path, error)) from None

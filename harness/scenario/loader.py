@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mews.harness.errors import unreadable
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
@@ -36,9 +37,8 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     given = overrides_of(overrides)
     document = read_yaml(text, str(path))
     if not isinstance(document.value, dict):
-        raise ScenarioError(
-            f"{path}: {_shown(document.value)}: must be a mapping with apiVersion: mews/v1, kind: Scenario"
-        )
+        shown = "empty" if document.value is None else _shown(document.value)
+        raise ScenarioError(f"{path}: {shown}: must be a mapping with apiVersion: mews/v1, kind: Scenario")
     document = replace(document, value=apply_overrides(document.value, given))
     folder = path.parent
     _describe(document, text)
@@ -113,7 +113,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise ScenarioError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+        raise ScenarioError(unreadable(path, error)) from None
 
 
 def _is_scenario(path: Path) -> bool:

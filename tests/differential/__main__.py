@@ -22,6 +22,13 @@ def main(areas: list[str]) -> int:
     if areas == ["--write-page"]:
         PAGE.write_text(page(ABOUT), encoding="utf-8")
         return 0
+    if areas and areas[0] in ("-h", "--help"):
+        print(f"{__doc__}\nAreas: {', '.join(AREAS)}")
+        return 0
+    unknown_areas = [area for area in areas if area not in AREAS]
+    if unknown_areas:
+        print(f"{unknown_areas[0]}: must be one of {', '.join(AREAS)}", file=sys.stderr)
+        return 2
     if why := lacking():
         print(why, file=sys.stderr)
         return 2

@@ -44,7 +44,9 @@ def test_pools_have_hosts_and_chassis_of_their_own(tmp_path: Path):
     assert not set(a.ports.values()) & set(b.ports.values())
 
 
-@pytest.mark.parametrize("arguments", ["--pools 3", "--free 99", "--gpus 12 --slots 4", "--hosts 0"])
+@pytest.mark.parametrize(
+    "arguments", ["--pools 3", "--free 99", "--gpus 12 --slots 4", "--hosts 0", "--output /no/such/x"]
+)
 def test_what_cannot_be_is_exit_code_2_and_one_line(arguments: str, capsys: pytest.CaptureFixture[str]):
     assert main(arguments.split()) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

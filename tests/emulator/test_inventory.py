@@ -121,7 +121,8 @@ def test_a_file_that_is_no_yaml_is_told_in_one_line(tmp_path: Path, text: str):
     path.write_text(text)
     with pytest.raises(HardwareError) as caught:
         load_hardware(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}:")
+    assert ": not YAML: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -76,6 +76,10 @@ def engine(monkeypatch):
         ("run x.yaml --timeout 0", 2, "--timeout 0"),
         ("run /no/such/file.yaml", 2, "/no/such/file.yaml: no such file"),
         ("run x.yaml --cluster kubeconfig --kubeconfig /no/such", 2, "--kubeconfig /no/such: no such file"),
+        ("run demo --json - --junit -", 2, "--json and --junit: only one of them can be standard output"),
+        ("run demo --journal - --seeds 1-2", 2, "--journal -: shows one run, these are 2"),
+        ("diff-clusters /no/such.yaml", 2, "/no/such.yaml: no such file"),
+        ("diff-clusters demo --json /no/such/x", 2, "--json /no/such/x: must be a file"),
         ("manifests --node host-1", 2, "--node host-1: must be HOST=NODE"),
         ("manifests --node host-1=Node_1", 2, "--node host-1=Node_1: 'Node_1' is no name of a node"),
         ("manifests --node host-9=x", 2, "with one of the hosts host-1, host-2, host-3"),
@@ -85,7 +89,12 @@ def engine(monkeypatch):
         ("manifests --image=", 2, "--image '': must be the name of an image"),
         ("manifests --out /dev/null/x", 2, "--out /dev/null/x: cannot be written: Not a directory"),
         ("up --cluster kind", 2, "--cluster kind: must be one of embedded, control-plane"),
-        ("up --hardware /no/such.yaml", 2, "/no/such.yaml"),
+        ("up --hardware /no/such.yaml", 2, "--hardware /no/such.yaml: neither a file nor an inventory"),
+        ("up --scenario /tmp", 2, "/tmp: cannot be read: Is a directory"),
+        ("serve --ready /no/such/x", 2, "--ready /no/such/x: must be a file"),
+        ("serve --state /tmp", 2, "--state /tmp: must be a file"),
+        ("serve --state /etc/hostname", 2, "--state /etc/hostname: is no state file"),
+        ("serve --certificate /etc/hostname --key /etc/hostname", 2, "no certificate in PEM"),
         ("serve --hardware /no/such.yaml", 2, "/no/such.yaml"),
         ("serve --listen nowhere", 2, "HOST:PORT"),
         ("demo --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish"),
@@ -100,6 +109,9 @@ def engine(monkeypatch):
         ("conform http://127.0.0.1:9 --waivers /no/such", 2, "/no/such: cannot be read"),
         ("conform http://127.0.0.1:9 --diff /no/such", 2, "--diff /no/such: is no recording"),
         ("conform http://127.0.0.1:9 --json /no/such/x", 2, "--json /no/such/x"),
+        ("conform http://[::1", 2, "http://[::1: must be http://HOST[:PORT]"),
+        ("conform http://127.0.0.1:9 --ca /no/such", 2, "--ca /no/such: must be a PEM file of certificates"),
+        ("conform http://127.0.0.1:9 --ca x --insecure", 2, "--ca x --insecure: only one of the two"),
         ("conform http://127.0.0.1:9", 3, "no chassis answers there"),
         ("conform --restore /no/such", 2, "/no/such: no such file"),
         ("down --name a --all", 2, "only one of the two"),
@@ -117,7 +129,7 @@ def test_what_cannot_be_is_one_line_and_a_code(line, code, says, capsys):
 
 def test_without_docker_there_is_no_kind_and_how_to_get_it_is_told(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nowhere")
-    assert exit_code(["run", "x.yaml", "--cluster", "kind"]) == 3
+    assert exit_code(["run", "demo", "--cluster", "kind"]) == 3
     told = capsys.readouterr()
     assert told.err.startswith("--cluster kind: docker is not on PATH: install Docker Engine")
     assert told.err.count("\n") == 1
@@ -162,6 +174,13 @@ def test_json_on_standard_output_is_json_only_with_the_fixed_fields(scenario, en
         "time": "virtual",
     }.items() <= result.items()
     assert {"path", "reason", "seconds", "metrics", "violations", "journal"} <= set(result)
+
+
+def test_a_report_on_standard_output_is_alone_there(scenario, engine, capsys):
+    assert exit_code(["run", str(scenario), "--journal", "-"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["event"] == "detached"
+    assert "1 passed" in told.err
 
 
 def test_a_shipped_scenario_is_known_by_its_name(engine, capsys):

@@ -1,0 +1,40 @@
+"""Where a command's reports go: files, or standard output for one of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from mews.harness.errors import BadInput, Lacks
+
+STDOUT = "-"
+
+
+def check_outputs(wanted: Mapping[str, str | Path | None]) -> bool:
+    """Option -> file; whether one of them is standard output, which is then its alone.
+
+    Raises BadInput for what cannot be a file, and for two on standard output.
+    """
+    given = {option: str(path) for option, path in wanted.items() if path is not None}
+    for option, path in given.items():
+        if path != STDOUT and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
+            raise BadInput(f"{option} {path}: must be a file in a folder that exists")
+    shown = [option for option, path in given.items() if path == STDOUT]
+    if len(shown) > 1:
+        raise BadInput(f"{' and '.join(shown)}: only one of them can be standard output")
+    return bool(shown)
+
+
+def write_output(option: str, where: str | Path, text: str) -> None:
+    """Write one report.
+
+    Raises Lacks.
+    """
+    if str(where) == STDOUT:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(where).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Lacks(f"{option} {where}: cannot be written: {error.strerror}") from error

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: validate-redfish demo test test-kind test-kind-leftovers lint bench clean
+.PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint bench clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,11 @@ demo: $(BIN)/.installed
 
 test: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Hosts whose files are served by FUSE; skipped with the reason where this machine has none
+test-fuse: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[fuse]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/emulator/hostd/test_served_hosts.py tests/emulator/hostd/test_fuse_scenario.py
 
 test-kind: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_scenarios.py tests/kind/test_elastic.py --durations=0

@@ -3,11 +3,13 @@
 It lets a harness kill the component as by kill -9, keep it down and start it again, without the kubelet's back-off and
 without the grace of a deleted pod. While nobody holds it, a component that ends takes the container along, as anywhere.
 
-In ``/run/mews``: ``pid`` is the component's; while ``held`` is there none is started; SIGUSR1 says that it is gone.
+In ``/run/mews``: ``pid`` is the component's; while ``held`` is there it is dead, or about to be. SIGUSR1 has the keeper
+start it again, and take ``held`` away then, and not before: so no kill and no start gets lost, whichever is seen first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -18,8 +20,9 @@ from pathlib import Path
 FOLDER = Path("/run/mews")
 KILL = ("sh", "-c", f"touch {FOLDER}/held && kill -9 $(cat {FOLDER}/pid) || true")
 """What is run in the container to kill the component and keep it down."""
-START = ("sh", "-c", f"rm -f {FOLDER}/held && kill -USR1 1")
-"""What is run in the container to start it again; nothing where it runs."""
+_HELD = f"[ -e {FOLDER}/held ]"
+START = ("sh", "-c", f"kill -USR1 1; n=0; while {_HELD} && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done; ! {_HELD}")
+"""What is run in the container to start it again, and ends when it runs; nothing where it does."""
 
 _HEARD = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1})
 
@@ -36,25 +39,39 @@ class Keeper:
     def run(self) -> int:
         """Until the component ends unheld, or SIGTERM; the exit code."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
-        self._start()
+        if not self._held.exists():
+            self._start()
         while True:
             number = signal.sigwait(_HEARD)
             if number in (signal.SIGTERM, signal.SIGINT):
                 return self._stop()
             code = self._reaped()
-            if code is not None and not self._held.exists():
+            if number == signal.SIGUSR1:
+                self._start_again()
+            elif code is not None and not self._held.exists():
                 return code
-            if number == signal.SIGUSR1 and self._child is None:
-                self._start()
 
     def _start(self) -> None:
-        if self._held.exists():
-            return
         self._child = subprocess.Popen(self._argv, preexec_fn=_unblock)
         self._pid.write_text(f"{self._child.pid}\n", encoding="ascii")
 
+    def _start_again(self) -> None:
+        if self._child is not None and self._held.exists():
+            self._child.kill()
+            self._child.wait()
+            self._child = None
+        if self._child is None:
+            self._start()
+        self._held.unlink(missing_ok=True)
+
     def _reaped(self) -> int | None:
         """The code of a component that has ended; None while it lives. Orphans are reaped too."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if self._child is not None and ended.si_pid == self._child.pid:
+                    self._child.poll()
+                else:
+                    os.waitpid(ended.si_pid, 0)
         if self._child is None or self._child.poll() is None:
             return None
         code, self._child = self._child.returncode, None

@@ -9,7 +9,7 @@ from mews.harness.manifests.parts import Object, metadata
 Rule = Mapping[str, Sequence[str]]
 
 _RBAC = "rbac.authorization.k8s.io"
-_WATCH = ("get", "list", "watch")
+_WATCH = ("list", "watch")
 
 
 def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
@@ -18,7 +18,7 @@ def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
 
 EVERYWHERE: Mapping[str, Sequence[Rule]] = {
     "scheduler": (
-        _rule("", ["pods"], [*_WATCH, "patch", "delete"]),  # annotations; preemption
+        _rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
         _rule("", ["pods/binding"], ["create"]),
         _rule("", ["pods/status"], ["patch"]),
         _rule("", ["nodes", "namespaces"], _WATCH),
@@ -28,10 +28,10 @@ EVERYWHERE: Mapping[str, Sequence[Rule]] = {
     "reconfig-manager": (_rule("", ["pods", "events"], _WATCH),),
     "device-manager": (_rule("", ["pods"], ["list"]),),
     "operator": (
-        _rule("kubeflow.org", ["tfjobs"], ["list", "watch", "delete"]),  # after their time to live
+        _rule("kubeflow.org", ["tfjobs"], [*_WATCH, "delete"]),  # after their time to live
         _rule("kubeflow.org", ["tfjobs/status"], ["update"]),
-        _rule("", ["pods", "services"], ["list", "watch", "create", "delete"]),
-        _rule("", ["nodes"], ["list", "watch"]),
+        _rule("", ["pods", "services"], [*_WATCH, "create", "delete"]),
+        _rule("", ["nodes"], _WATCH),
         _rule("", ["events"], ["get", "create", "patch"]),
     ),
 }
@@ -39,9 +39,9 @@ EVERYWHERE: Mapping[str, Sequence[Rule]] = {
 
 IN_NAMESPACE: Mapping[str, Sequence[Rule]] = {
     "scheduler": (_rule("", ["configmaps"], _WATCH),),
-    "reconfig-manager": (_rule("", ["configmaps"], [*_WATCH, "create", "patch"]),),
-    "device-manager": (_rule("", ["configmaps"], [*_WATCH, "create", "patch"]),),
-    "operator": (_rule("", ["configmaps"], ["list", "watch"]),),
+    "reconfig-manager": (_rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"]),),
+    "device-manager": (_rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"]),),
+    "operator": (_rule("", ["configmaps"], _WATCH),),
 }
 """Component -> rules for KubeComp's own namespace: what they tell each other."""
 

@@ -1,0 +1,81 @@
+"""What the manifests grant to each component is enough for it: a real API server judges every one of its requests."""
+
+import contextlib
+
+import pytest
+
+from mews.harness.clusters.control_plane.plane import ControlPlane
+from mews.harness.engine import Engine
+from mews.harness.manifests.kinds import KINDS
+from mews.harness.manifests.rights import EVERYWHERE, rights
+from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.ways import Way
+from mews.kube.api.errors import Forbidden
+from mews.kube.api.resources import NAMESPACES
+from mews.kube.client.http import HttpKube
+from mews.kube.client.port import Patch
+
+NAMESPACE, PREFIX = "kubecomp", "kubecomp-"
+
+pytestmark = pytest.mark.wall
+
+
+class RecordingKube(HttpKube):
+    """Writes down what was refused."""
+
+    refused: list[str]
+
+    async def _call(self, method, path, **more):
+        with self.written_down(f"{method} {path}"):
+            return await super()._call(method, path, **more)
+
+    async def watch(self, resource, **more):
+        with self.written_down(f"watch {resource.plural}"):
+            async for event in super().watch(resource, **more):
+                yield event
+
+    @contextlib.contextmanager
+    def written_down(self, what):
+        try:
+            yield
+        except Forbidden as error:
+            self.refused.append(f"{what}: {error}")
+            raise
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """What the API server refused to components, which are their service accounts now."""
+    told, administrators, opened = [], ControlPlane.kube, ControlPlane.open
+
+    def kube(plane, actor):
+        account = actor.partition("/")[0]
+        if account not in EVERYWHERE:
+            return administrators(plane, actor)
+        identity = plane._servers.identity
+        whom = {"Impersonate-User": f"system:serviceaccount:{NAMESPACE}:{account}"}
+        made = RecordingKube(plane.url, token=identity.token, ssl=identity.client_context(), headers=whom)
+        made.refused = told
+        plane._kubes.append(made)
+        return made
+
+    async def open_(plane, kubelets, hosts):
+        await opened(plane, kubelets, hosts)
+        admin = plane.kube("admin")
+        await admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        for obj in (obj for component in EVERYWHERE for obj in rights(component, NAMESPACE, PREFIX)):
+            resource, metadata = KINDS[obj["kind"]], obj["metadata"]
+            where = metadata.get("namespace")
+            await admin.patch(resource, metadata["name"], obj, kind=Patch.APPLY, namespace=where, force=True)
+
+    monkeypatch.setattr(ControlPlane, "kube", kube)
+    monkeypatch.setattr(ControlPlane, "open", open_)
+    return told
+
+
+@pytest.mark.parametrize("name", ["demo", "20-reconfig-manager-crash", "24-scheduler-restart", "elastic/11-bad-jobs"])
+def test_a_component_may_do_all_that_it_does(name, shared, refused):
+    scenario = load_scenario(shipped("scenario", name))
+    result = Engine(Way("control-plane", "wall", speed=10.0), shared=shared).run(scenario).result
+    assert refused == []
+    assert (result.verdict, result.report) == ("passed", "")

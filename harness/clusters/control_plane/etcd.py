@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import urllib.request
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,8 +24,9 @@ _OPERATIONS = 100
 class Etcd:
     """The keys below /registry over etcd's JSON gateway."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, context: ssl.SSLContext) -> None:
         self._url = url
+        self._context = context
         self._start: dict[bytes, tuple[str, bytes]] = {}
 
     def remember(self) -> None:
@@ -59,7 +61,7 @@ class Etcd:
 
     def _call(self, what: str, body: Any) -> Any:
         request = urllib.request.Request(f"{self._url}/v3/kv/{what}", data=json.dumps(body).encode(), method="POST")
-        with urllib.request.urlopen(request, timeout=10.0) as answer:
+        with urllib.request.urlopen(request, timeout=10.0, context=self._context) as answer:
             return json.load(answer)
 
 

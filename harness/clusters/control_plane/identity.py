@@ -16,7 +16,7 @@ _USES = "keyUsage=critical,digitalSignature,keyCertSign"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A self-signed certificate that the API server and the kubelets show to each other and to clients, and the
+    """A self-signed certificate that etcd, the API server and the kubelets show to each other and to clients, and the
     administrator's bearer token. Files are readable by their owner alone."""
 
     folder: Path
@@ -40,6 +40,12 @@ class Identity:
     def client_context(self) -> ssl.SSLContext:
         """Trusts this certificate and no other."""
         return ssl.create_default_context(cafile=str(self.certificate))
+
+    def holder_context(self) -> ssl.SSLContext:
+        """Shows this certificate, too: what etcd lets in."""
+        context = self.client_context()
+        context.load_cert_chain(self.certificate, self.key)
+        return context
 
     def kubelet_context(self) -> ssl.SSLContext:
         """Serves with this certificate, and only those who show it: the API server."""

@@ -31,9 +31,9 @@ class KubeletServers:
             runner = web.ServerRunner(
                 web.Server(self._handler(host), handler_cancellation=True, access_log=None), shutdown_timeout=1.0
             )
+            self._runners[host] = runner  # before it has anything open: what is begun is closed
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._context).start()
-            self._runners[host] = runner
 
     def address(self, host: str) -> tuple[str, int] | None:
         """Where that host's kubelet is asked."""

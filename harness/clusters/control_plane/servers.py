@@ -84,8 +84,9 @@ class Servers:
 
     def _start(self, programs: dict[str, str]) -> None:
         client, peer, secure = _free_ports(3)
-        store, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
-        self._etcd = Etcd(store)
+        store, peers = f"https://127.0.0.1:{client}", f"https://127.0.0.1:{peer}"
+        certificate, key = self.identity.certificate, self.identity.key
+        self._etcd = Etcd(store, self.identity.holder_context())
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
         self._spawn(
             "etcd",
@@ -93,11 +94,15 @@ class Servers:
             *(f"--listen-client-urls={store}", f"--advertise-client-urls={store}"),
             *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
             f"--initial-cluster=default={peers}",
+            # Other users of this machine would else read and write past the API server.
+            *(f"--cert-file={certificate}", f"--key-file={key}", f"--trusted-ca-file={certificate}"),
+            *(f"--peer-cert-file={certificate}", f"--peer-key-file={key}", f"--peer-trusted-ca-file={certificate}"),
+            *("--client-cert-auth", "--peer-client-cert-auth"),
         )
-        certificate, key = self.identity.certificate, self.identity.key
         self._spawn(
             "kube-apiserver",
             *(programs["kube-apiserver"], f"--etcd-servers={store}"),
+            *(f"--etcd-cafile={certificate}", f"--etcd-certfile={certificate}", f"--etcd-keyfile={key}"),
             *("--bind-address=127.0.0.1", f"--secure-port={secure}", "--endpoint-reconciler-type=none"),
             *(f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--cert-dir={self.folder}"),
             *(f"--token-auth-file={self.identity.tokens}", "--authorization-mode=RBAC"),

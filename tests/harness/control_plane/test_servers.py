@@ -1,6 +1,7 @@
 """The real servers: emptied between scenarios, reached over TLS with a token, asked for logs and commands."""
 
 import asyncio
+import base64
 import json
 import os
 import shutil
@@ -82,6 +83,15 @@ def test_nobody_gets_in_without_the_token(servers):
     refused.value.close()
     assert servers.identity.tokens.stat().st_mode & 0o077 == 0
     assert servers.identity.key.stat().st_mode & 0o077 == 0
+
+
+def test_nobody_gets_past_the_api_server(servers):
+    ask = {"key": base64.b64encode(b"/registry").decode(), "range_end": base64.b64encode(b"/registry0").decode()}
+    request = urllib.request.Request(f"{servers._etcd._url}/v3/kv/range", json.dumps(ask).encode(), method="POST")
+    with pytest.raises(OSError):  # which kind depends on whose goodbye comes first
+        urllib.request.urlopen(request, context=servers.identity.client_context(), timeout=30).close()
+    with urllib.request.urlopen(request, context=servers.identity.holder_context(), timeout=30) as answer:
+        assert json.load(answer)["kvs"]
 
 
 def test_servers_that_died_are_started_anew(servers):

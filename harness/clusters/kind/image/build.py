@@ -117,7 +117,10 @@ def _wheels(version: str, machine: str) -> Path:
             call(argv, timeout_s=600.0)
         except Lacks as error:
             raise Lacks(f"the wheels of the component image cannot be had: {error}") from error
-        made.rename(cache)
+        with contextlib.suppress(OSError):  # another run was quicker; its wheels are as good
+            made.rename(cache)
+    if not cache.is_dir():
+        raise Lacks(f"{cache}: cannot be made; set XDG_CACHE_HOME or HOME")
     return cache
 
 

@@ -84,7 +84,8 @@ class KindMachine:
             self._create(hosts)
         if self._image is None:
             self._tell("building the component image")
-            self._image = component_image()
+            assert self._owned is not None
+            self._image = component_image(env=self._owned.env())
         self._check()
         if self._loaded != self._image:
             self._load(self._image)

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import yaml
 
 from mews.harness.cli import exit_code
+from mews.harness.clusters.kind.image import build
 from mews.harness.clusters.kind.machine import KindMachine, kind_config
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import Owned, born, kept_kind_clusters, sweep_kind
@@ -165,6 +167,58 @@ def test_an_interrupt_ends_the_creation_at_once_and_leaves_nothing(asked, tmp_pa
     assert (asked("kind create cluster"), asked("kind delete cluster")) == (1, 1)
     assert kept_kind_clusters() == []
     assert not list((tmp_path / "state").rglob("kind.json"))
+
+
+BUILDING = (
+    DOCKER
+    + """case "$1" in
+  image) [ "$2" = ls ] || echo sha256:1;;
+  run) echo "3.12 x86_64";;
+  build) echo $$ > "$LOG.pid"; exec sleep 600;;
+esac
+"""
+)
+
+
+def test_an_interrupt_ends_the_building_of_the_image_too(asked, tmp_path, monkeypatch):
+    monkeypatch.delenv("MEWS_COMPONENT_IMAGE")
+    monkeypatch.setattr(build, "_wheels", lambda *_: tmp_path / "bin")
+    monkeypatch.setattr(build, "_package", lambda: tmp_path / "bin")
+    (tmp_path / "bin" / "docker").write_text(BUILDING)
+    machine, said = KindMachine(), []
+    thread = threading.Thread(target=placed, args=(machine, said))
+    thread.start()
+    pid = creating(tmp_path)
+    machine.interrupt()
+    thread.join(60)
+    assert born(pid) == ""
+    assert len(said) == 1
+    machine.close()
+    assert clusters(tmp_path) == []
+
+
+def test_of_two_runs_that_make_the_same_wheels_at_once_both_have_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    begun = []
+
+    def other_is_quicker(argv, **_):
+        made = Path(argv[argv.index("--dest" if "--dest" in argv else "--wheel-dir") + 1])
+        made.mkdir()
+        (made / "a.whl").touch()
+        begun.append(made)
+        if len(begun) == 1:
+            assert build._wheels("3.99", "x86_64", {}).is_dir()
+
+    monkeypatch.setattr(build, "call", other_is_quicker)
+    folder = build._wheels("3.99", "x86_64", {})
+    assert [path.name for path in folder.iterdir()] == ["a.whl"]
+    assert len(begun) == 2
+
+
+def test_a_cache_that_cannot_be_made_is_told(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    with pytest.raises(Lacks, match="/dev/null/mews: cannot be written: Not a directory; set XDG_CACHE_HOME"):
+        build._wheels("3.12", "x86_64", {})
 
 
 ASKING = KIND.replace("exit 0", 'case "$1" in create) docker run it & echo $$ > "$LOG.pid"; exec sleep 600;; esac')

@@ -11,9 +11,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 
 import mews
 from mews.emulator.nvml import library
@@ -31,8 +32,9 @@ _PROBE = "import platform, sys; print(f'{sys.version_info[0]}.{sys.version_info[
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
-def component_image(base: str | None = None) -> str:
-    """The tag of the image, built if it is not there yet; the environment may name another.
+def component_image(base: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The tag of the image, built if it is not there yet; the environment may name another. What it starts bears
+    ``env``, so that it can be found and ended.
 
     Raises Lacks for a base image that is not there, for wheels that cannot be had, and for what Docker refuses.
     """
@@ -44,7 +46,7 @@ def component_image(base: str | None = None) -> str:
     if call(["docker", "image", "ls", "--quiet", tag]).strip():
         return tag
     version, machine = call(["docker", "run", "--rm", base, "python3", "-c", _PROBE]).split()
-    wheels = _wheels(version, machine)
+    wheels = _wheels(version, machine, env)
     with tempfile.TemporaryDirectory(prefix="mews-image-") as folder:
         context = Path(folder)
         for name in ("Dockerfile", "requirements.txt"):
@@ -56,7 +58,7 @@ def component_image(base: str | None = None) -> str:
             library.install_copies(context / "package" / "mews" / "emulator" / "nvml" / "bin")
         # The classic builder is everywhere that Docker is; BuildKit's client part is not.
         argv = ["docker", "build", "--quiet", "--tag", tag, "--build-arg", f"BASE={base}", str(context)]
-        call(argv, timeout_s=600.0, env={"DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")})
+        call(argv, timeout_s=600.0, env={**env, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")})
     return tag
 
 
@@ -91,7 +93,7 @@ def _sources(root: Path) -> Iterator[Path]:
         yield from (Path(folder) / name for name in sorted(names) if not name.endswith(".pyc"))
 
 
-def _wheels(version: str, machine: str) -> Path:
+def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
     """A folder of wheels for that Python, kept in the user's cache.
 
     Raises Lacks.
@@ -101,8 +103,12 @@ def _wheels(version: str, machine: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mews" / f"wheels-{key}"
     if cache.exists():
         return cache
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="wheels-", dir=cache.parent) as folder:
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        making = tempfile.TemporaryDirectory(prefix="wheels-", dir=cache.parent)
+    except OSError as error:
+        raise Lacks(f"{cache.parent}: cannot be written: {error.strerror}; set XDG_CACHE_HOME or HOME") from error
+    with making as folder:
         made = Path(folder) / "wheels"
         wanted = Path(folder) / "requirements.txt"
         wanted.write_text(requirements, encoding="utf-8")
@@ -114,13 +120,15 @@ def _wheels(version: str, machine: str) -> Path:
             argv += [f"--platform=manylinux_2_{minor}_{machine}" for minor in (17, 28)]
             argv += [f"--platform=manylinux2014_{machine}", "--dest", str(made), "-r", str(wanted)]
         try:
-            call(argv, timeout_s=600.0)
+            call(argv, timeout_s=600.0, env=env)
         except Lacks as error:
             raise Lacks(f"the wheels of the component image cannot be had: {error}") from error
-        with contextlib.suppress(OSError):  # another run was quicker; its wheels are as good
+        try:
             made.rename(cache)
-    if not cache.is_dir():
-        raise Lacks(f"{cache}: cannot be made; set XDG_CACHE_HOME or HOME")
+        except OSError:
+            if not cache.is_dir():
+                raise
+            # Another run was quicker; its wheels are as good.
     return cache
 
 

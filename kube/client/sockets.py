@@ -17,6 +17,11 @@ _PATIENCE_S = 2.0
 _LOOK_S = 0.01
 
 
+_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A watch may be silent for long: one whose server has vanished, or whose way there forgot it, breaks after a minute
+instead of never (tcp(7); seconds, seconds, times)."""
+
+
 class Sockets:
     """What sessions with these connectors have open. TLS says goodbye in the background, after a stream was left and
     even after its session was closed: a loop that ends before loses the socket."""
@@ -33,6 +38,7 @@ class Sockets:
     def _open(self, address: Sequence[Any]) -> socket.socket:
         family, kind, proto = address[:3]
         made = socket.socket(family, kind, proto)
+        _keep_alive(made)
         self._opened.add(made)
         return made
 
@@ -42,3 +48,10 @@ class Sockets:
         deadline_s = loop.time() + _PATIENCE_S
         while any(each.fileno() >= 0 for each in self._opened) and loop.time() < deadline_s:
             await rest(_LOOK_S)
+
+
+def _keep_alive(made: socket.socket) -> None:
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE.items():
+        if hasattr(socket, name):  # not everywhere
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

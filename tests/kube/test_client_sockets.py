@@ -1,6 +1,7 @@
 """What a client leaves open on its loop: nothing."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 
@@ -43,4 +44,20 @@ def test_sockets_of_a_stream_that_was_left_are_closed_when_the_client_is(tmp_pat
     here = ssl.create_default_context(cafile=str(identity.certificate))
     there = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     there.load_cert_chain(identity.certificate, identity.key)
+    asyncio.run(main())
+
+
+def test_a_connection_whose_other_end_has_vanished_breaks_in_the_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = await asyncio.start_server(endless, "127.0.0.1", 0)
+        kube = HttpKube(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        watch = kube.watch(PODS)
+        await anext(watch)
+        (opened,) = kube._connection._sockets._opened
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+        await watch.aclose()
+        await kube.close()
+        server.close()
+
     asyncio.run(main())

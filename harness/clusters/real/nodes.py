@@ -123,6 +123,8 @@ class Nodes:
         lines = self._lines[host]
         while True:
             try:
+                if await agent.seq() < last:
+                    last = 0  # it was started anew
                 async for event in agent.events(last):
                     last = int(event["seq"])
                     self._told(host, lines, event)

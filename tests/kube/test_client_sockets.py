@@ -47,9 +47,16 @@ def test_sockets_of_a_stream_that_was_left_are_closed_when_the_client_is(tmp_pat
     asyncio.run(main())
 
 
-def test_a_connection_whose_other_end_has_vanished_breaks_in_the_end(tmp_path: Path) -> None:
+def test_a_connection_whose_other_end_has_vanished_breaks_in_the_end() -> None:
     async def main() -> None:
-        server = await asyncio.start_server(endless, "127.0.0.1", 0)
+        left = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await endless(reader, writer)
+            await writer.wait_closed()
+            left.set()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
         kube = HttpKube(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         watch = kube.watch(PODS)
         await anext(watch)
@@ -58,6 +65,7 @@ def test_a_connection_whose_other_end_has_vanished_breaks_in_the_end(tmp_path: P
         assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
         await watch.aclose()
         await kube.close()
+        await asyncio.wait_for(left.wait(), 30)
         server.close()
 
     asyncio.run(main())

@@ -14,6 +14,8 @@ from mews.harness.leftovers import born
 
 __all__ = ["MARK", "Instance", "alive", "alone", "born", "forget", "offspring", "record", "recorded", "state_folder"]
 
+_TYPES = [str, int, str, str]
+
 MARK = "MEWS_INSTANCE"
 """In the environment of everything that an instance starts: its folder."""
 
@@ -69,9 +71,11 @@ def recorded() -> list[Instance]:
     found = []
     for path in sorted(state_folder().glob("*.json")):
         try:
-            found.append(Instance(**json.loads(path.read_text(encoding="utf-8"))))
+            instance = Instance(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             continue
+        if [type(value) for value in (instance.name, instance.pid, instance.born, instance.folder)] == _TYPES:
+            found.append(instance)
     return found
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mews.kube.api.resources import CONFIGMAPS, CRDS, NAMESPACES, Resource
-
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
-SECRETS = Resource("", "v1", "secrets", "Secret")
+from mews.kube.api.resources import (
+    CONFIGMAPS,
+    CRDS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Resource,
+)
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -17,12 +23,12 @@ KINDS: Mapping[str, Resource] = {
     "CustomResourceDefinition": CRDS,
     "Secret": SECRETS,
     "ConfigMap": CONFIGMAPS,
-    "Service": Resource("", "v1", "services", "Service"),
-    "ServiceAccount": Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+    "Service": SERVICES,
+    "ServiceAccount": SERVICE_ACCOUNTS,
     "ClusterRole": Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
     "ClusterRoleBinding": Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
     "Role": Resource(_RBAC, "v1", "roles", "Role"),
     "RoleBinding": Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
     "Deployment": DEPLOYMENTS,
-    "DaemonSet": DAEMONSETS,
+    "DaemonSet": DAEMON_SETS,
 }

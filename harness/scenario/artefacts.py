@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from mews.harness.scenario.result import Result
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
+from mews.kube.client.port import KubeApi
 
 _RESOURCES = (NODES, PODS, CONFIGMAPS, EVENTS)
 
@@ -57,17 +58,18 @@ async def _objects(cluster: Cluster) -> dict[str, str]:
             continue
         texts[f"{resource.plural}.json"] = _json(items)
         if resource is PODS:
-            texts.update(await _logs(cluster, items))
+            texts.update(await logs_of(cluster.kube, items))
     return texts
 
 
-async def _logs(cluster: Cluster, pods: list[dict[str, Any]]) -> dict[str, str]:
+async def logs_of(kube: KubeApi, pods: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """File name -> the log of each container of these pods, or why there is none."""
     texts = {}
     for pod in pods:
         for status in (pod.get("status") or {}).get("containerStatuses") or ():
             namespace, name, container = namespace_of(pod), name_of(pod), str(status.get("name"))
             try:
-                text = b"".join([c async for c in cluster.kube.log(namespace, name, container=container)])
+                text = b"".join([c async for c in kube.log(namespace, name, container=container)])
             except (ApiError, Unavailable) as error:
                 text = f"no log: {error}\n".encode()
             texts[f"logs/{namespace}_{name}_{container}.log"] = text.decode("utf-8", "replace")

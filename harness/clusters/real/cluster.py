@@ -31,12 +31,13 @@ from mews.harness.manifests.parts import labels
 from mews.harness.manifests.stack import StackSpec, manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
+from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of
 from mews.kube.api.quantities import whole
-from mews.kube.api.resources import NAMESPACES, NODES, Resource
+from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, rest
 from mews.kube.deviceplugin.port import PodDevices
@@ -358,8 +359,14 @@ class RealCluster:
         return {"kubeconfig": str(path) if path is not None else "", "context": self._place.context}
 
     async def testimony(self) -> Mapping[str, str]:
-        """Logs that the API does not have."""
-        return await self._ground.logs()
+        """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace
+        only, those of our components."""
+        found = dict(await self._ground.logs())
+        if self._place.namespaces:
+            with contextlib.suppress(ApiError, Unavailable):
+                pods = (await self._admin.list(PODS, namespace=self._place.namespace)).items
+                found |= await logs_of(self._admin, pods)
+        return found
 
     async def _follow(self, component: str) -> None:
         """Book what the component logs, over broken connections."""

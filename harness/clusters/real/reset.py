@@ -10,11 +10,10 @@ from collections.abc import Set
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.errors import Lacks
-from mews.harness.manifests.kinds import SECRETS
 from mews.harness.manifests.parts import MANAGED, TOKEN_SECRET
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import name_of, namespace_of
-from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, Resource
+from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import rest
 from mews.kube.kod2.install import TFJOBS

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mews.harness.errors import Lacks
-from mews.harness.manifests.kinds import DAEMONSETS, DEPLOYMENTS, KINDS
+from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.parts import COMPONENT, MANAGED
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import Object, is_deleting, name_of, phase_of
-from mews.kube.api.resources import PODS
+from mews.kube.api.resources import DAEMON_SETS, DEPLOYMENTS, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
 from mews.kube.clock import rest
 
@@ -59,7 +59,7 @@ class Rollout:
         return answer.items
 
     async def _prune(self, wanted: set[tuple[str, str]]) -> None:
-        for resource in (DEPLOYMENTS, DAEMONSETS):
+        for resource in (DEPLOYMENTS, DAEMON_SETS):
             for obj in await self._workloads(resource):
                 if (resource.kind, name_of(obj)) not in wanted:
                     await self._kube.delete(resource, name_of(obj), namespace=self._namespace)
@@ -72,7 +72,7 @@ class Rollout:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READY_S
         while True:
-            waiting = [text for resource in (DEPLOYMENTS, DAEMONSETS) for text in await self._waiting(resource)]
+            waiting = [text for resource in (DEPLOYMENTS, DAEMON_SETS) for text in await self._waiting(resource)]
             waiting += [f"{name} still ends" for name in await self._ending()]
             if not waiting:
                 return
@@ -85,7 +85,7 @@ class Rollout:
         found = []
         for obj in await self._workloads(resource):
             status, spec = obj.get("status") or {}, obj["spec"]
-            daemons = resource is DAEMONSETS
+            daemons = resource is DAEMON_SETS
             wanted = status.get("desiredNumberScheduled", -1) if daemons else spec.get("replicas", 1)
             ready = status.get("numberReady", 0) if daemons else status.get("readyReplicas", 0)
             current = status.get("updatedNumberScheduled" if daemons else "updatedReplicas", 0)

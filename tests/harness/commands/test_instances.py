@@ -64,6 +64,9 @@ def test_a_file_that_is_none_of_ours_is_passed_over(tmp_path):
     record(Instance("a", 1, "2", "/x"))
     (state_folder() / "b.json").write_text("{")
     (state_folder() / "c.json").write_text(json.dumps({"name": "c"}))
+    (state_folder() / "d.json").write_text(json.dumps({"name": "d", "pid": "1", "born": "2", "folder": None}))
+    (state_folder() / "e.json").write_text("[1, 2]")
+    (state_folder() / "f.json").mkdir()
     assert [instance.name for instance in recorded()] == ["a"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mews.harness.cli import exit_code
 from mews.harness.clusters.kubeconfig.ground import HOST_LABEL
-from mews.kube.api.resources import NAMESPACES, NODES, Resource
+from mews.kube.api.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.http import HttpKube
 
 pytestmark = pytest.mark.wall
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.wall
 RBAC = "rbac.authorization.k8s.io"
 ROLES = Resource(RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
 BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +75,7 @@ def prepared(servers, account, verbs):
         subject = {"kind": "ServiceAccount", "name": account, "namespace": "default"}
         reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": account}
         try:
-            await kube.create(ACCOUNTS, {"metadata": {"name": account}}, namespace="default")
+            await kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": account}}, namespace="default")
             if verbs:
                 rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": verbs}]
                 await kube.create(ROLES, {"metadata": {"name": account}, "rules": rules})

@@ -25,16 +25,6 @@ class Address:
     bridge: str
 
 
-def root_port(domain: int) -> str:
-    """The port of the host that the chassis' cable is in."""
-    return f"{domain:04x}:00:01.0"
-
-
-def upstream_port(domain: int) -> str:
-    """The switch's port towards the host."""
-    return f"{domain:04x}:01:00.0"
-
-
 class Addresses:
     """Gives and takes back the addresses below one chassis port."""
 

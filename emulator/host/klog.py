@@ -26,9 +26,6 @@ XIDS: Mapping[int, str] = {
 }
 """XID -> text (NVIDIA's "Xid Errors", docs.nvidia.com/deploy/xid-errors)."""
 
-IGNORABLE = (13, 31, 43, 45, 68, 109)
-"""What an application does to itself; NVIDIA's device plugin ignores these (contract host.md section 3)."""
-
 
 def xid_text(xid: int) -> str:
     """The driver's words for an XID."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-NVIDIA = 0x10DE
 MIB = 1024 * 1024
 
 

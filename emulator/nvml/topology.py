@@ -8,7 +8,6 @@ GPU), the DGX A100 user guide (twelve links per GPU into NVSwitch), ``nvidia-smi
 from __future__ import annotations
 
 SELF = "X"
-PCIE_LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 
 Matrix = tuple[tuple[str, ...], ...]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mews.harness.training import Shape, busy_share, speed
 from mews.kube.kod2.model import (
@@ -335,8 +335,3 @@ def pick_default(room: Room, ask: Ask, fitting: Sequence[int], rng: random.Rando
 
     best = max(score(number) for number in fitting)
     return rng.choice([number for number in fitting if score(number) == best])
-
-
-def rigid(entry: TrainJob) -> TrainJob:
-    """The same job without elasticity: all of its workers or none."""
-    return replace(entry, job=replace(entry.job, minimum=entry.job.wanted, maximum=entry.job.wanted))

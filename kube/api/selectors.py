@@ -36,18 +36,6 @@ def field_requirements(selector: str) -> list[tuple[str, bool, str]]:
     return terms
 
 
-def field_value(obj: Mapping[str, Any], path: str) -> str:
-    """The value at a dotted path as text, "" when absent; booleans as ``true``/``false``."""
-    value: Any = obj
-    for part in path.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return ""
-        value = value[part]
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)
-
-
 def match_expressions(selector: Mapping[str, Any], labels: Labels) -> bool:
     """Whether a metav1.LabelSelector (matchLabels, matchExpressions) selects the labels; {} selects everything."""
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):

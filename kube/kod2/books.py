@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from mews.kube.api.objects import (
@@ -28,8 +28,6 @@ from mews.kube.kod2.tfjob import TFJob, key_parts, read_tfjob
 from mews.kube.scheduling.podinfo import Amounts, pod_info
 
 _POOL_PREFIX = "pool-"
-
-Changed = Callable[[Object | None, Object | None], None]
 
 
 class Books:

@@ -14,7 +14,6 @@ from mews.kube.kod2.model import Job, worker_task
 from mews.kube.kod2.room import PLENTY, Room
 
 Tasks = dict[str, str]
-NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)

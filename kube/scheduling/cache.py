@@ -85,10 +85,6 @@ class Cache:
         if uid in self._assumed:
             self.remove_pod(uid)
 
-    def is_assumed(self, uid: str) -> bool:
-        """Whether the pod is on the books on our word alone."""
-        return uid in self._assumed
-
     def _book(self, name: str) -> NodeInfo:
         info = self._books.get(name)
         if info is None:

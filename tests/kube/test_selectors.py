@@ -5,7 +5,6 @@ import pytest
 from mews.kube.api.selectors import (
     expression_holds,
     field_requirements,
-    field_value,
     label_selector,
     match_expressions,
 )
@@ -61,13 +60,6 @@ def test_field_selectors_give_path_sense_and_value() -> None:
     ]
     with pytest.raises(ValueError, match="invalid selector"):
         field_requirements("status.phase")
-
-
-def test_field_values_are_text_and_absent_ones_empty() -> None:
-    node = {"spec": {"unschedulable": True}, "status": {"count": 3}}
-    assert field_value(node, "spec.unschedulable") == "true"
-    assert field_value(node, "status.count") == "3"
-    assert field_value(node, "spec.none.deeper") == ""
 
 
 def test_selectors_of_objects_join_labels_and_expressions() -> None:

@@ -124,10 +124,6 @@ class Registry:
             raise refusals.unknown_resource()
         return kind
 
-    def of_kind(self, group: str, kind: str) -> Kind | None:
-        """The first served version of a kind by its name."""
-        return next((k for k in self if k.resource.group == group and k.resource.kind == kind), None)
-
     def group_versions(self) -> dict[GroupVersion, list[Kind]]:
         """Kinds by (group, version), the core group first, in order of registration."""
         found: dict[GroupVersion, list[Kind]] = {}

@@ -13,7 +13,6 @@ from mews.kube.api.errors import (
     BadRequest,
     Conflict,
     Forbidden,
-    Gone,
     Invalid,
     NotFound,
     ServerError,
@@ -163,11 +162,6 @@ def forbidden(kind: Kind, name: str, text: str, *, causes: Sequence[dict[str, st
     if causes:
         details["causes"] = list(causes)
     return Forbidden(f'{kind.qualified} "{name}" is forbidden: {text}', details=details)
-
-
-def too_old(version: int, floor: int) -> Gone:
-    """410: the history no longer reaches back that far."""
-    return Gone(f"too old resource version: {version} ({floor})")
 
 
 def bad_version(text: str) -> BadRequest:

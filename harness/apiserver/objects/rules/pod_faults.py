@@ -29,7 +29,6 @@ _FIELD_PATHS = re.compile(
     r"schedulerName)|status\.(phase|hostIP|hostIPs|podIP|podIPs)"
 )
 _ENV_TEXT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_PORT_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _PORT_NAME_TEXT = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
 BETWEEN_PORTS = "must be between 1 and 65535, inclusive"
 NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -34,7 +34,6 @@ def _rule_faults(rule: Mapping[str, Any], path: str) -> list[Fault]:
 
 
 def _default_binding(binding: Object) -> None:
-    binding.setdefault("roleRef", {}).setdefault("apiGroup", _GROUP)
     for subject in binding.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", _GROUP)

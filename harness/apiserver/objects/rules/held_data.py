@@ -56,7 +56,6 @@ def _compare_fixed(new: Object, old: Object) -> list[Fault]:
 
 
 def _default_secret(secret: Object) -> None:
-    secret.setdefault("type", "Opaque")
     texts = secret.pop("stringData", None)
     if texts:
         coded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}

@@ -92,8 +92,7 @@ def _budget_faults(budget: Object) -> list[Fault]:
 
 
 def _default_autoscaler(scaler: Object) -> None:
-    spec = scaler.setdefault("spec", {})
-    spec.setdefault("minReplicas", 1)
+    spec = scaler["spec"]
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": _DEFAULT_USE}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -120,7 +119,7 @@ def _autoscaler(spec: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _default_policy(policy: Object) -> None:
-    spec = policy.setdefault("spec", {})
+    spec = policy["spec"]
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 

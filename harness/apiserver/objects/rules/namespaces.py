@@ -27,7 +27,6 @@ def _default(namespace: Object) -> None:
     metadata = namespace["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
-    namespace.setdefault("spec", {})
     phase = "Terminating" if metadata.get("deletionTimestamp") else "Active"
     namespace["status"] = {**(namespace.get("status") or {}), "phase": phase}
 

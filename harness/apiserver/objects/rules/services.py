@@ -24,7 +24,7 @@ _ADDRESS_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def _default(service: Object) -> None:
-    spec = service.setdefault("spec", {})
+    spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if spec["type"] in _OUTWARD:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mews.harness.apiserver.objects.rules.base import Rules
 from mews.harness.apiserver.store import refusals
 from mews.harness.apiserver.store.refusals import Fault
 from mews.kube.api.objects import Object
-
-if TYPE_CHECKING:
-    pass
 
 _USERS_LIMIT = 1_000_000_000
 

@@ -1,8 +1,7 @@
-"""Workloads of apps and batch: what depends on other fields than the defaults of types (pkg/apis/*/v1/defaults.go)."""
+"""Workloads of apps and batch: what depends on other fields than their own (pkg/apis/*/v1/defaults.go)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.apiserver.objects.rules.base import Rules
@@ -19,6 +18,7 @@ from mews.harness.apiserver.objects.rules.workload_faults import (
 )
 from mews.harness.apiserver.store import refusals
 from mews.harness.apiserver.store.refusals import Fault
+from mews.harness.apiserver.types.decoding import zero
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
 
 if TYPE_CHECKING:
@@ -31,49 +31,30 @@ _CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
 
 
-def _template(spec: dict[str, Any]) -> None:
-    template = spec.setdefault("template", {})
-    if isinstance(template, dict):
-        template.setdefault("metadata", {})
-        pod = template.setdefault("spec", {})
-        links = pod.get("enableServiceLinks")
-        default_spec(pod)
-        if links is None:
-            pod.pop("enableServiceLinks", None)  # a default of pods alone
+def _default_pods(obj: Object) -> None:
+    default_spec(obj["spec"]["template"]["spec"])
 
 
-def _spec(obj: Object, **values: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = obj.setdefault("spec", {})
-    for name, value in values.items():
-        spec.setdefault(name, value)
-    _template(spec)
-    return spec
-
-
-def _strategy(spec: dict[str, Any], name: str, rolling: Mapping[str, Any]) -> None:
-    """RollingUpdate, with its numbers."""
-    strategy = spec.setdefault(name, {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        numbers = strategy.setdefault("rollingUpdate", {})
-        for key, value in rolling.items():
-            numbers.setdefault(key, value)
+def _rolling(strategy: dict[str, Any], **numbers: Any) -> None:
+    """The numbers of a RollingUpdate."""
+    if strategy["type"] == "RollingUpdate":
+        strategy["rollingUpdate"] = {**numbers, **strategy.get("rollingUpdate", {})}
 
 
 def _default_pod_template(pod_template: Object) -> None:
-    _template(pod_template)
+    default_spec(pod_template["template"]["spec"])
 
 
 def _default_deployment(deployment: Object) -> None:
-    spec = _spec(deployment, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    _strategy(spec, "strategy", {"maxUnavailable": "25%", "maxSurge": "25%"})
-
-
-def _default_replica_set(replica_set: Object) -> None:
-    _spec(replica_set, replicas=1)
+    _default_pods(deployment)
+    _rolling(deployment["spec"]["strategy"], **zero("apps/v1.RollingUpdateDeployment"))
 
 
 def _default_replication_controller(controller: Object) -> None:
-    spec = _spec(controller, replicas=1)
+    spec = controller["spec"]
+    if "template" not in spec:
+        return
+    _default_pods(controller)
     labels = labels_of(spec["template"])
     if labels:
         spec.setdefault("selector", dict(labels))
@@ -82,7 +63,8 @@ def _default_replication_controller(controller: Object) -> None:
 
 
 def _default_daemon_set(daemon_set: Object) -> None:
-    _strategy(_spec(daemon_set, revisionHistoryLimit=10), "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0})
+    _default_pods(daemon_set)
+    _rolling(daemon_set["spec"]["updateStrategy"], maxUnavailable=1, maxSurge=0)
 
 
 def _birth_daemon_set(daemon_set: Object) -> None:
@@ -103,29 +85,31 @@ def _note_template(daemon_set: Object, generation: int) -> None:
 
 
 def _default_stateful_set(stateful_set: Object) -> None:
-    spec = _spec(stateful_set, podManagementPolicy="OrderedReady", replicas=1, revisionHistoryLimit=10)
-    _strategy(spec, "updateStrategy", {"partition": 0})
-    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    for name in ("whenDeleted", "whenScaled"):
-        retention.setdefault(name, "Retain")
+    _default_pods(stateful_set)
+    spec = stateful_set["spec"]
+    _rolling(spec["updateStrategy"], partition=0)
+    if "persistentVolumeClaimRetentionPolicy" not in spec:
+        spec["persistentVolumeClaimRetentionPolicy"] = zero("apps/v1.StatefulSetPersistentVolumeClaimRetentionPolicy")
 
 
 def _default_job(job: Object) -> None:
-    spec: dict[str, Any] = job.setdefault("spec", {})
+    _default_pods(job)
+    spec: dict[str, Any] = job["spec"]
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    limit = _NO_LIMIT if "backoffLimitPerIndex" in spec else 6
-    replaced = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-    _spec(
-        job, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False, manualSelector=False,
-        podReplacementPolicy=replaced,
-    )  # fmt: skip
+    defaults = {
+        "parallelism": 1,
+        "backoffLimit": _NO_LIMIT if "backoffLimitPerIndex" in spec else 6,
+        "completionMode": "NonIndexed",
+        "suspend": False,
+        "manualSelector": False,
+        "podReplacementPolicy": "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed",
+    }
+    for name, value in defaults.items():
+        spec.setdefault(name, value)
     labels = labels_of(spec["template"])
     if labels and not labels_of(job):
         job["metadata"]["labels"] = dict(labels)
-    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
-        for pattern in rule.get("onPodConditions") or ():
-            pattern.setdefault("status", "True")
 
 
 def _admit_job(store: Store, _kind: Kind, job: Object) -> None:
@@ -148,14 +132,8 @@ def _admit_job(store: Store, _kind: Kind, job: Object) -> None:
 
 
 def _default_cron_job(cron_job: Object) -> None:
-    spec: dict[str, Any] = cron_job.setdefault("spec", {})
-    defaults = {"concurrencyPolicy": "Allow", "suspend": False}
-    defaults |= {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
-    for name, value in defaults.items():
-        spec.setdefault(name, value)
-    template = spec.setdefault("jobTemplate", {})
-    template.setdefault("metadata", {})
-    _template(template.setdefault("spec", {}))
+    cron_job["spec"].setdefault("suspend", False)
+    _default_pods(cron_job["spec"]["jobTemplate"])
 
 
 def _selector_change(new: Object, old: Object) -> list[Fault]:
@@ -172,7 +150,7 @@ def _is_annotated_anew(new: Object, old: Object) -> bool:
 DEPLOYMENTS = Rules(
     renewed=_is_annotated_anew, default=_default_deployment, validate=deployment_faults, compare=_selector_change
 )
-REPLICA_SETS = Rules(default=_default_replica_set, validate=replica_set_faults, compare=_selector_change)
+REPLICA_SETS = Rules(default=_default_pods, validate=replica_set_faults, compare=_selector_change)
 DAEMON_SETS = Rules(
     default=_default_daemon_set, birth=_birth_daemon_set, validate=daemon_set_faults, compare=_daemon_set_change
 )

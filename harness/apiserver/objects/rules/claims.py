@@ -1,4 +1,4 @@
-"""Rules of claims and endpoint slices."""
+"""Rules of claims."""
 
 from __future__ import annotations
 
@@ -21,13 +21,4 @@ def _claim_faults(claim: Object) -> list[Fault]:
     return found
 
 
-def _default_slice(endpoints: Object) -> None:
-    for port in endpoints.get("ports") or ():
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
-    for endpoint in endpoints.get("endpoints") or ():
-        endpoint.setdefault("conditions", {})
-
-
-CLAIMS = Rules(validate=_claim_faults)
-ENDPOINT_SLICES = Rules(default=_default_slice)
+RULES = Rules(validate=_claim_faults)

@@ -242,8 +242,8 @@ def conform(
     insecure: Annotated[bool, typer.Option("--insecure", help="trust any certificate")] = False,
     patience: Annotated[float, typer.Option("--patience", metavar="S", help="for one reply, in seconds")] = 60.0,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="results as JUnit XML")] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="results as one HTML page")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="results as JUnit XML")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="results as one HTML page")] = None,
     record: Annotated[Path | None, typer.Option("--record", metavar="DIR", help="keep all replies")] = None,
     diff: Annotated[Path | None, typer.Option("--diff", metavar="DIR", help="compare with a recording")] = None,
     restore_file: Annotated[

@@ -75,7 +75,7 @@ STYLES = {"chassis": "cyan", "kubelet": "green", "node": "green", "pod": "yellow
 def _verdict(outcome: Outcome, say: Say, took_s: float) -> None:
     say("")
     if outcome.rows:
-        head = f"{'device':12} {'chassis':8} {'table':6} {'pod-resources':14}"
+        head = f"{'device':12} {'chassis':8} {'table':6} pod-resources"
         say(f"{'GPU UUID, as the process printed it':44} {head}", "bold")
     for row in outcome.rows:
         checks = f"{_tick(row.in_table):6} {_tick(row.in_pod_resources):14} {'moved' if row.moved else ''}"

@@ -176,7 +176,8 @@ def diff_clusters(
 
     from mews.harness.commands.diff_clusters import diff_clusters as compare
 
-    return compare(paths, clusters.split(","), Way(speed=speed, dialect=dialect, keep=keep), json_file=json)
+    names = list(dict.fromkeys(name.strip() for name in clusters.split(",")))
+    return compare(paths, names, Way(speed=speed, dialect=dialect, keep=keep), json_file=json)
 
 
 @app.command()

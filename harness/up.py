@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -61,7 +62,8 @@ async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) 
         told(ready)
         await ended.wait()
     finally:
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # whatever has become of the folder, the cluster is closed
+            file.unlink(missing_ok=True)
         if cluster is not None:
             await cluster.close()
 

@@ -33,7 +33,7 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
     """
     for cluster in clusters:
         check_choice("--clusters", cluster, tuple(TIMES))
-    if len(set(clusters)) < 2:
+    if len(clusters) < 2:
         raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
     scenarios = load(paths)

@@ -74,7 +74,8 @@ def clear(folder: Path) -> None:
     for root in _runtime_folders(folder / "ready.json"):
         shutil.rmtree(root, ignore_errors=True)
     for name in LEFTOVERS:
-        (folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder of that name is not ours
+            (folder / name).unlink(missing_ok=True)
 
 
 def _runtime_folders(ready: Path) -> set[Path]:

@@ -99,6 +99,9 @@ def _claim(wish: Wish) -> Instance:
         raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadInput(f"--dir {folder}: cannot be written to")
+    taken = next((name for name in ("ready.json", "kubeconfig") if (folder / name).is_dir()), None)
+    if taken is not None:
+        raise BadInput(f"--dir {folder}: {taken} in it is a folder, and would be a file")
     try:
         with alone():
             return _record(wish.name, folder)

@@ -116,6 +116,7 @@ def engine(monkeypatch):
         ("conform --restore /no/such", 2, "/no/such: no such file"),
         ("down --name a --all", 2, "only one of the two"),
         ("diff-clusters x.yaml --clusters embedded,moon", 2, "--clusters moon: must be one of embedded,"),
+        ("diff-clusters x.yaml --clusters embedded,embedded", 2, "must be at least two different ones"),
         ("diff-clusters x.yaml --clusters embedded", 2, "must be at least two different ones"),
     ],
 )

@@ -95,6 +95,26 @@ def test_under_tls_the_kubeconfigs_token_opens_the_api_and_nothing_else_does(ins
     assert (ended.returncode, ended.stderr) == (3, f"--api-port {taken}: Address already in use on 127.0.0.1\n")
 
 
+def test_a_folder_where_a_file_is_to_be_is_told_before_anything_is_made(tmp_path, runtime):
+    (tmp_path / "kubeconfig").mkdir()
+    environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": runtime}
+    argv = [*MEWS, "up", "--dir", str(tmp_path), "--name", "test"]
+    ended = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    told = f"--dir {tmp_path}: kubeconfig in it is a folder, and would be a file\n"
+    assert (ended.returncode, ended.stderr) == (2, told)
+    assert not list(Path(runtime).glob("mews*"))
+
+
+def test_down_ends_it_whatever_its_folder_has_become(instance):
+    process, ready, folder, environment = instance
+    (folder / "ready.json").unlink()
+    (folder / "ready.json").mkdir()
+    done = down(environment)
+    assert (done.returncode, done.stdout) == (0, "test: ended\n"), done.stderr
+    assert process.wait(60) == 0
+    assert not any(os.path.exists(node["device_plugins"]) for node in ready["nodes"].values())
+
+
 def test_down_ends_it(instance):
     process, _, _, environment = instance
     done = down(environment)

@@ -91,11 +91,6 @@ class Cluster(Protocol):
         """The node of a host that the scenario names."""
         ...
 
-    def plain(self, text: str) -> str:
-        """A sentence of a scheduler's as the scenario's author would read it, where the cluster has nodes that are no
-        hosts of his: without them."""
-        ...
-
     async def testimony(self) -> Mapping[str, str]:
         """Logs that the API does not have, by file name, for the artefacts of a failure."""
         ...

@@ -83,9 +83,7 @@ def _pod_mismatch(stage: Stage, expected: PodExpectation, pod: Object) -> Mismat
         "restarts": sum(s.get("restartCount", 0) for s in status.get("containerStatuses") or ()),
         "annotations": pod["metadata"].get("annotations") or {},
         "scheduled": bool(node_name_of(pod)),
-        "unschedulable": stage.cluster.plain(str(scheduled.get("message")))
-        if scheduled.get("status") == "False"
-        else None,
+        "unschedulable": str(scheduled.get("message")) if scheduled.get("status") == "False" else None,
     }
     for name in sorted(expected.model_fields_set - {"name", "namespace"}):
         wanted = getattr(expected, name)

@@ -70,10 +70,7 @@ def _out_of_order(order: tuple[Entry, ...], lines: list[dict[str, Any]]) -> int 
 
 async def event(stage: Stage, expected: EventExpectation) -> Finding:
     """A Kubernetes event, with its repeats."""
-    plain = stage.cluster.plain
-    events = [
-        {**e, "message": plain(str(e.get("message") or ""))} for e in (await stage.cluster.kube.list(EVENTS)).items
-    ]
+    events = (await stage.cluster.kube.list(EVENTS)).items
     alike = [e for e in events if e.get("reason") == expected.reason and _concerns(e, expected)]
     number = sum(int(e.get("count") or (e.get("series") or {}).get("count") or 1) for e in alike)
     wrong = match(expected.count, number)

@@ -206,10 +206,6 @@ class EmbeddedCluster:
             raise ValueError(f"host {host!r}: must be one of {', '.join(self._machines)}")
         return host
 
-    def plain(self, text: str) -> str:
-        """All nodes are hosts: as it is."""
-        return text
-
     async def testimony(self) -> Mapping[str, str]:
         """None: the records have all that our kubelets say."""
         return {}

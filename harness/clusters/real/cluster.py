@@ -22,8 +22,8 @@ from mews.harness.clusters.real.nodes import Nodes, note
 from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
-from mews.harness.clusters.real.sentences import without_strangers
 from mews.harness.clusters.real.signals import signal
+from mews.harness.clusters.real.strangers import Strangers
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.images import load_images
@@ -112,7 +112,10 @@ class RealCluster:
 
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
         """The API as the scenario knows it."""
-        return FittingKube(self._gate.kube(actor), self._fit, made, self._place.namespaces, self._place.mark)
+        hosts, place = self._hosts().values(), self._place
+        strangers = Strangers(hosts, cordoned=len(set(place.ours) - set(hosts)))
+        kube = self._gate.kube(actor)
+        return FittingKube(kube, self._fit, made, namespaces=place.namespaces, mark=place.mark, strangers=strangers)
 
     def _hosts(self) -> dict[str, str]:
         return {host.name: self._place.nodes[host.name] for host in self._run.hardware.hosts}
@@ -267,10 +270,6 @@ class RealCluster:
         if host not in self._place.nodes:
             raise ValueError(f"host {host!r}: must be one of {', '.join(self._place.nodes)}")
         return self._place.nodes[host]
-
-    def plain(self, text: str) -> str:
-        """A scheduler's sentence without the nodes that are no hosts of this scenario."""
-        return without_strangers(text, len(self._run.hardware.hosts))
 
     def components(self) -> Sequence[str]:
         """What can be killed and started, or is at least there."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mews.harness.clusters.real.strangers import Strangers
 from mews.harness.kubelet.images import Image, ImageBook, Simulation
 from mews.harness.training import environment_in
 from mews.kube.api.objects import Object
@@ -120,16 +121,19 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 class FittingKube:
     """KubeApi whose writes are fitted; ``made`` hears of everything that it creates. ``namespaces`` maps the
     scenario's namespaces to real ones: asked for and told of under the scenario's names, nothing of others is seen.
-    ``mark`` labels what it creates, so that it can be found by others."""
+    ``mark`` labels what it creates, so that it can be found by others. ``strangers`` are not seen, either."""
 
     def __init__(
         self,
         kube: KubeApi,
         fit: Fitting,
         made: Callable[[Resource, str, str | None], None] = lambda *_: None,
+        *,
+        strangers: Strangers,
         namespaces: Mapping[str, str] | None = None,
         mark: str | None = None,
     ) -> None:
+        self._strangers = strangers
         self._mark = mark
         self._kube = kube
         self._plain = fit
@@ -148,9 +152,7 @@ class FittingKube:
         return None if namespace is None else self._there.get(namespace, namespace)
 
     def _told(self, obj: Object) -> Object:
-        if not self._here:
-            return obj
-        told = dict(obj)
+        told = dict(self._strangers.told(obj))
         for part in ("metadata", "involvedObject"):
             namespace = (obj.get(part) or {}).get("namespace")
             if namespace in self._here:
@@ -158,6 +160,8 @@ class FittingKube:
         return told
 
     def _seen(self, resource: Resource, obj: Object) -> bool:
+        if self._strangers.hides(resource, obj):
+            return False
         return not self._here or not resource.namespaced or obj["metadata"].get("namespace") in self._here
 
     async def get(

@@ -138,9 +138,6 @@ class FakeCluster:
         self.missing = {}
         self._tasks = []
 
-    def plain(self, text):
-        return text
-
     async def testimony(self):
         return {}
 

@@ -41,7 +41,10 @@ def compare(first: Account, other: Account, reasons: Sequence[Reason] = REASONS)
         ends = {first.stories.get(place, ("",))[-1], other.stories.get(place, ("",))[-1]}
         for only, item in _apart(first, other, place):
             last = len(ends) > 1 and item in ends
-            fitting = (row for row in reasons if row.fits(other.cluster, place, item, last=last, silent=silent))
+            moved = first.stories.get(place, ()).count(item) == other.stories.get(place, ()).count(item)
+            fitting = (
+                row for row in reasons if row.fits(other.cluster, place, item, last=last, silent=silent, moved=moved)
+            )
             why = next((row.why for row in fitting), None)
             found.append(Difference(first.scenario, other.cluster, *place, only, item, why))
     return found

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Reason:
     """Differences in stories whose thing, stream and item match these patterns (whole texts) are explained by
     ``why``. ``clusters``: of those pairs' other side; empty: all. How a story ends is explained by rows with
-    ``even_last`` only, or with ``if_silent`` where one of the two tells nothing there at all."""
+    ``even_last`` only, or with ``if_silent`` where one of the two tells nothing there at all. With ``if_moved`` only
+    what both tell as often, in another order, is explained."""
 
     thing: str
     stream: str
@@ -19,10 +20,13 @@ class Reason:
     clusters: tuple[str, ...] = ()
     even_last: bool = False
     if_silent: bool = False
+    if_moved: bool = False
 
-    def fits(self, cluster: str, place: tuple[str, str], item: str, *, last: bool, silent: bool = False) -> bool:
+    def fits(
+        self, cluster: str, place: tuple[str, str], item: str, *, last: bool, silent: bool = False, moved: bool = False
+    ) -> bool:
         """Whether it explains that item."""
-        if self.clusters and cluster not in self.clusters:
+        if (self.clusters and cluster not in self.clusters) or (self.if_moved and not moved):
             return False
         if last and not self.even_last and not (silent and self.if_silent):
             return False
@@ -42,12 +46,29 @@ REASONS: tuple[Reason, ...] = (
         if_silent=True,
     ),
     Reason(
-        "node/.*",
-        "allocatable .*",
-        "0",
+        "(node|kubelet)/.*",
+        "(allocatable|plugin of) .*",
+        "0|0 healthy, 0 unhealthy",
         "a node goes on naming a resource that an earlier scenario of the same cluster had there",
         clusters=_REAL,
         if_silent=True,
+    ),
+    Reason(
+        "node/.*",
+        "events of kubelet",
+        "Normal Node(Not)?Schedulable: .*",
+        "hosts that a scenario does not have are cordoned for its time, where several share a cluster",
+        clusters=_REAL,
+        even_last=True,
+    ),
+    Reason(
+        "pod/.*",
+        "events of kubelet|kubelet",
+        "Normal Killing: Stopping container .*|started .*",
+        "containers of one pod that start or are stopped side by side are told of in any order",
+        clusters=_REAL,
+        even_last=True,
+        if_moved=True,
     ),
     Reason(
         "node/.*",

@@ -99,6 +99,13 @@ def test_an_end_that_the_other_cluster_is_silent_on_is_explained_by_reasons_for_
     assert [each.why for each in compare(first, account("kind", a=("x",)), (reason,))] == [None, None]
 
 
+def test_another_order_is_explained_by_reasons_for_it_and_what_is_missing_is_not():
+    reason = Reason(".*", ".*", "x|y", "because", even_last=True, if_moved=True)
+    first = account("embedded", a=("w", "x", "y"))
+    assert {each.why for each in compare(first, account("kind", a=("w", "y", "x")), (reason,))} == {"because"}
+    assert [each.why for each in compare(first, account("kind", a=("w", "x")), (reason,))] == [None]
+
+
 def test_a_node_that_was_there_before_offers_what_another_comes_to_offer():
     born = ("api", "node/host-1", "created", {"allocatable": {"cpu": "4", "x/gpu": "4"}})
     grown = (

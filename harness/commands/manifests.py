@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.harness.clusters.plane import write_own
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.commands.up import scenario_of
@@ -49,7 +50,7 @@ def write_manifests(wish: Wish) -> int:
     try:
         wish.folder.mkdir(parents=True, exist_ok=True)
         for name, text in files_of(objects).items():
-            (wish.folder / name).write_text(text, encoding="utf-8")
+            write_own(wish.folder / name, text)  # one holds a token
             sys.stdout.write(f"{wish.folder / name}\n")
     except OSError as error:
         raise BadInput(f"--out {wish.folder}: cannot be written: {error.strerror}") from error

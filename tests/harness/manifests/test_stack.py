@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mews.harness.cli import exit_code
 from mews.harness.clusters.control_plane import programs
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
@@ -119,6 +120,15 @@ def test_the_stream_and_the_files_hold_the_same():
     files = files_of(objects)
     assert sorted(files) == list(files), "a folder is applied in the order of its names"
     assert sum(len(list(yaml.safe_load_all(text))) for text in files.values()) == len(objects)
+
+
+def test_files_are_their_owners_alone_as_one_holds_a_token(tmp_path, capsys):
+    (tmp_path / "01-chassis.yaml").touch(mode=0o644)
+    assert exit_code(["manifests", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    found = list(tmp_path.iterdir())
+    assert any("kind: Secret" in path.read_text() for path in found)
+    assert {path.stat().st_mode & 0o777 for path in found} == {0o600}
 
 
 @pytest.mark.parametrize(

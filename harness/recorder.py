@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from mews.harness.feed import Feed, Sight
 from mews.harness.journal import Journal, Line
+from mews.harness.watch_feed import Feed, Sight
 from mews.kube.api.objects import (
     Object,
     annotations_of,

@@ -1,8 +1,8 @@
 """How fast an asynchronous parameter-server job trains: a model, shaped after a trend and no measurement. Pure.
 
 Each worker computes a gradient, pushes it and pulls the parameters, on its own; a server applies gradients one after
-the other. So the speed grows with the workers until the servers are busy all the time, as the trend of Fig. 4 (seed
-003) says: more workers, less time, "when there is no bottleneck in the ps task". The seconds are assumptions, stated
+the other. So the speed grows with the workers until the servers are busy all the time, as the trend of Fig. 4 (KOD2
+paper) says: more workers, less time, "when there is no bottleneck in the ps task". The seconds are assumptions, stated
 where they are used.
 """
 

@@ -18,14 +18,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from mews.emulator.host.deed import Deed
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree
 
-ACTIONS = (
+Do = Literal[
     "remove",
     "bind",
     "unbind",
@@ -39,7 +39,8 @@ ACTIONS = (
     "discover",
     "hold",
     "release",
-)
+]
+ACTIONS: tuple[str, ...] = get_args(Do)
 KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "key", "pid", "name", "uuids", "computing")
 
 

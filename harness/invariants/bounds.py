@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from mews.kube.kubecomp.config import RESOURCE, SCHEDULER
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -30,9 +32,9 @@ class Bounds:
     settle_s: float = 5.0
     lag_s: float = 0.0
     allocatable_s: float = 30.0
-    pooled_resource: str = "falcon.com/gpu"
+    pooled_resource: str = RESOURCE
     pooled_kind: str = "GPU"
-    pooling_scheduler: str = "kubecomp-scheduler"
+    pooling_scheduler: str = SCHEDULER
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Bounds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from mews.harness.feed import Sight
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.in_use import InUse
@@ -18,6 +17,7 @@ from mews.harness.invariants.verdict import Breach, Violation
 from mews.harness.invariants.visible import Visible
 from mews.harness.invariants.watches import Watches
 from mews.harness.journal import Line
+from mews.harness.watch_feed import Sight
 
 LAWS: dict[int, Callable[[], Invariant]] = {
     1: SinglePort,

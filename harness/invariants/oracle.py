@@ -8,19 +8,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mews.harness.clusters.port import Cluster
-from mews.harness.feed import Feed, Sight
 from mews.harness.invariants.agreement import at_the_end
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.judge import Judge
 from mews.harness.invariants.scheduled import Books
 from mews.harness.invariants.verdict import Breach, Violation
 from mews.harness.invariants.watches import missing
+from mews.harness.watch_feed import Feed, Sight
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
+from mews.kube.kubecomp.config import SCHEDULER
 
-SCHEDULERS: Mapping[str, str] = {"scheduler": "kubecomp-scheduler", "default-scheduler": "default-scheduler"}
+SCHEDULERS: Mapping[str, str] = {"scheduler": SCHEDULER, "default-scheduler": "default-scheduler"}
 """Component -> the schedulerName it answers to."""
 
 WIRE_LAG_S = 2.0

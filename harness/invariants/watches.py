@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mews.harness.feed import LISTED, Sight
 from mews.harness.invariants.verdict import Breach
+from mews.harness.watch_feed import LISTED, Sight
 from mews.kube.api.objects import Object, uid_of, version_of
 
 

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from mews.emulator.chassis.faults.registry import FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
+from mews.emulator.host.act import Do
 from mews.emulator.host.faults.board import HOST_FAULTS
 from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Checks
@@ -96,29 +97,12 @@ class FaultAction(Model):
         return self
 
 
-HostDo = Literal[
-    "remove",
-    "bind",
-    "unbind",
-    "rescan",
-    "power",
-    "write",
-    "unlink-node",
-    "drain",
-    "persistence",
-    "remove-gpu",
-    "discover",
-    "hold",
-    "release",
-]
-
-
 class HostAction(Model):
     """What an operator does on a host (``mews.emulator.host.act``), and how it ends: ``result`` is ``done``, a
     refusal's code (IN_USE, NO_DEVICE, …), or ``waiting`` where it must still block after ``within``."""
 
     host: str
-    do: HostDo
+    do: Do
     device: str | None = None
     driver: str | None = None
     on: bool = True

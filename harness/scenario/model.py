@@ -11,6 +11,7 @@ from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import Model, OrScalar
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
+from mews.kube.kubecomp.config import RESOURCE, SCHEDULER
 
 
 class Metadata(Model):
@@ -134,10 +135,10 @@ class PodTemplate(Model):
     """The pod made for each job. ``{job}``, ``{type}`` and ``{duration}`` (seconds) are filled in in the command and
     the annotations. The default image runs for as long as its annotation says."""
 
-    scheduler_name: str = "kubecomp-scheduler"
+    scheduler_name: str = SCHEDULER
     image: str = "mews/train"
     command: tuple[str, ...] = ()
-    resource: str = "falcon.com/gpu"
+    resource: str = RESOURCE
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=lambda: {"mews.dev/duration-s": "{duration}"})
     priority_class_name: str | None = None

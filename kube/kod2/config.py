@@ -12,6 +12,7 @@ from typing import Any
 from mews.kube.config_text import read_config
 from mews.kube.kod2.errors import ConfigError
 from mews.kube.kod2.model import Mode, Options
+from mews.kube.kubecomp.config import NAMESPACE, RESOURCE, SCHEDULER
 
 
 class Scheduling(StrEnum):
@@ -19,6 +20,9 @@ class Scheduling(StrEnum):
 
     KOD2 = "kod2"
     TF_OPERATOR = "tf-operator"
+
+
+_DEFAULT = Options()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +37,18 @@ class OperatorConfig:
     """
 
     scheduling: str = Scheduling.KOD2.value
-    mode: str = Mode.CORRECTED.value
-    starve_limit_s: float = 30.0
-    cooldown_s: float = 60.0
-    backfill: bool = False
-    preemption: bool = True
-    scale_out: bool = True
-    affinity: bool = True
+    mode: str = _DEFAULT.mode.value
+    starve_limit_s: float = _DEFAULT.starve_limit_s
+    cooldown_s: float = _DEFAULT.cooldown_s
+    backfill: bool = _DEFAULT.backfill
+    preemption: bool = _DEFAULT.preemption
+    scale_out: bool = _DEFAULT.scale_out
+    affinity: bool = _DEFAULT.affinity
     tick_s: float = 5.0
     settle_s: float = 5.0
-    pooled_resource: str = "falcon.com/gpu"
-    pool_scheduler: str = "kubecomp-scheduler"
-    pool_namespace: str = "kubecomp"
+    pooled_resource: str = RESOURCE
+    pool_scheduler: str = SCHEDULER
+    pool_namespace: str = NAMESPACE
 
     @property
     def options(self) -> Options:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from mews.kube.deviceplugin.port import Mount
 
+RESOURCE, SCHEDULER, NAMESPACE = "falcon.com/gpu", "kubecomp-scheduler", "kubecomp"
+"""What the pooled resource, the scheduler and the components' namespace are called unless a configuration says so."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChassisConfig:
@@ -98,13 +101,13 @@ class KubeCompConfig:
 
     chassis: tuple[ChassisConfig, ...]
     nodes: tuple[NodeConfig, ...]
-    resource: str = "falcon.com/gpu"
+    resource: str = RESOURCE
     device_kind: str = "GPU"
     device_env: str = "DISAG_DEVICES"
     uuid_env: str = "NVIDIA_VISIBLE_DEVICES"
     plugin_socket: str = "falcon.sock"
-    scheduler_name: str = "kubecomp-scheduler"
-    namespace: str = "kubecomp"
+    scheduler_name: str = SCHEDULER
+    namespace: str = NAMESPACE
     policy: str = "both"
     partial: bool = False
     strict_fcfs: bool = False

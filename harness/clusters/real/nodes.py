@@ -13,8 +13,8 @@ import aiohttp
 from mews.harness.clusters.real.access import AgentClient, Gate
 from mews.harness.clusters.real.kubelet_lines import KubeletLines
 from mews.harness.errors import Lacks
-from mews.harness.feed import Feed, Sight
 from mews.harness.journal import Journal
+from mews.harness.watch_feed import Feed, Sight
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import (
     Object,

@@ -1,4 +1,4 @@
-"""Kinds whose rules are a few lines."""
+"""PriorityClasses: names that are reserved, values that are, and what may not change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mews.kube.api.objects import Object
 _USERS_LIMIT = 1_000_000_000
 
 
-def _validate_class(priority_class: Object) -> list[Fault]:
+def _validate(priority_class: Object) -> list[Fault]:
     name, value = priority_class["metadata"].get("name", ""), priority_class["value"]
     if name.startswith("system-"):
         if name in ("system-node-critical", "system-cluster-critical"):
@@ -23,18 +23,10 @@ def _validate_class(priority_class: Object) -> list[Fault]:
     return []
 
 
-def _compare_class(new: Object, old: Object) -> list[Fault]:
+def _compare(new: Object, old: Object) -> list[Fault]:
     if new["value"] != old["value"]:
         return [refusals.forbidden_field("value", "may not be changed in an update.")]
     return []
 
 
-def _validate_lease(lease: Object) -> list[Fault]:
-    duration = (lease.get("spec") or {}).get("leaseDurationSeconds")
-    if duration is not None and duration <= 0:
-        return [refusals.bad("spec.leaseDurationSeconds", duration, "must be greater than 0")]
-    return []
-
-
-PRIORITY_CLASSES = Rules(validate=_validate_class, compare=_compare_class)
-LEASES = Rules(validate=_validate_lease)
+RULES = Rules(validate=_validate, compare=_compare)

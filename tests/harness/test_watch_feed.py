@@ -3,7 +3,7 @@
 import asyncio
 
 from mews.harness.clock import run_virtual
-from mews.harness.feed import Feed
+from mews.harness.watch_feed import Feed
 from mews.kube.api.errors import Gone, ServerError, Unavailable
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import EventType, ObjectList, WatchEvent

@@ -63,4 +63,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not any(messages(Path(sys.argv[1]))):
+        sys.exit("usage: python ci/wire_numbers.py FOLDER, with generated.proto files below it")
     main(Path(sys.argv[1]))

@@ -129,7 +129,8 @@ async def _gone(kube: KubeApi, namespaces: Sequence[str]) -> None:
             while True:
                 left = await kube.get(NAMESPACES, name)
                 if loop.time() > deadline:
-                    said = [each["message"] for each in (left.get("status") or {}).get("conditions") or ()]
+                    conditions = (left.get("status") or {}).get("conditions") or ()
+                    said = [each.get("message", "") for each in conditions if each["status"] == "True"]
                     why = "; ".join(said) or "it does not say why"
                     raise Lacks(f"namespace {name} is not gone after {_GONE_S:g} s: {why}; mews down tries again")
                 await rest(0.25)

@@ -183,3 +183,31 @@ def test_mews_down_says_what_it_cannot_remove_and_keeps_the_record(capsys, tmp_p
         assert said.err.startswith(f"{folder}")
         assert told in said.err
         assert (folder / "site.json").exists()
+
+
+def test_a_namespace_that_does_not_go_is_told_and_tried_again(servers, capsys, tmp_path, monkeypatch):
+    """Where nobody runs the namespace controller, none ever goes."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("mews.harness.clusters.kubeconfig.site._GONE_S", 0.5)
+    folder = tmp_path / "state" / "mews" / "kubeconfig" / "mews-7-abc"
+    folder.mkdir(parents=True)
+    (folder / "owner.json").write_text(json.dumps({"pid": 0, "born": ""}))
+    file = kubeconfig(tmp_path, servers.url, servers.identity.token)
+    site = {"kubeconfig": str(file), "context": None, "namespaces": ["mews-7-abc"], "prefix": "mews-7-abc-"}
+    (folder / "site.json").write_text(json.dumps(site))
+
+    async def main():
+        kube = HttpKube(servers.url, token=servers.identity.token, ssl=servers.identity.client_context())
+        try:
+            await kube.create(NAMESPACES, {"metadata": {"name": "mews-7-abc"}})
+        finally:
+            await kube.close()
+
+    asyncio.run(main())
+    for _ in range(2):
+        assert exit_code(["down"]) == 3
+        told = capsys.readouterr().err
+        assert told.startswith(f"{folder}: namespace mews-7-abc is not gone after 0.5 s: ")
+        assert told.endswith("mews down tries again\n")
+        assert (folder / "site.json").exists()

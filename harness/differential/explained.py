@@ -158,8 +158,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "pod/.*",
         "events of kubelet",
-        "Warning FailedMount: .* object .* not registered",
-        "a kubelet that restarts over a pod being deleted may look for its volumes; emulated nodes mount none",
+        'Warning FailedMount: MountVolume.SetUp failed for volume "kube-api-access-.*',
+        "a token's volume may come late, or be asked for after its pod is deleted; emulated nodes mount none",
         clusters=_REAL,
         even_last=True,
     ),

@@ -193,9 +193,11 @@ class RealCluster:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READY_S
         while True:
-            late = []
-            for node in (await self._admin.list(NODES)).items:
-                late += self._late(node, wanted)
+            try:
+                nodes = (await self._admin.list(NODES)).items
+                late = [text for node in nodes for text in self._late(node, wanted)]
+            except Unavailable as error:
+                late = [f"the API server: {error}"]
             if not late:
                 return
             self._tell(f"waiting for {late[0]}")

@@ -10,7 +10,7 @@ from typing import Any
 from mews.harness.errors import Lacks
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.parts import COMPONENT, MANAGED
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, is_deleting, name_of, phase_of
 from mews.kube.api.resources import DAEMON_SETS, DEPLOYMENTS, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
@@ -72,8 +72,11 @@ class Rollout:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READY_S
         while True:
-            waiting = [text for resource in (DEPLOYMENTS, DAEMON_SETS) for text in await self._waiting(resource)]
-            waiting += [f"{name} still ends" for name in await self._ending()]
+            try:
+                waiting = [text for resource in (DEPLOYMENTS, DAEMON_SETS) for text in await self._waiting(resource)]
+                waiting += [f"{name} still ends" for name in await self._ending()]
+            except Unavailable as error:
+                waiting = [f"the API server: {error}"]
             if not waiting:
                 return
             self._tell(f"waiting for {', '.join(waiting)}")
@@ -104,7 +107,10 @@ class Rollout:
         return [name_of(pod) for pod in answer.items if is_deleting(pod)]
 
     async def _why(self) -> str:
-        answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
+        try:
+            answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
+        except Unavailable:
+            return "nobody can be asked why"
         said = []
         for pod in answer.items:
             for each in (pod.get("status") or {}).get("containerStatuses") or ():

@@ -31,7 +31,7 @@ _CONTAINERS_S = 60.0
 _DELETE_S = 120.0
 
 KIND_FILE = "kind.json"
-"""In the folder of a kind cluster: ``{"name", "hosts", "image", "whole": created to the end}``."""
+"""In the folder of a kind cluster: ``{"name", "hosts", "image", "brought": images by name, "whole": to the end}``."""
 SITE_FILE = "site.json"
 """In the folder of somebody's cluster: ``{"kubeconfig", "context", "namespaces", "prefix"}``."""
 

@@ -32,13 +32,18 @@ def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:
     named = options.kubeconfig or options.context or os.environ.get("KUBECONFIG")
     if not named and is_in_cluster():
         return in_cluster_kube(user_agent)
-    from kubernetes.config import ConfigException
-
     try:
         return HttpKube.from_kubeconfig(options.kubeconfig, options.context)
-    except (ConfigException, OSError) as error:
+    except _refusals() as error:
         shown = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
         raise KubeconfigError(f"kubeconfig {shown}: {' '.join(str(error).split())}") from error
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What reading a kubeconfig raises; the client that most of them need is not everywhere, and not loaded in vain."""
+    from kubernetes.config import ConfigException
+
+    return ConfigException, OSError
 
 
 def port_number(text: str) -> int:

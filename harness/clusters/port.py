@@ -16,6 +16,10 @@ from mews.kube.clock import Clock
 from mews.kube.deviceplugin.port import PodDevices
 
 
+class ComponentsCrashed(Exception):
+    """The cluster did not come up since components, ours or the user's, ended."""
+
+
 class HardwareControl(Protocol):
     """The back door to the emulated chassis (dialect ``control``): what an engineer in front of the box could do."""
 

@@ -1,8 +1,7 @@
-"""Your software in the place of ours: scheduler plugins and policies, processes, images, manifests, extenders."""
+"""Your software in the place of ours where nodes are emulated: processes, images as processes, manifests, extenders."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -11,25 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import mews
+from mews.harness.clusters.brought import Brought
 from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.plane import Program
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.errors import Lacks
 from mews.harness.kubelet.images import load_images
 from mews.harness.ports.fence import Fence
-from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
-from mews.harness.scenario.replacement import Extender, Replacement
+from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
 from mews.kube.component import Component
 from mews.kube.kubecomp.config import KubeCompConfig
 from mews.kube.kubecomp.config_file import as_document
-from mews.kube.kubecomp.plugin import NodeScore
-from mews.kube.scheduling.config import load_callable, load_plugin
-from mews.kube.scheduling.errors import BadPlugin
-from mews.kube.scheduling.framework import PluginFactory
 
 Configure = Callable[[Mapping[str, str]], KubeCompConfig]
 """KubeComp's configuration, with the chassis' base URLs by name."""
@@ -43,49 +36,21 @@ class Yours:
 
     def __init__(self, scenario: Scenario, world: World, *, dialect: str, configure: Configure) -> None:
         self._stack = scenario.stack
-        self._folder = scenario.path.absolute().parent if scenario.path is not None else Path.cwd()
+        self._brought = Brought(scenario)
         self._world = world
         self._dialect = dialect
         self._configure = configure
         self._ports: dict[int, int] = {}
 
-    def plugin(self, component: str) -> PluginFactory | None:
-        """The plugin for that scheduler, if it is given one."""
-        yours = self._stack.replace.get(component)  # type: ignore[call-overload]
-        if yours is None or yours.plugin is None:
-            return None
-        with self._importable(component):
-            return load_plugin(yours.plugin, yours.options)
-
-    def policy(self) -> NodeScore | None:
-        """The node score in place of KubeComp's, if one is given."""
-        yours = self._stack.replace.get("scheduler")
-        if yours is None or yours.policy is None:
-            return None
-        with self._importable("scheduler"):
-            score: NodeScore = load_callable(yours.policy, "the devices requested and those available")
-            return score
-
-    @contextlib.contextmanager
-    def _importable(self, component: str) -> Iterator[None]:
-        """The scenario's own folder is looked through first."""
-        sys.path.insert(0, str(self._folder))
-        try:
-            yield
-        except BadPlugin as error:
-            raise ScenarioError(f"stack.replace.{component}: {error}") from error
-        finally:
-            sys.path.remove(str(self._folder))
-
-    def is_elsewhere(self, component: str) -> bool:
-        """Whether a manifest brings that component: then nothing is started for it."""
-        yours = self._stack.replace.get(component)  # type: ignore[call-overload]
-        return yours is not None and yours.manifest is not None
+    @property
+    def brought(self) -> Brought:
+        """What can be said of it without a cluster."""
+        return self._brought
 
     def program(self, component: str, host: str | None = None) -> Program | None:
         """The process or image in that component's place, if one is given; ``host``: of a component that each node
         has."""
-        yours = self._stack.replace.get(component)  # type: ignore[call-overload]
+        yours = self._brought.of(component)
         if yours is None or (yours.process is None and yours.image is None):
             return None
         argv = yours.process or _image_argv(component, yours)
@@ -99,29 +64,19 @@ class Yours:
         whole = {**os.environ, **{name: fill(value, places) for name, value in env.items()}}
 
         def make(fence: Fence) -> Component:
-            return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._folder)
+            return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._brought.folder)
 
         return make
 
     def objects(self) -> list[dict[str, Any]]:
         """What all manifests hold, their texts filled in."""
-        found: list[dict[str, Any]] = []
-        for component, yours in self._stack.replace.items():
-            if yours.manifest is None:
-                continue
-            try:
-                documents = list(yaml.safe_load_all(Path(yours.manifest).read_text(encoding="utf-8")))
-            except (OSError, yaml.YAMLError) as error:
-                text = " ".join(str(error).split())
-                raise ScenarioError(f"stack.replace.{component}.manifest: {yours.manifest}: {text}") from error
-            places = self._places(None)
-            found += [_filled(document, places) for document in documents if document is not None]
-        return found
+        documents = [each for objects in self._brought.documents().values() for each in objects]
+        return [filled(document, self._places(None)) for document in documents]
 
     def extenders(self) -> list[dict[str, Any]]:
         """The extenders' configuration, their ports filled in."""
         return [
-            _filled(extender.config, {"port": str(self._port(number))})
+            filled(extender.config, {"port": str(self._port(number))})
             for number, extender in enumerate(self._stack.extenders)
         ]
 
@@ -163,21 +118,6 @@ class Yours:
         sockets = {name: str(node[name]) for name in ("device_plugins", "pod_resources")}
         ports = {} if cabled is None else {f"port:{name}": port for name, port in cabled.ports.items()}
         return {**places, "node": host, **sockets, **ports}
-
-
-def fill(text: str, places: Mapping[str, str]) -> str:
-    """The text with ``{name}`` replaced for every known name; all else in braces stays."""
-    for name, value in places.items():
-        text = text.replace("{" + name + "}", value)
-    return text
-
-
-def _filled(value: Any, places: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return fill(value, places)
-    if isinstance(value, dict):
-        return {key: _filled(item, places) for key, item in value.items()}
-    return [_filled(item, places) for item in value] if isinstance(value, list) else value
 
 
 def _image_argv(component: str, yours: Replacement) -> tuple[str, ...]:

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mews.harness.clusters.plane import write_own
+from mews.harness.clusters.real.bringing import baggage
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
+from mews.harness.kubelet.images import load_images
+from mews.harness.manifests.guests import brought
 from mews.harness.manifests.parts import COMPONENT, Object
-from mews.harness.manifests.stack import as_yaml, manifests
+from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.ways import DIALECTS
@@ -76,10 +80,24 @@ def stack_objects(wish: Wish) -> list[Object]:
         place = Place(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
         dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
         token = secrets.token_urlsafe(24)
-        spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token)
+        brings = baggage(scenario, place.nodes)
+        spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, baggage=brings)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
-    return manifests(spec)
+    return [*manifests(spec), *_brought(spec, place)]
+
+
+def _brought(spec: StackSpec, place: Place) -> list[Object]:
+    """What manifests of the user's bring, as it would be created; each bears its component, which names its file."""
+    fit = Fitting(load_images(), place.image, place.nodes, spec.speed)
+    made = []
+    for component, objects in brought(spec).items():
+        for given in objects:
+            obj = fit(given)
+            known = obj["metadata"].get("labels") or {}
+            obj["metadata"]["labels"] = {COMPONENT: f"{component}-yours", **known}
+            made.append(obj)
+    return made
 
 
 def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
@@ -106,5 +124,5 @@ def files_of(objects: Sequence[Object]) -> Mapping[str, str]:
     """File name -> text, in the order of their names when applied as a folder."""
     groups: dict[str, list[Object]] = {}
     for obj in objects:
-        groups.setdefault(obj["metadata"]["labels"][COMPONENT], []).append(obj)
+        groups.setdefault(str(obj["metadata"]["labels"][COMPONENT]), []).append(obj)
     return {f"{number:02d}-{name}.yaml": as_yaml(group) for number, (name, group) in enumerate(groups.items())}

@@ -16,6 +16,10 @@ import mews
 from mews.emulator.yaml_text import check_extent
 from mews.harness.kubelet.errors import ImagesError
 
+IMAGE_PYTHON = "python3"
+IMAGE_PACKAGES = "/opt/mews/lib:/opt/mews/site"
+"""In our component image (``mews.harness.clusters.kind.image``): its Python, and where Mews is imported from."""
+
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 
@@ -130,8 +134,8 @@ def _filled(word: str) -> str:
 
 
 def _foreign(word: str) -> str:
-    """The same in our component image (``mews.harness.clusters.kind.image``)."""
-    return word.replace("{python}", "python3").replace("{packages}", "/opt/mews/lib:/opt/mews/site")
+    """The same in our component image."""
+    return word.replace("{python}", IMAGE_PYTHON).replace("{packages}", IMAGE_PACKAGES)
 
 
 def _simulation(entry: Any, where: str) -> Simulation:

@@ -12,9 +12,18 @@ COMPONENT = "app.kubernetes.io/component"
 MANAGED = "app.kubernetes.io/managed-by"
 """Labels of all that Mews puts into a cluster."""
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+"""Label and taint of its nodes."""
+
 TOKEN_SECRET = "mews-control"
 CONFIG = "kubecomp-config"
 HARDWARE = "mews-hardware"
+CONFIG_FILE = "/etc/kubecomp/config.yaml"
+CONFIG_VOLUME: Mapping[str, Any] = {"name": "config", "configMap": {"name": CONFIG}}
+KUBELET = "/var/lib/kubelet"
+HOST_ROOT = "/var/lib/mews/host"
+"""On the nodes: what their hosts show, and the NVML that containers with a device get."""
+PASSWORD = "MEWS_REDFISH_PASSWORD"
 CHASSIS_PORT = 8000
 """Of the first chassis; each further one listens one port above."""
 CONTROL_PORT = 7999
@@ -39,6 +48,14 @@ def metadata(name: str, component: str, namespace: str | None = None, **annotati
 def kept(argv: Sequence[str]) -> list[str]:
     """A component's command, under the keeper through which a harness kills it."""
     return ["python3", "-m", "mews.harness.clusters.real.keeper", "python3", *argv]
+
+
+_KEEPER = "/opt/mews/lib/mews/harness/clusters/real/keeper.py"
+
+
+def kept_program(argv: Sequence[str]) -> list[str]:
+    """The same for a program of the user's: neither its folder nor its environment changes what the keeper is."""
+    return ["python3", "-P", _KEEPER, *argv]
 
 
 def volume_file(name: str, path: str) -> Object:

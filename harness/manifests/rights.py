@@ -34,6 +34,7 @@ EVERYWHERE: Mapping[str, Sequence[Rule]] = {
         _rule("", ["nodes"], _WATCH),
         _rule("", ["events"], ["get", "create", "patch"]),
     ),
+    "extender": (_rule("", ["pods", "nodes"], _WATCH),),
 }
 """Component -> rules for all namespaces: pods of any may ask for devices."""
 
@@ -59,15 +60,29 @@ def rights(component: str, namespace: str, prefix: str) -> list[Object]:
     return made
 
 
+def scheduler_rights(component: str, namespace: str, prefix: str) -> list[Object]:
+    """The account of what takes kube-scheduler's place, with kube-scheduler's own roles."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(component, component, namespace)}
+    made: list[Object] = [account]
+    for role in ("system:kube-scheduler", "system:volume-scheduler"):
+        name = f"{prefix}{component}-{role.partition(':')[2]}"
+        made.append(_binding("ClusterRole", role, name, component, None, namespace))
+    return made
+
+
 def _granted(
     kind: str, name: str, component: str, within: str | None, rules: Sequence[Rule], namespace: str
 ) -> list[Object]:
     role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata(name, component, within)}
-    binding = {
+    binding = _binding(kind, name, name, component, within, namespace)
+    return [{**role, "rules": [dict(rule) for rule in rules]}, binding]
+
+
+def _binding(kind: str, role: str, name: str, component: str, within: str | None, namespace: str) -> Object:
+    return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": f"{kind}Binding",
         "metadata": metadata(name, component, within),
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": component, "namespace": namespace}],
     }
-    return [{**role, "rules": [dict(rule) for rule in rules]}, binding]

@@ -11,15 +11,22 @@ from typing import Any
 
 import yaml
 
-from mews.harness.manifests import operator
+from mews.harness.manifests import guests, operator
+from mews.harness.manifests.guests import Guest
 from mews.harness.manifests.parts import (
     AGENT_PORT,
     CHASSIS_PORT,
     COMPONENT,
     CONFIG,
+    CONFIG_FILE,
+    CONFIG_VOLUME,
+    CONTROL_PLANE,
     CONTROL_PORT,
     HARDWARE,
+    HOST_ROOT,
+    KUBELET,
     ON_NODE,
+    PASSWORD,
     ROOTLESS,
     RUN,
     RUN_MOUNT,
@@ -31,16 +38,15 @@ from mews.harness.manifests.parts import (
     token_env,
     volume_file,
 )
-from mews.harness.manifests.rights import rights
+from mews.harness.manifests.rights import rights, scheduler_rights
 from mews.kube.kod2.config import OperatorConfig
 
-_KUBELET = "/var/lib/kubelet"
-_CONFIG_FILE = "/etc/kubecomp/config.yaml"
-HOST_ROOT = "/var/lib/mews/host"
-"""On the nodes: what their hosts show, and the NVML that containers with a device get."""
+NODE_AGENT = "node-agent"
+"""Component of what tells of a node and shows its devices, where the device manager is the user's."""
+SET = "mews.dev/set"
+"""Label: which of a component's several DaemonSets."""
 NVML = f"{HOST_ROOT}/this"
 _EVERYWHERE = [{"operator": "Exists"}]
-_PASSWORD = "MEWS_REDFISH_PASSWORD"
 _RECORDS = "/run/mews/records.jsonl"
 
 
@@ -71,6 +77,14 @@ class StackSpec:
     tidy: bool = False
     operator: OperatorConfig | None = None
     """The elastic operator's configuration, where it runs."""
+    guests: Mapping[str, Guest] = field(default_factory=dict)
+    """Component -> the user's program in its place."""
+    documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    """Component -> the objects that the user brings instead, as written (``guests.brought``)."""
+    extenders: Sequence[Guest | None] = ()
+    """Those of the default scheduler; None for one that runs already."""
+    named: str = "kubecomp"
+    """What the scenario calls the namespace."""
 
 
 def endpoint(namespace: str, number: int) -> str:
@@ -79,21 +93,65 @@ def endpoint(namespace: str, number: int) -> str:
 
 
 def manifests(spec: StackSpec) -> list[Object]:
-    """All objects, in the order in which they can be applied."""
+    """All objects, in the order in which they can be applied; but for those that the user brings as such."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(spec.namespace, "namespace")}
     made: list[Object] = [namespace, _token(spec), _hardware(spec), _config(spec)]
+    if spec.guests or spec.documents or spec.extenders:
+        made.append(guests.access(spec))
     made += [_chassis_service(spec), _deployment(spec, "chassis", _chassis_pod(spec))]
     for component in ("scheduler", "reconfig-manager"):
         if component in spec.parts:
             made += rights(component, spec.namespace, spec.prefix)
-            made.append(_deployment(spec, component, _kubecomp_pod(spec, component)))
+            made += _software(spec, component)
     if "device-manager" in spec.parts:
         made += rights("device-manager", spec.namespace, spec.prefix)
-        made.append(_device_managers(spec))
+        made += _on_nodes(spec)
+    made += _beside_the_scheduler(spec)
     if spec.operator is not None:
         made += [operator.definition(), operator.configuration(spec.operator, spec.namespace)]
         made += rights("operator", spec.namespace, spec.prefix)
         made.append(_deployment(spec, "operator", operator.pod(spec.image, spec.pull)))
+    return made
+
+
+def _software(spec: StackSpec, component: str) -> list[Object]:
+    """Its Deployment: ours, or the user's; none where a manifest of the user's has it."""
+    if component in spec.documents:
+        return []
+    guest = spec.guests.get(component)
+    if guest is None:
+        return [_deployment(spec, component, _kubecomp_pod(spec, component))]
+    deployment = _deployment(spec, component, guests.pod(spec, component, guest), guest)
+    return [*guests.files_of(spec, component, guest), deployment]
+
+
+def _on_nodes(spec: StackSpec) -> list[Object]:
+    """Our device managers, or what tells of the nodes beside the user's, one DaemonSet of which each node has."""
+    guest, component = spec.guests.get("device-manager"), "device-manager"
+    if guest is None and component not in spec.documents:
+        return [_device_managers(spec)]
+    made = [_node_agents(spec)]
+    if guest is not None:
+        made += guests.files_of(spec, component, guest)
+        for node in spec.nodes:
+            pod = guests.pod(spec, component, guest, node)
+            made.append(_daemon_set(spec, f"{component}-{node}", component, pod, nodes=[node], guest=guest))
+    return made
+
+
+def _beside_the_scheduler(spec: StackSpec) -> list[Object]:
+    """What takes kube-scheduler's place, and what it asks."""
+    made: list[Object] = []
+    if "default-scheduler" in {*spec.guests, *spec.documents}:
+        made += scheduler_rights("default-scheduler", spec.namespace, spec.prefix)
+        made += _software(spec, "default-scheduler") if "default-scheduler" in spec.guests else []
+    if any(guest is not None for guest in spec.extenders):
+        made += rights("extender", spec.namespace, spec.prefix)
+    for number, extender in enumerate(spec.extenders):
+        if extender is not None:
+            name = guests.extender_name(number)
+            made += guests.files_of(spec, name, extender)
+            made.append(_deployment(spec, name, guests.pod(spec, name, extender), extender))
     return made
 
 
@@ -142,7 +200,7 @@ def _chassis_pod(spec: StackSpec) -> Object:
         "image": spec.image,
         "imagePullPolicy": spec.pull,
         "command": kept(argv),
-        "env": [token_env(), token_env(_PASSWORD)],
+        "env": [token_env(), token_env(PASSWORD)],
         "ports": [{"containerPort": CHASSIS_PORT}, {"containerPort": CONTROL_PORT}],
         "readinessProbe": {"tcpSocket": {"port": CONTROL_PORT}, "periodSeconds": 1},
         "securityContext": dict(ROOTLESS),
@@ -159,7 +217,7 @@ def _chassis_pod(spec: StackSpec) -> Object:
 
 def _kubecomp_argv(component: str) -> list[str]:
     records = _RECORDS if component == "device-manager" else "-"  # a file for the agent beside it, else the pod's log
-    return ["-m", "mews.kube.kubecomp", component, "--config", _CONFIG_FILE, "--records", records]
+    return ["-m", "mews.kube.kubecomp", component, "--config", CONFIG_FILE, "--records", records]
 
 
 def _kubecomp_container(spec: StackSpec, component: str) -> Object:
@@ -168,7 +226,7 @@ def _kubecomp_container(spec: StackSpec, component: str) -> Object:
         "image": spec.image,
         "imagePullPolicy": spec.pull,
         "command": kept(_kubecomp_argv(component)),
-        **({"env": [token_env(_PASSWORD)]} if _wants_password(spec) else {}),
+        **({"env": [token_env(PASSWORD)]} if _wants_password(spec) else {}),
         "securityContext": dict(ROOTLESS),
         "volumeMounts": [volume_file("config", "/etc/kubecomp"), RUN_MOUNT],
     }
@@ -178,98 +236,118 @@ def _wants_password(spec: StackSpec) -> bool:
     return any(entry.get("dialect") == "redfish" for entry in spec.config["chassis"])
 
 
-_CONFIG_VOLUME = {"name": "config", "configMap": {"name": CONFIG}}
-
-
 def _kubecomp_pod(spec: StackSpec, component: str) -> Object:
     return {
         "serviceAccountName": component,
         "containers": [_kubecomp_container(spec, component)],
-        "volumes": [_CONFIG_VOLUME, RUN],
+        "volumes": [dict(CONFIG_VOLUME), RUN],
     }
 
 
-def _deployment(spec: StackSpec, component: str, pod: Object) -> Object:
+def _deployment(spec: StackSpec, component: str, pod: Object, guest: Guest | None = None) -> Object:
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(component, component, spec.namespace)}
     steered = {
         **pod,
         "terminationGracePeriodSeconds": 2,
         # Beside the API server where it lets them: the workers are the hosts' own.
-        "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+        "tolerations": [{"key": CONTROL_PLANE, "operator": "Exists"}],
         "affinity": {"nodeAffinity": _prefer_control_plane()},
     }
     body = {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {COMPONENT: component}},
-        "template": {"metadata": _template_metadata(spec, component), "spec": steered},
+        "template": {"metadata": _template_metadata(spec, component, guest), "spec": steered},
     }
     return {**made, "spec": body}
 
 
 def _prefer_control_plane() -> Object:
-    there = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}
+    there = {"key": CONTROL_PLANE, "operator": "Exists"}
     term = {"weight": 100, "preference": {"matchExpressions": [there]}}
     return {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def _template_metadata(spec: StackSpec, component: str) -> Object:
+def _template_metadata(spec: StackSpec, component: str, guest: Guest | None) -> Object:
     """A pod's labels, and a hash of what it reads: it is made anew when that changed."""
     read: list[Any] = [spec.token]
-    if component in ("chassis", "device-manager"):
+    if component in ("chassis", "device-manager", NODE_AGENT):
         read.append(spec.hardware)
     if component == "operator":
         read.append(spec.operator)
-    elif component != "chassis":
+    elif component not in ("chassis", NODE_AGENT):
         read.append(spec.config)
+    if guest is not None:
+        read.append(guests.reads(guest))
     digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {"labels": labels(component), "annotations": {"mews.dev/reads": digest}}
 
 
+_PATHS = {name: f"{KUBELET}/{name}" for name in ("device-plugins", "pod-resources")}
+_FOLDERS = [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in _PATHS.items()]
+_MOUNTS: list[Object] = [{"name": name, "mountPath": path} for name, path in _PATHS.items()]
+
+
 def _device_managers(spec: StackSpec) -> Object:
     component = "device-manager"
-    paths = {name: f"{_KUBELET}/{name}" for name in ("device-plugins", "pod-resources")}
-    folders = [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in paths.items()]
-    mounts: list[Object] = [{"name": name, "mountPath": path} for name, path in paths.items()]
     container = _kubecomp_container(spec, component)
     node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     container["env"] = [*container.get("env", ()), node]
     container["securityContext"] = dict(ON_NODE)
-    container["volumeMounts"] += mounts
-    on_these = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(spec.nodes)}
+    container["volumeMounts"] += _MOUNTS
     pod = {
         "serviceAccountName": component,
+        "containers": [container, _agent(spec), _host(spec)],
+        "volumes": [dict(CONFIG_VOLUME), *_node_volumes()],
+    }
+    return _daemon_set(spec, component, component, pod, nodes=spec.nodes)
+
+
+def _node_agents(spec: StackSpec) -> Object:
+    pod = {
+        "automountServiceAccountToken": False,
+        "containers": [_agent(spec), _host(spec)],
+        "volumes": _node_volumes(),
+    }
+    return _daemon_set(spec, NODE_AGENT, NODE_AGENT, pod, nodes=spec.nodes)
+
+
+def _node_volumes() -> list[Object]:
+    return [
+        RUN,
+        *_FOLDERS,
+        {"name": "hardware", "configMap": {"name": HARDWARE}},
+        {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}},
+    ]
+
+
+def _daemon_set(
+    spec: StackSpec, name: str, component: str, pod: Object, *, nodes: Sequence[str], guest: Guest | None = None
+) -> Object:
+    """One pod on each of those nodes; the name tells it from others of the component."""
+    told = {} if name == component else {SET: name}
+    meta = _template_metadata(spec, component, guest)
+    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
+    needed = {"nodeSelectorTerms": [{"matchExpressions": [there]}]}
+    steered = {
+        **pod,
         "terminationGracePeriodSeconds": 10,
         "tolerations": list(_EVERYWHERE),
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchExpressions": [on_these]}]
-                }
-            }
-        },
-        "containers": [container, _agent(spec, mounts), _host(spec)],
-        "volumes": [
-            _CONFIG_VOLUME,
-            RUN,
-            *folders,
-            {"name": "hardware", "configMap": {"name": HARDWARE}},
-            {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}},
-        ],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": needed}},
     }
-    made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(component, component, spec.namespace)}
+    made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(name, component, spec.namespace)}
     body = {
-        "selector": {"matchLabels": {COMPONENT: component}},
+        "selector": {"matchLabels": {COMPONENT: component, **told}},
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
-        "template": {"metadata": _template_metadata(spec, component), "spec": pod},
+        "template": {"metadata": {**meta, "labels": {**meta["labels"], **told}}, "spec": steered},
     }
     return {**made, "spec": body}
 
 
-def _agent(spec: StackSpec, mounts: Sequence[Object]) -> Object:
+def _agent(spec: StackSpec) -> Object:
     """Tells a harness what the node's kubelet does; may read the kubelet's folders only."""
-    argv = ["-m", "mews.harness.clusters.real.agent", "--device-plugins", f"{_KUBELET}/device-plugins"]
-    argv += ["--pod-resources", f"{_KUBELET}/pod-resources", "--records", _RECORDS, "--port", str(AGENT_PORT)]
+    argv = ["-m", "mews.harness.clusters.real.agent", "--device-plugins", f"{KUBELET}/device-plugins"]
+    argv += ["--pod-resources", f"{KUBELET}/pod-resources", "--records", _RECORDS, "--port", str(AGENT_PORT)]
     return {
         "name": "agent",
         "image": spec.image,
@@ -279,7 +357,7 @@ def _agent(spec: StackSpec, mounts: Sequence[Object]) -> Object:
         "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
         "readinessProbe": {"tcpSocket": {"port": AGENT_PORT}, "periodSeconds": 1},
         "securityContext": dict(ON_NODE),
-        "volumeMounts": [{**mount, "readOnly": True} for mount in mounts] + [{**RUN_MOUNT, "readOnly": True}],
+        "volumeMounts": [{**mount, "readOnly": True} for mount in _MOUNTS] + [{**RUN_MOUNT, "readOnly": True}],
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +13,14 @@ ComponentName = Literal["scheduler", "default-scheduler", "reconfig-manager", "d
 
 _WAYS = ("plugin", "policy", "process", "image", "manifest")
 _OUTSIDE = ("process", "image", "manifest")
+
+Files = Annotated[
+    tuple[str, ...],
+    Field(
+        description="patterns (data/*.json) of files in the scenario's folder that are carried into its pod, beside "
+        "those that are found: what argv names, and the modules that are imported"
+    ),
+]
 
 
 class Replacement(Model):
@@ -37,6 +46,7 @@ class Replacement(Model):
     image: str | None = Field(default=None, description="a container image; on emulated nodes one of images.yaml")
     args: tuple[str, ...] = Field(default=(), description="of the image")
     manifest: str | None = Field(default=None, description="a file of objects, applied as the cluster comes up")
+    files: Files = ()
 
     @model_validator(mode="after")
     def _one_way(self) -> Replacement:
@@ -48,15 +58,37 @@ class Replacement(Model):
         return self
 
     @property
+    def way(self) -> str:
+        """Which of them it is."""
+        return next(way for way in _WAYS if getattr(self, way) is not None)
+
+    @property
     def outside(self) -> str | None:
         """``process``, ``image`` or ``manifest`` where it runs outside Mews' own process, else None."""
         return next((way for way in _OUTSIDE if getattr(self, way) is not None), None)
 
 
 class Extender(Model):
-    """An HTTP extender of the default scheduler. ``{port}`` in ``process`` and ``config`` is a free port of
+    """An HTTP extender of the default scheduler. ``{port}`` in ``process``, ``env`` and ``config`` is a free port of
     loopback."""
 
     process: tuple[str, ...] | None = Field(default=None, description="argv that serves it; none: it runs already")
     env: dict[str, str] = Field(default_factory=dict)
+    files: Files = ()
     config: dict[str, Any] = Field(description="an entry of KubeSchedulerConfiguration's extenders: urlPrefix …")
+
+
+def fill(text: str, places: Mapping[str, str]) -> str:
+    """The text with ``{name}`` replaced for every known name; all else in braces stays."""
+    for name, value in places.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def filled(value: Any, places: Mapping[str, str]) -> Any:
+    """A document with all its texts filled in, keys excepted."""
+    if isinstance(value, str):
+        return fill(value, places)
+    if isinstance(value, dict):
+        return {key: filled(item, places) for key, item in value.items()}
+    return [filled(item, places) for item in value] if isinstance(value, list) else value

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from mews.emulator.chassis.faults.registry import INEXPRESSIBLE
 from mews.harness.clusters.port import Cluster
 from mews.harness.scenario.errors import Lacking
-from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.model import Scenario, Stack
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 
-_WIRED = ("embedded", "control-plane")
-"""The clusters on which something else can take our components' place."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:
@@ -36,14 +37,36 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
 def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
     """Why what the user brings along cannot take its place."""
     stack = scenario.stack
-    if (stack.replace or stack.extenders) and cluster not in _WIRED:
-        what = "stack.replace" if stack.replace else "stack.extenders"
-        return f"{what}: is wired on {' and '.join(_WIRED)} only; --cluster {cluster} would run our components"
+    if cluster in ("kind", "kubeconfig"):
+        return _unplaced_on_real(stack, cluster)
     for name, yours in stack.replace.items():
         if time == "virtual" and yours.outside is not None:
             return f"stack.replace.{name}: a {yours.outside} needs wall-clock time (--time wall)"
     if time == "virtual" and stack.extenders:
         return "stack.extenders: an HTTP extender needs wall-clock time (--time wall)"
+    return None
+
+
+def _unplaced_on_real(stack: Stack, cluster: str) -> str | None:
+    default = stack.replace.get("default-scheduler")
+    if default is not None and cluster == "kubeconfig":
+        return (
+            "stack.replace.default-scheduler: the default scheduler belongs to the cluster (--cluster kind has its own)"
+        )
+    if default is not None and default.plugin is not None:
+        return (
+            f"stack.replace.default-scheduler.plugin: --cluster {cluster} has the real kube-scheduler, into which no "
+            "plugin can be loaded; use process or image, or --cluster embedded or control-plane"
+        )
+    if stack.extenders and cluster == "kubeconfig":
+        return "stack.extenders: the default scheduler belongs to the cluster (--cluster kind has one of its own)"
+    for number, extender in enumerate(stack.extenders):
+        host = urlsplit(str(extender.config.get("urlPrefix", ""))).hostname
+        if extender.process is None and host in _LOOPBACK:
+            return (
+                f"stack.extenders[{number}]: {host} is this machine, which kube-scheduler on the control plane's node "
+                "does not see; name an address, or let process start the extender"
+            )
     return None
 
 

@@ -1,13 +1,23 @@
-"""Kubeconfigs, read by the official Kubernetes client: it knows all the ways in which users' clusters authenticate."""
+"""Kubeconfigs, read by the official Kubernetes client: it knows all the ways in which users' clusters authenticate.
+
+Those of pods, with nothing but an authority's file and a token, are read here: where components run there is no such
+client, and the file of a token is read again as it is renewed."""
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from mews.kube.client.connection import Tokens
+
+_PLAIN_CLUSTER = {"server", "certificate-authority"}
+_PLAIN_USERS = ({"tokenFile"}, {"token"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,10 @@ def read_kubeconfig(path: str | None, context: str | None) -> Access:
 
     Raises ``ConfigException`` of the client, or OSError for certificates, of a file that cannot be used.
     """
+    named = path or os.environ.get("KUBECONFIG")
+    plain = None if named is None or context is not None else read_plain(Path(named))
+    if plain is not None:
+        return plain
     from kubernetes import client, config  # a second to import, so only where it is needed
 
     settings = client.Configuration()
@@ -57,6 +71,30 @@ def _from_file(read: Any, path: str | None, **more: Any) -> Any:
         raise ConfigException(f"not YAML: {error}") from error
     except (TypeError, AttributeError, LookupError) as error:
         raise ConfigException(f"not a kubeconfig: {type(error).__name__}: {error}") from error
+
+
+def read_plain(file: Path) -> Access | None:
+    """The access of a kubeconfig with one cluster, by its authority's file, and one user, by a token; else None."""
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        (cluster,), (user,), (context,) = document["clusters"], document["users"], document["contexts"]
+        there, who, named = cluster["cluster"], user["user"], context["context"]
+        pairs = (
+            (named["cluster"], cluster["name"]),
+            (named["user"], user["name"]),
+            (document["current-context"], context["name"]),
+        )
+        if set(there) != _PLAIN_CLUSTER or set(who) not in _PLAIN_USERS or any(one != other for one, other in pairs):
+            return None
+        trusted = ssl.create_default_context(cafile=str(file.parent / there["certificate-authority"]))
+    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError):
+        return None
+    token_file = None if "token" in who else file.parent / who["tokenFile"]
+
+    def current() -> str | None:
+        return str(who["token"]) if token_file is None else token_file.read_text(encoding="utf-8").strip()
+
+    return Access(str(there["server"]), current, trusted, {})
 
 
 def _tokens(settings: Any) -> Tokens | None:

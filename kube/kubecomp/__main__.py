@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import random
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
@@ -25,12 +27,13 @@ from mews.kube.kubecomp.config_file import load_config
 from mews.kube.kubecomp.device_manager import DeviceManager
 from mews.kube.kubecomp.errors import ConfigError
 from mews.kube.kubecomp.metrics import Metrics, Recorder
-from mews.kube.kubecomp.plugin import kubecomp_profile
+from mews.kube.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_with
 from mews.kube.kubecomp.reconfig_manager import ReconfigManager
 from mews.kube.kubecomp.sysfs import FolderTree, SysfsConfirm
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
-from mews.kube.scheduling.config import SchedulerConfig
+from mews.kube.scheduling.config import Profile, SchedulerConfig, load_callable, load_plugin
+from mews.kube.scheduling.errors import BadPlugin
 from mews.kube.scheduling.scheduler import Scheduler
 
 COMPONENTS = ("scheduler", "reconfig-manager", "device-manager")
@@ -46,6 +49,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="device-manager: default $NODE_NAME")
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    made.add_argument("--plugin", metavar="MODULE:CALLABLE", help="scheduler: in the place of KubeComp's plugin")
+    made.add_argument("--plugin-options", type=_options, default={}, metavar="JSON", help="its keyword arguments")
+    made.add_argument("--score", metavar="MODULE:CALLABLE", help="scheduler: in the place of KubeComp's node score")
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     made.add_argument(
         "--metrics-port",
@@ -56,9 +62,18 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _options(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(text)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
     options = parser().parse_args(arguments)
+    if options.component != "scheduler" and (options.plugin or options.score):
+        parser().error(f"--plugin and --score are the scheduler's, not {options.component}'s")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     if options.records is not None:
         logging.getLogger().addHandler(RecordsFile(options.records))
@@ -68,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             known = ", ".join(node.name for node in config.nodes)
             raise ConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
         asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (ConfigError, KubeconfigError) as error:
+    except (ConfigError, BadPlugin, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
@@ -76,11 +91,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: AsyncExitStack) -> Component:
     metrics = _metrics(options.metrics_port, stack)
+    scheduling = profile(options, config, metrics) if options.component == "scheduler" else None
     kube = kube_of(options, f"kubecomp-{options.component}")
     stack.push_async_callback(kube.close)
     context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
-    if options.component == "scheduler":
-        return Scheduler(context, SchedulerConfig(profiles=(kubecomp_profile(config, metrics=metrics),)))
+    if scheduling is not None:
+        return Scheduler(context, SchedulerConfig(profiles=(scheduling,)))
     chassis = {entry.name: _chassis(entry, config, stack) for entry in config.chassis}
     if options.component == "reconfig-manager":
         return ReconfigManager(context, config, chassis, metrics)
@@ -120,6 +136,17 @@ def _device_manager(
         pod_resources=pod_resources,
         confirm=SysfsConfirm(FolderTree(Path(config.sysfs_root))) if config.sysfs_root else None,
     )
+
+
+def profile(options: argparse.Namespace, config: KubeCompConfig, metrics: Metrics) -> Profile:
+    """The scheduler's, with the plugin or the score that the options name.
+
+    Raises BadPlugin.
+    """
+    if options.plugin:
+        return profile_with(config, load_plugin(options.plugin, options.plugin_options))
+    score = load_callable(options.score, NODE_SCORE) if options.score else None
+    return kubecomp_profile(config, metrics=metrics, score=score)
 
 
 def _chassis(entry: ChassisConfig, config: KubeCompConfig, stack: AsyncExitStack) -> ChassisApi:

@@ -30,6 +30,7 @@ from mews.kube.scheduling.framework import (
     Action,
     CycleState,
     Handle,
+    PluginFactory,
     Status,
     Wake,
     unresolvable,
@@ -71,6 +72,8 @@ class _Attempt:
 NodeScore = Callable[[int, int], int]
 """Devices that the pod asks for, devices that the node has available for it (may be below 0) -> a score, the higher the
 better; stretched to 0-100 over the nodes."""
+NODE_SCORE = "the devices requested and those available"
+"""What it is called with, in words (``load_callable``)."""
 
 
 class FalconResources:
@@ -314,6 +317,12 @@ def kubecomp_profile(
         ties=Ties.BY_NAME if by_name else Ties.RANDOM,
         percentage_of_nodes_to_score=100,
     )
+
+
+def profile_with(config: KubeCompConfig, plugin: PluginFactory) -> Profile:
+    """KubeComp's scheduler with another plugin than its own: the default plugins and that one, as it weighs itself."""
+    fitting = default_plugins(ignored_resource_groups=(config.resource_group,))
+    return Profile(config.scheduler_name, (*fitting, plugin))
 
 
 def _ties_by_name(value: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mews.harness.clusters.control_plane.programs import SCHEDULER, find
@@ -28,16 +29,23 @@ def kube_scheduler(
     if path is None:
         return None
     forms = {} if content_type is None else {"contentType": content_type, "acceptContentTypes": content_type}
-    content = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _BURST, **forms},
-        "leaderElection": {"leaderElect": False},
-        "extenders": [dict(extender) for extender in extenders],
-    }
+    content = configuration(str(kubeconfig), extenders, {"qps": _QPS, "burst": _BURST, **forms})
     config = folder / "kube-scheduler.json"
     config.write_text(json.dumps(content), encoding="utf-8")
     return program([path, f"--config={config}", *no_server(kubeconfig)], folder / "default-scheduler.log")
+
+
+def configuration(
+    kubeconfig: str, extenders: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """A KubeSchedulerConfiguration of one scheduler that is alone; ``connection`` is more of its clientConnection."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": kubeconfig, **connection},
+        "leaderElection": {"leaderElect": False},
+        "extenders": [dict(extender) for extender in extenders],
+    }
 
 
 def program(argv: Sequence[str], log: Path) -> Program:

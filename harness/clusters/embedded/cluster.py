@@ -17,6 +17,7 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.embedded.world import World
+from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
@@ -46,10 +47,6 @@ from mews.kube.kubecomp.metrics import Recorder as Measures
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
-
-
-class ComponentsCrashed(Exception):
-    """The cluster did not come up since components, ours or the user's, ended."""
 
 
 class EmbeddedCluster:

@@ -26,10 +26,9 @@ from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.kubecomp.config import KubeCompConfig
 from mews.kube.kubecomp.device_manager import DeviceManager
 from mews.kube.kubecomp.metrics import Recorder as Measures
-from mews.kube.kubecomp.plugin import kubecomp_profile
+from mews.kube.kubecomp.plugin import kubecomp_profile, profile_with
 from mews.kube.kubecomp.reconfig_manager import ReconfigManager
 from mews.kube.scheduling.config import Profile, SchedulerConfig
-from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
 
@@ -101,7 +100,7 @@ class StackUnits:
 
     def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:
         """The unit of the user's program for a component, of ours without one; none where a manifest brings it."""
-        if self.yours.is_elsewhere(component):
+        if self.yours.brought.is_elsewhere(component):
             return []
         theirs = self.yours.program(component, host)
         if theirs is None:
@@ -113,7 +112,7 @@ class StackUnits:
 
         Raises Lacks for extenders without kube-scheduler.
         """
-        options, plugin = self.scenario.stack.default_scheduler or {}, self.yours.plugin("default-scheduler")
+        options, plugin = self.scenario.stack.default_scheduler or {}, self.yours.brought.plugin("default-scheduler")
         extenders = self.yours.extenders()
         if plugin is None:
             real = self.world.program("default-scheduler", options, extenders=extenders)
@@ -127,11 +126,10 @@ class StackUnits:
         return self._unit("default-scheduler", profile=profile)
 
     def _kubecomp_profile(self) -> Profile:
-        plugin = self.yours.plugin("scheduler")
+        plugin = self.yours.brought.plugin("scheduler")
         if plugin is None:
-            return kubecomp_profile(self.config, metrics=self.measures, score=self.yours.policy())
-        fitting = default_plugins(ignored_resource_groups=(self.config.resource_group,))
-        return Profile(self.config.scheduler_name, (*fitting, plugin))
+            return kubecomp_profile(self.config, metrics=self.measures, score=self.yours.brought.policy())
+        return profile_with(self.config, plugin)
 
     def _service_names(self) -> list[Unit]:
         file = self.world.names_file()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mews.harness.clusters.kind.machine import KindMachine
+from mews.harness.clusters.kind.scheduler import DefaultScheduler
 from mews.harness.clusters.kind.tools import call
 from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
 
 _KUBELET_DOWN = "systemctl kill --signal=SIGKILL kubelet; systemctl stop kubelet"
 _KUBELET_UP = "systemctl reset-failed kubelet; systemctl start kubelet"
-_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-_SCHEDULER_DOWN = f"mv {_MANIFEST} /etc/kubernetes/kube-scheduler.held; pkill -KILL -x kube-scheduler; true"
-_SCHEDULER_UP = f"test ! -e /etc/kubernetes/kube-scheduler.held || mv /etc/kubernetes/kube-scheduler.held {_MANIFEST}"
 
 
 class KindGround:
@@ -25,6 +24,7 @@ class KindGround:
     def __init__(self, machine: KindMachine, place: Place) -> None:
         self.place = place
         self._machine = machine
+        self._scheduler = DefaultScheduler(machine.control_plane)
 
     async def kill(self, component: str) -> None:
         """Kill -9 of a kubelet's or the default scheduler's process; containers run on."""
@@ -32,7 +32,7 @@ class KindGround:
         if kind == "kubelet":
             await self._run(self._machine.container(host), _KUBELET_DOWN)
         else:
-            await self._run(self._machine.control_plane, _SCHEDULER_DOWN)
+            await asyncio.to_thread(self._scheduler.kill)
 
     async def start(self, component: str) -> None:
         """Start it again."""
@@ -40,7 +40,17 @@ class KindGround:
         if kind == "kubelet":
             await self._run(self._machine.container(host), _KUBELET_UP)
         else:
-            await self._run(self._machine.control_plane, _SCHEDULER_UP)
+            await asyncio.to_thread(self._scheduler.start)
+
+    async def restore(self) -> None:
+        """Let the default scheduler be as kind made it, soon."""
+        await asyncio.to_thread(self._scheduler.plain)
+
+    async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Give the default scheduler extenders, and wait until it asks them; none: as kind made it."""
+        if settings:
+            await asyncio.to_thread(self._scheduler.extend, settings)
+        await asyncio.to_thread(self._scheduler.ready, with_extenders=bool(settings))
 
     async def logs(self) -> Mapping[str, str]:
         """The kubelets' journals."""

@@ -47,6 +47,7 @@ class KindMachine:
         self._name = ""
         self._hosts: tuple[str, ...] = ()
         self._loaded = ""
+        self._brought: dict[str, str] = {}
         self._image: str | None = None
         self._cpus: dict[str, int] = {}
         self._whole = False
@@ -89,9 +90,25 @@ class KindMachine:
         self._check()
         if self._loaded != self._image:
             self._load(self._image)
+            self._loaded = self._image
+            self._note()
         self._equip(cpus)
         nodes = {host: host for host in self._hosts}
         return Place(self.kubeconfig, None, "kubecomp", self._image, nodes, ours=self._hosts)
+
+    def bring(self, images: Sequence[str]) -> dict[str, str]:
+        """Load those of these images that Docker has here into the nodes; name -> what Docker calls its content.
+
+        Raises Lacks.
+        """
+        known = {image: identity for image in images if (identity := image_identity(image)) is not None}
+        for image, identity in known.items():
+            self._check()
+            if self._brought.get(image) != identity:
+                self._load(image)
+                self._brought[image] = identity
+                self._note()
+        return known
 
     def interrupt(self) -> None:
         """From another thread: let ``place`` end soon, by raising Lacks."""
@@ -121,11 +138,13 @@ class KindMachine:
             self._name, self._hosts, self._whole = name, hosts, True
             self._loaded = str(known.get("image") or "")
             self._cpus = processors_of(self.control_plane)
+            self._brought = dict(known.get("brought") or {})
             self._tell(f"using the kind cluster {name} again")
             return
 
     def _create(self, hosts: Sequence[str]) -> None:
         self._name, self._hosts, self._loaded, self._whole = _free_name(), tuple(hosts), "", False
+        self._brought = {}
         self._owned = Owned.below(kind_state(), self._name)
         self._note()
         config = self._owned.folder / "kind.yaml"
@@ -172,12 +191,11 @@ class KindMachine:
         assert self._owned is not None
         argv = ["kind", "load", "docker-image", "--name", self._name, image]
         call(argv, timeout_s=_CREATE_S, env=self._owned.env())
-        self._loaded = image
-        self._note()
 
     def _note(self) -> None:
         assert self._owned is not None
         known = {"name": self._name, "hosts": self._hosts, "image": self._loaded, "whole": self._whole}
+        known["brought"] = self._brought
         (self._owned.folder / KIND_FILE).write_text(json.dumps(known), encoding="utf-8")
 
     def _delete(self) -> None:
@@ -213,6 +231,14 @@ def _free_name() -> str:
         number += 1
         name = f"{mine}-{number}"
     return name
+
+
+def image_identity(image: str) -> str | None:
+    """What Docker here calls that image's content; None for one that it does not know."""
+    try:
+        return call(["docker", "image", "inspect", "--format", "{{.Id}}", image]).strip()
+    except Lacks:
+        return None
 
 
 def kind_config(hosts: Sequence[str]) -> str:

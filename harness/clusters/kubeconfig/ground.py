@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mews.harness.clusters.kind.image.build import IMAGE
 from mews.harness.clusters.kubeconfig.rights import missing_rights
@@ -22,6 +23,8 @@ HOST_LABEL = "mews.dev/host"
 """On a node: the host of the hardware that it is; ``any`` for whichever host is left."""
 
 
+KUBECOMP = "kubecomp"
+"""What scenarios call the components' namespace."""
 _ANSWER_S = 30.0
 _NAMED = 5
 """Missing rights that are named one by one."""
@@ -42,6 +45,14 @@ class SomeonesGround:
     async def start(self, component: str) -> None:
         """Raises Lacking."""
         raise Lacking(f"needs to start {component}: it belongs to the cluster")
+
+    async def restore(self) -> None:
+        """Nothing to do: nobody has changed it."""
+
+    async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Raises Lacking for any: its scheduler belongs to the cluster."""
+        if settings:
+            raise Lacking("needs to give the default scheduler extenders: it belongs to the cluster")
 
     async def logs(self) -> Mapping[str, str]:
         """None: the nodes are not ours to look into."""
@@ -84,7 +95,7 @@ async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequen
         unnamed.image,
         found,
         prefix=unnamed.prefix,
-        namespaces={"default": f"{name}-scenario"},
+        namespaces={"default": f"{name}-scenario", KUBECOMP: name},
         mark=name,
         tidy=True,
     )

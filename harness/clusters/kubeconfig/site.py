@@ -65,7 +65,7 @@ class Site:
         known = {
             "kubeconfig": None if place.kubeconfig is None else str(place.kubeconfig),
             "context": place.context,
-            "namespaces": [place.namespace, *place.namespaces.values()],
+            "namespaces": list(dict.fromkeys([place.namespace, *place.namespaces.values()])),
             "prefix": place.prefix,
         }
         (self._owned.folder / SITE_FILE).write_text(json.dumps(known), encoding="utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +15,11 @@ from mews.harness.clock import Pace
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
+from mews.harness.clusters.real.following import Follower
 from mews.harness.clusters.real.ground import Ground
+from mews.harness.clusters.real.guests import Guests
 from mews.harness.clusters.real.keeper import KILL, START
-from mews.harness.clusters.real.nodes import Nodes, note
+from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
@@ -27,8 +28,9 @@ from mews.harness.clusters.real.strangers import Strangers
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.kubelet.images import load_images
+from mews.harness.manifests.guests import brought, extender_name, is_last
 from mews.harness.manifests.parts import labels
-from mews.harness.manifests.stack import StackSpec, manifests
+from mews.harness.manifests.stack import NODE_AGENT, StackSpec, manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
@@ -61,6 +63,8 @@ class Run:
     speed: float
     resource: str
     device_kind: str
+    settings: Sequence[Mapping[str, Any]] = ()
+    """The extenders' entries in the default scheduler's configuration."""
 
 
 class RealCluster:
@@ -88,7 +92,8 @@ class RealCluster:
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
-        unheard = (*SYSTEM, ground.place.namespace)
+        ours = ground.place.namespace
+        unheard = (*SYSTEM, ours, *(name for name, real in ground.place.namespaces.items() if real == ours))
         tfjobs = run.stack.operator is not None
         self._recorder = Recorder(self._view("recorder"), self.journal, tfjobs=tfjobs, unheard=unheard)
         self._recording: asyncio.Task[None] | None = None
@@ -101,11 +106,20 @@ class RealCluster:
             unheard=unheard,
         )
         self._stack = run.stack
+        self._guests = Guests(
+            run.stack,
+            kube=self._admin,
+            view=self._view("guests"),
+            journal=self.journal,
+            hosts={node: host for host, node in self._hosts().items()},
+        )
         url = self._gate.service(ground.place.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
         self.hardware: HardwareControl = PodHardware(control)
         self._chassis = PodChassis(control, run.hardware, self.journal)
         self._pods: dict[str, str] = {}
+        self._agent_pods: dict[str, str] = {}
+        self._begun = 0
         self._down: set[str] = set()
         self._killing: dict[str, asyncio.Task[None]] = {}
         self._following: list[asyncio.Task[None]] = []
@@ -128,64 +142,100 @@ class RealCluster:
         Raises Lacks for what the cluster does not let us do, or does not do in time.
         """
         self._tell("clearing the cluster")
+        await self._ground.restore()
         await self._reset.scenario_objects()
+        await self._guests.remove()
+        await self._guests.clean()
         await self._reset.cordon(set(self._hosts().values()))
         await self._make_namespaces()
+        await self._ground.extend(())
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
-        await self._rollout.apply(manifests(stack))
-        await self._rollout.ready()
+        objects = manifests(stack)
+        last = [obj for obj in objects if is_last(stack, obj)]
+        await self._rollout.apply([obj for obj in objects if obj not in last])
+        await self._rollout.ready(self._guests.check)
         if stack.operator is not None:
             await established(self._admin)
-        await self._find_pods(stack)
+        await self._find_pods()
         self._tell("starting the components anew")
-        await asyncio.gather(*(self._signal(name, KILL) for name in self._software()))
+        await asyncio.gather(*(self._signal(name, KILL) for name in self._kept()))
         await self._reset.boards()
         await self._chassis.open(speed=self._run.speed)
         await self._begin_recording()
-        for host in self._agents():
-            pod = self._pods[f"device-manager/{host}"]
+        for host, pod in self._agent_pods.items():
             await self._nodes.hear(host, self._place.namespace, pod, stack.token)
-        await asyncio.gather(*(self._signal(name, START) for name in self._software()))
+        self._begun = len(self.journal)
+        await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
+        await self._bring(last)
         await self._ready()
+        await self._settle_default_scheduler()
+
+    async def _bring(self, last: Sequence[Object]) -> None:
+        """Deploy what cannot be killed and started, and what manifests bring: for the first time, here and now."""
+        if last:
+            self._tell("deploying yours")
+            await self._rollout.apply(last, besides=True)
+            await self._rollout.ready(self._guests.check)
+            await self._find_pods()
+        await self._guests.apply(brought(self._stack), self._tell)
+        self._following.append(asyncio.create_task(self._guests.watch(), name="guests"))
+
+    async def _settle_default_scheduler(self) -> None:
+        """By now all of ours is scheduled."""
+        if "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
+            await self._ground.kill("default-scheduler")
+        if self._run.settings:
+            self._tell("giving the default scheduler its extenders")
+            await self._ground.extend(self._run.settings)
 
     async def _make_namespaces(self) -> None:
         for name in self._place.namespaces.values():
             with contextlib.suppress(AlreadyExists):
                 await self._admin.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
-    def _agents(self) -> list[str]:
-        return [host for host in self._hosts() if f"device-manager/{host}" in self._pods]
-
     def _software(self) -> list[str]:
         return [name for name in self._pods if not name.startswith("chassis")]
+
+    def _kept(self) -> list[str]:
+        """Those under a keeper."""
+        return [name for name in self._software() if self._is_kept(name)]
+
+    def _is_kept(self, name: str) -> bool:
+        guest = self._stack.guests.get(name.partition("/")[0])
+        return guest is None or guest.kept
 
     async def _begin_recording(self) -> None:
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
         await self._nodes.open()
+        begin_s = self.clock.now() - self.journal.elapsed_s
+        follower = Follower(self._admin, self._place.namespace, self.records, begin_s)
         for component in ("scheduler", "reconfig-manager"):
             if component in self._pods:
-                self._following.append(asyncio.create_task(self._follow(component), name=f"log/{component}"))
+                reading = follower.run(component, self._pods[component])
+                self._following.append(asyncio.create_task(reading, name=f"log/{component}"))
 
-    async def _find_pods(self, stack: StackSpec) -> None:
-        hosts = {node: host for host, node in self._hosts().items()}
-        for component in ("chassis", "scheduler", "reconfig-manager", "operator"):
+    async def _find_pods(self) -> None:
+        stack, hosts = self._stack, {node: host for host, node in self._hosts().items()}
+        extenders = {extender_name(number): f"extender/{number + 1}" for number in range(len(stack.extenders))}
+        alone = {name: name for name in ("chassis", "scheduler", "reconfig-manager", "operator", "default-scheduler")}
+        for component, name in {**alone, **extenders}.items():
             for pod in await self._rollout.pods(component):
-                self._pods[component] = name_of(pod)
-        for pod in await self._rollout.pods("device-manager"):
-            host = hosts.get(node_name_of(pod))
-            if host is not None:
-                self._pods[f"device-manager/{host}"] = name_of(pod)
-        missing = [
-            f"device-manager/{host}"
-            for host in self._hosts()
-            if "device-manager" in stack.parts
-            and host in _cabled(self._run)
-            and f"device-manager/{host}" not in self._pods
-        ]
+                self._pods[name] = name_of(pod)
+        for component in ("device-manager", NODE_AGENT):
+            for pod in await self._rollout.pods(component):
+                host = hosts.get(node_name_of(pod))
+                if host is None:
+                    continue
+                if component == "device-manager":
+                    self._pods[f"device-manager/{host}"] = name_of(pod)
+                if any(each["name"] == "agent" for each in pod["spec"]["containers"]):
+                    self._agent_pods[host] = name_of(pod)
+        cabled = _cabled(self._run) if "device-manager" in stack.parts else set()
+        missing = [host for host in self._hosts() if host in cabled and host not in self._agent_pods]
         if missing:
-            raise Lacks(f"{missing[0]}: no pod runs on its node {self._hosts()[missing[0].partition('/')[2]]}")
+            raise Lacks(f"device-manager/{missing[0]}: no pod runs on its node {self._hosts()[missing[0]]}")
 
     async def _ready(self) -> None:
         """Wait until each node is Ready, untainted, and offers what its ports hold, told by a DevMgr of this run."""
@@ -200,6 +250,7 @@ class RealCluster:
                 late = [f"the API server: {error}"]
             if not late:
                 return
+            await self._guests.check()
             self._tell(f"waiting for {late[0]}")
             if loop.time() > deadline:
                 raise Lacks(f"not ready within {_READY_S:g} s: {', '.join(late)}")
@@ -214,18 +265,24 @@ class RealCluster:
         there = whole(allocatable.get(self._run.resource, 0))
         if (condition_of(node, "Ready") or {}).get("status") != "True":
             return [f"{name} is not Ready"]
-        if f"device-manager/{host}" in self._pods and not self._registered(host):
+        if host in self._agent_pods and not self._heard(host, wanted[name]):
             return [f"{name} to hear of its device manager"]
         return [] if there == wanted[name] else [f"{name} to offer {wanted[name]} {self._run.resource}, not {there}"]
 
-    def _registered(self, host: str) -> bool:
-        return any(line.actor == f"kubelet/{host}" for line in self.journal.find("kubelet", "registered"))
+    def _heard(self, host: str, count: int) -> bool:
+        """Whether the kubelet has heard of this run's device manager; of the user's only the devices can be seen."""
+        event = "devices" if self._are_others() else "registered"
+        lines = self.journal.find("kubelet", event, since=self._begun)
+        return any(line.actor == f"kubelet/{host}" for line in lines) or (self._are_others() and count == 0)
+
+    def _are_others(self) -> bool:
+        return "device-manager" in {*self._stack.guests, *self._stack.documents}
 
     async def _announced(self) -> dict[str, int]:
         wanted = dict.fromkeys(self._hosts().values(), 0)
         for rows in (await self.hardware.table()).values():
             for row in rows.values():
-                managed = f"device-manager/{row['host']}" in self._pods
+                managed = row["host"] in self._agent_pods
                 if row["host"] is not None and row["kind"] == self._run.device_kind and managed:
                     wanted[self._place.nodes[row["host"]]] += 1
         return wanted
@@ -241,13 +298,17 @@ class RealCluster:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
+            await self._ground.restore()
+        with contextlib.suppress(ApiError, Unavailable, Lacks):
             await self._reset.scenario_objects()
+            await self._guests.remove()
         await self._chassis.close()
         await self._gate.close()
 
     async def remove(self) -> None:
         """Take the whole stack out of the cluster, before ``close``."""
         await self._reset.scenario_objects()
+        await self._guests.remove()
         await self._rollout.remove(manifests(self._stack), list(self._place.namespaces.values()))
 
     # What the runner asks
@@ -277,7 +338,7 @@ class RealCluster:
         """What can be killed and started, or is at least there."""
         chassis = [f"chassis/{spec.name}" for spec in self._run.hardware.chassis]
         kubelets = [f"kubelet/{host}" for host in self._hosts()]
-        return (*kubelets, "default-scheduler", *self._software(), *chassis)
+        return tuple(dict.fromkeys((*kubelets, "default-scheduler", *self._software(), *chassis)))
 
     def cut(self, component: str) -> None:
         """Begin to kill it: from outside it cannot be stopped at the very line."""
@@ -297,8 +358,9 @@ class RealCluster:
     async def _kill(self, component: str) -> None:
         if component in self._down:
             return
+        self._check_kept(component)
         self._down.add(component)
-        if component.startswith(_BELOW):
+        if self._is_below(component):
             await self._ground.kill(component)
         elif component.startswith("chassis/"):
             self._only_chassis(component)
@@ -318,7 +380,7 @@ class RealCluster:
         if component not in self._down:
             return
         self._down.discard(component)
-        if component.startswith(_BELOW):
+        if self._is_below(component):
             await self._ground.start(component)
             if component.startswith("kubelet/"):
                 await self._nodes.knows_pods(component.partition("/")[2])
@@ -328,6 +390,16 @@ class RealCluster:
         else:
             await self._signal(component, START)
         self.journal.write("component", component, "started")
+
+    def _is_below(self, component: str) -> bool:
+        return component.startswith(_BELOW) and component not in self._pods
+
+    def _check_kept(self, component: str) -> None:
+        if component == "default-scheduler" and component in self._stack.documents:
+            raise Lacking("needs to kill default-scheduler: a manifest brings it, and nobody knows its process")
+        if not self._is_kept(component):
+            image = self._stack.guests[component.partition("/")[0]].image
+            raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")
 
     def _only_chassis(self, component: str) -> None:
         if len(self._run.hardware.chassis) > 1:
@@ -368,29 +440,6 @@ class RealCluster:
                 pods = (await self._admin.list(PODS, namespace=self._place.namespace)).items
                 found |= await logs_of(self._admin, pods)
         return found
-
-    async def _follow(self, component: str) -> None:
-        """Book what the component logs, over broken connections."""
-        seen = 0
-        while True:
-            with contextlib.suppress(ApiError, Unavailable):
-                seen = await self._read(component, seen)
-            await rest(_LOOK_S)
-
-    async def _read(self, component: str, skip: int) -> int:
-        number, rest_ = 0, b""
-        stream = self._admin.log(self._place.namespace, self._pods[component], container=component, follow=True)
-        async for chunk in stream:
-            *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
-            for line in whole_lines:
-                number += 1
-                if number <= skip:
-                    continue
-                with contextlib.suppress(ValueError, TypeError):
-                    record = json.loads(line)
-                    if float(record["t"]) >= self.clock.now() - self.journal.elapsed_s:
-                        note(self.records, component, record)
-        return max(number, skip)
 
 
 def _cabled(run: Run) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,18 @@ class Ground(Protocol):
         """Start it again.
 
         Raises Lacking where nobody may.
+        """
+        ...
+
+    async def restore(self) -> None:
+        """Let the default scheduler be again what it was before any scenario: not killed, without extenders. Soon."""
+        ...
+
+    async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Give a restored default scheduler extenders (entries of KubeSchedulerConfiguration), and wait until it has
+        them; none: until it is restored.
+
+        Raises Lacks, Lacking where nobody may.
         """
         ...
 

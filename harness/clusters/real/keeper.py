@@ -24,6 +24,9 @@ _HELD = f"[ -e {FOLDER}/held ]"
 START = ("sh", "-c", f"kill -USR1 1; n=0; while {_HELD} && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done; ! {_HELD}")
 """What is run in the container to start it again, and ends when it runs; nothing where it does."""
 
+NOT_STARTED = 127
+"""Exit code where there is no such program, as of a shell's."""
+
 _HEARD = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1})
 
 
@@ -52,7 +55,11 @@ class Keeper:
                 return code
 
     def _start(self) -> None:
-        self._child = subprocess.Popen(self._argv, preexec_fn=_unblock)
+        try:
+            self._child = subprocess.Popen(self._argv, preexec_fn=_unblock)
+        except OSError as error:
+            sys.stderr.write(f"{self._argv[0]}: cannot be started: {error.strerror}\n")
+            sys.exit(NOT_STARTED)
         self._pid.write_text(f"{self._child.pid}\n", encoding="ascii")
 
     def _start_again(self) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
 from mews.harness.clock import Pace
+from mews.harness.clusters.real.bringing import Baggage
 from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.clusters.stack import kod2_config, kubecomp_config
 from mews.harness.errors import Lacks
+from mews.harness.manifests.guests import brought
 from mews.harness.manifests.stack import NVML, StackSpec, endpoint
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
@@ -37,14 +39,16 @@ def stack_spec(
     dialect: str,
     token: str,
     speed: float = 1.0,
+    baggage: Baggage | None = None,
 ) -> tuple[StackSpec, KubeCompConfig]:
     """What is deployed for a scenario in a place, and KubeComp's configuration there: nodes instead of hosts, chassis
-    by their service.
+    by their service. ``baggage`` is what the scenario brings along.
 
     Raises ScenarioError for options that a component does not have.
     """
     endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
     config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
+    named = config.namespace
     nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
     config = replace(config, nodes=nodes, namespace=place.namespace, allocate=_allocate())
     parts = scenario.stack.kubecomp
@@ -66,8 +70,10 @@ def stack_spec(
         prefix=place.prefix,
         hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
         tidy=place.tidy,
+        operator=_operator(scenario, place, speed),
+        named=named,
     )
-    return replace(spec, operator=_operator(scenario, place, speed)), config
+    return (spec if baggage is None else baggage.into(spec)), config
 
 
 def _operator(scenario: Scenario, place: Place, speed: float) -> OperatorConfig | None:
@@ -87,9 +93,9 @@ def _allocate() -> AllocateConfig:
 
 
 async def open_real(
-    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell
+    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell, brings: Baggage
 ) -> RealCluster:
-    """A running cluster for the scenario; close it.
+    """A running cluster for the scenario, with what it ``brings``; close it.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks for what the cluster does not let us do.
     """
@@ -98,7 +104,10 @@ async def open_real(
     if scenario.stack.kod2 is not None and ground.place.namespaces:
         raise Lacks("stack.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's")
     token = secrets.token_urlsafe(24)
-    spec, config = stack_spec(scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed)
+    spec, config = stack_spec(
+        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, baggage=brings
+    )
+    brought(spec)  # raises for what cannot be, before anything is made
     run = Run(
         scenario,
         hardware,
@@ -107,6 +116,7 @@ async def open_real(
         speed=speed,
         resource=config.resource,
         device_kind=config.device_kind,
+        settings=brings.settings,
     )
     cluster = RealCluster(run, ground, tell)
     try:

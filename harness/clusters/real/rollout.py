@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mews.harness.errors import Lacks
@@ -12,7 +12,7 @@ from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.parts import COMPONENT, MANAGED
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, is_deleting, name_of, phase_of
-from mews.kube.api.resources import DAEMON_SETS, DEPLOYMENTS, PODS
+from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
 from mews.kube.clock import rest
 
@@ -32,8 +32,8 @@ class Rollout:
         self._namespace = namespace
         self._tell = tell
 
-    async def apply(self, objects: Sequence[Object]) -> None:
-        """Create or change them all, remove components that are no longer among them.
+    async def apply(self, objects: Sequence[Object], *, besides: bool = False) -> None:
+        """Create or change them all; remove components that are no longer among them, unless they come ``besides``.
 
         Raises Lacks where the cluster does not let us.
         """
@@ -52,20 +52,21 @@ class Rollout:
                 )
             except ApiError as error:
                 raise Lacks(f"{obj['kind']} {metadata['name']} cannot be applied: {error}") from error
-        await self._prune({(obj["kind"], obj["metadata"]["name"]) for obj in objects})
+        if not besides:
+            await self._prune({(obj["kind"], obj["metadata"]["name"]) for obj in objects})
 
     async def _workloads(self, resource: Any) -> list[Object]:
         answer = await self._kube.list(resource, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
         return answer.items
 
     async def _prune(self, wanted: set[tuple[str, str]]) -> None:
-        for resource in (DEPLOYMENTS, DAEMON_SETS):
+        for resource in (DEPLOYMENTS, DAEMON_SETS, CONFIGMAPS):
             for obj in await self._workloads(resource):
                 if (resource.kind, name_of(obj)) not in wanted:
                     await self._kube.delete(resource, name_of(obj), namespace=self._namespace)
 
-    async def ready(self) -> None:
-        """Wait until every pod runs and answers, and those of before are gone.
+    async def ready(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Wait until every pod runs and answers, and those of before are gone; ``check`` may see earlier why not.
 
         Raises Lacks naming what does not, and why.
         """
@@ -79,6 +80,7 @@ class Rollout:
                 waiting = [f"the API server: {error}"]
             if not waiting:
                 return
+            await check()
             self._tell(f"waiting for {', '.join(waiting)}")
             if loop.time() > deadline:
                 raise Lacks(f"not within {_READY_S:g} s: {', '.join(waiting)}: {await self._why()}")

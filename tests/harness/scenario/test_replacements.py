@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.yours import fill
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario
+from mews.harness.scenario.replacement import fill
 from mews.harness.scenario.requirements import foreseen
 from mews.harness.ways import Way
 

@@ -1,0 +1,106 @@
+"""The default scheduler of a kind cluster: a static pod, whose manifest on the control plane's node is changed for
+extenders, taken away to keep it down, and put back. Blocking."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from mews.harness.clusters.control_plane.scheduler import configuration
+from mews.harness.clusters.kind.tools import call
+from mews.harness.errors import Lacks
+
+_FOLDER = "/etc/kubernetes"
+_MANIFEST = f"{_FOLDER}/manifests/kube-scheduler.yaml"
+_HELD = f"{_FOLDER}/kube-scheduler.held"
+_PLAIN = f"{_FOLDER}/kube-scheduler.plain"
+CONFIG = f"{_FOLDER}/kube-scheduler-extenders.yaml"
+_KUBECONFIG = f"{_FOLDER}/scheduler.conf"
+_OVERRULED = ("--kubeconfig=", "--leader-elect=", "--config=")
+"""Flags that the configuration file speaks for."""
+
+_DOWN = f"test -e {_HELD} || mv {_MANIFEST} {_HELD}; pkill -KILL -x kube-scheduler; true"
+_UP = f"test ! -e {_HELD} || mv {_HELD} {_MANIFEST}"
+_BACK = f"if test -e {_PLAIN}; then mv {_PLAIN} {_MANIFEST}; rm -f {_HELD} {CONFIG}; fi; {_UP}"
+_POD = ("kubectl", "--kubeconfig", f"{_FOLDER}/admin.conf", "--namespace", "kube-system", "get", "pods")
+_READY_S = 90.0
+_LOOK_S = 0.25
+
+
+class DefaultScheduler:
+    """That of one kind cluster; ``node`` is the container that is the control plane's. All methods raise Lacks."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+
+    def kill(self) -> None:
+        """Kill -9, and keep it down."""
+        self._sh(_DOWN)
+
+    def start(self) -> None:
+        """As it was when it was killed."""
+        self._sh(_UP)
+
+    def plain(self) -> None:
+        """Running as kind made it, or about to."""
+        self._sh(_BACK)
+
+    def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Let a plain one have these extenders."""
+        manifest = yaml.safe_load(self._sh(f"cat {_MANIFEST}"))
+        config = json.dumps(configuration(_KUBECONFIG, settings))
+        there = f"{_FOLDER}/kube-scheduler.new"
+        self._sh(
+            f"{_writing(CONFIG, config)} && chmod 600 {CONFIG} && {_writing(there, yaml.safe_dump(extended(manifest)))}"
+            f" && chmod 600 {there} && cp -p {_MANIFEST} {_PLAIN} && mv {there} {_MANIFEST}"
+        )
+
+    def ready(self, *, with_extenders: bool) -> None:
+        """Wait until one that has extenders, or one that has none, is ready."""
+        pause = threading.Event()
+        for _ in range(int(_READY_S / _LOOK_S)):
+            if self._is_ready(with_extenders):
+                return
+            pause.wait(_LOOK_S)
+        words = "with its extenders" if with_extenders else "as kind made it"
+        raise Lacks(f"the default scheduler was not ready {words} within {_READY_S:g} s: {self._last_words()}")
+
+    def _is_ready(self, with_extenders: bool) -> bool:
+        argv = ["docker", "exec", self._node, *_POD, "--selector", "component=kube-scheduler", "--output", "json"]
+        pods = json.loads(call(argv))["items"]
+        return bool(pods) and all(is_ready(pod, with_extenders) for pod in pods)
+
+    def _last_words(self) -> str:
+        said = self._sh("tail -qn 1 /var/log/pods/kube-system_kube-scheduler-*/kube-scheduler/*.log 2>/dev/null; true")
+        return " ".join((said.strip().splitlines() or ["it said nothing"])[-1].split())
+
+    def _sh(self, script: str) -> str:
+        return call(["docker", "exec", self._node, "sh", "-c", script])
+
+
+def _writing(path: str, text: str) -> str:
+    return f"echo {base64.b64encode(text.encode()).decode()} | base64 -d > {path}"
+
+
+def extended(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """kube-scheduler's static pod, with the configuration file that has the extenders."""
+    made: dict[str, Any] = copy.deepcopy(dict(manifest))
+    container = made["spec"]["containers"][0]
+    kept = [word for word in container["command"] if not word.startswith(_OVERRULED)]
+    container["command"] = [*kept, f"--config={CONFIG}"]
+    container["volumeMounts"].append({"name": "extenders", "mountPath": CONFIG, "readOnly": True})
+    made["spec"]["volumes"].append({"name": "extenders", "hostPath": {"path": CONFIG, "type": "File"}})
+    return made
+
+
+def is_ready(pod: Mapping[str, Any], with_extenders: bool) -> bool:
+    """Whether that pod is one of the kind that is awaited, and ready."""
+    has = f"--config={CONFIG}" in pod["spec"]["containers"][0]["command"]
+    conditions = {each["type"]: each["status"] for each in (pod.get("status") or {}).get("conditions") or ()}
+    return has is with_extenders and conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]

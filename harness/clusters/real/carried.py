@@ -1,0 +1,160 @@
+"""Which files of a scenario's folder a pod of the user's software gets: those that its words name, the modules that are
+imported, and those that ``files`` lists. No more: a folder may hold what is nobody else's business."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mews.harness.errors import Lacks
+from mews.harness.scenario.errors import ScenarioError
+
+LIMIT = 2**20
+"""Bytes of a ConfigMap's contents (core/v1 validation: MaxSecretSize)."""
+_PYTHON = re.compile(r"(.*/)?(python[0-9.]*|\{python\})")
+_NO_SCRIPT = ("-c", "-m", "-")
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+
+
+@dataclass(slots=True)
+class Carried:
+    """Collects files of one folder. ``where`` is the place in the scenario, for messages.
+
+    Every method raises ScenarioError for a file that is not there, Lacks for one that cannot be carried.
+    """
+
+    folder: Path
+    where: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Path below the folder -> content."""
+
+    def argv(self, argv: Sequence[str]) -> None:
+        """What a program's words name; the program itself, and the script that a Python runs, must be there."""
+        words = list(argv)
+        if words and "/" in words[0] and not words[0].startswith(("/", "{")):
+            self._needed(words[0])
+        if words and _PYTHON.fullmatch(words[0]):
+            self._script(words[1:])
+        self.words(words)
+
+    def _script(self, words: Sequence[str]) -> None:
+        rest = iter(words)
+        for word in rest:
+            if word in _WITH_VALUE:
+                next(rest, None)
+            elif word == "-m":
+                self.module(next(rest, ""))
+                return
+            elif word in _NO_SCRIPT:
+                return
+            elif not word.startswith("-"):
+                if not word.startswith(("/", "{")):
+                    self._needed(word)
+                return
+
+    def _needed(self, name: str) -> None:
+        if not (self.folder / name).exists():
+            raise ScenarioError(f"{self.where}: {name!r}: no such file ({self.folder / name})")
+        self._take(self.folder / name)
+
+    def words(self, words: Iterable[str]) -> None:
+        """Files and folders that words name: as they are, after an equals sign, or between colons."""
+        for word in words:
+            value = word.partition("=")[2]
+            for part in dict.fromkeys((word, value, *value.split(":"), *word.split(":"))):
+                if part.strip("./") and not part.startswith("/") and "\0" not in part and len(part) < 256:
+                    path = self.folder / part
+                    if path.exists():
+                        self._take(path)
+
+    def module(self, name: str, beside: Path | None = None) -> None:
+        """The module, if it lies in the folder (or in that of the one that imports it), and what it imports."""
+        top = name.partition(".")[0]
+        for folder in (beside, self.folder):
+            if folder is None or not top:
+                continue
+            if (folder / f"{top}.py").is_file():
+                self._take(folder / f"{top}.py")
+                return
+            if (folder / top).is_dir() and any((folder / top).rglob("*.py")):
+                self._take(folder / top)
+                return
+
+    def patterns(self, patterns: Iterable[str]) -> None:
+        """What ``files`` lists."""
+        for pattern in patterns:
+            if pattern.startswith("/") or ".." in Path(pattern).parts:
+                raise ScenarioError(f"{self.where}.files: {pattern!r}: must be a pattern below the scenario's folder")
+            found = sorted(path for path in self.folder.glob(pattern) if path.is_file())
+            if not found:
+                raise ScenarioError(f"{self.where}.files: {pattern!r}: no such file in {self.folder}")
+            for path in found:
+                self._take(path)
+
+    def _take(self, path: Path) -> None:
+        for file in _below(path):
+            try:
+                name = str(Path(_normal(file)).relative_to(_normal(self.folder)))
+            except ValueError:
+                raise Lacks(
+                    f"{self.where}: {file}: lies outside the scenario's folder, of which alone a pod can be given files"
+                ) from None
+            if name in self.files:
+                continue
+            try:
+                self._check_size(name, file.stat().st_size)
+                self.files[name] = file.read_bytes()
+            except OSError as error:
+                raise ScenarioError(f"{self.where}: {file}: cannot be read: {error.strerror}") from error
+            if file.suffix == ".py":
+                for module in imported(self.files[name]):
+                    self.module(module, file.parent)
+
+    def _check_size(self, name: str, size: int) -> None:
+        sizes = {known: len(content) for known, content in self.files.items()} | {name: size}
+        whole = sum(sizes.values())
+        if whole > LIMIT:
+            largest = max(sizes, key=lambda each: (sizes[each], each))
+            raise Lacks(
+                f"{self.where}: with {name} its files have {whole} bytes, the largest being {largest}; a pod can be "
+                f"given {LIMIT} (a ConfigMap): build an image of them, and name it by image"
+            )
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """The file itself, or those of a folder that are not hidden and not compiled."""
+    if not path.is_dir():
+        yield path
+        return
+    for entry in sorted(path.iterdir()):
+        if not entry.name.startswith(".") and entry.name != "__pycache__" and entry.suffix != ".pyc":
+            yield from _below(entry)
+
+
+def _normal(path: Path) -> str:
+    """Without ``.`` and ``..``, links left as they are."""
+    parts: list[str] = []
+    for part in path.absolute().parts:
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return str(Path(*parts))
+
+
+def imported(source: bytes) -> tuple[str, ...]:
+    """The modules that a Python text imports by absolute name; none of a text that is not Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ()
+    names: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names[node.module] = None
+    return tuple(names)

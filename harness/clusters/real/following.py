@@ -1,0 +1,49 @@
+"""What a component of ours logs in its pod, booked as records."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+from mews.harness.clusters.real.nodes import note
+from mews.harness.journal import Journal
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import rest
+
+_AGAIN_S = 0.2
+
+
+class Follower:
+    """Follows one container's log from ``begin_s`` (unix) on. What is no record of ours, as of a program of the
+    user's, is left out."""
+
+    def __init__(self, kube: KubeApi, namespace: str, records: Journal, begin_s: float) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._records = records
+        self._begin_s = begin_s
+
+    async def run(self, component: str, pod: str) -> None:
+        """Until cancelled, over broken connections."""
+        seen = 0
+        while True:
+            with contextlib.suppress(ApiError, Unavailable):
+                seen = await self._read(component, pod, seen)
+            await rest(_AGAIN_S)
+
+    async def _read(self, component: str, pod: str, skip: int) -> int:
+        number, rest_ = 0, b""
+        async for chunk in self._kube.log(self._namespace, pod, container=component, follow=True):
+            *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
+            for line in whole_lines:
+                number += 1
+                if number > skip:
+                    self._book(component, line)
+        return max(number, skip)
+
+    def _book(self, component: str, line: bytes) -> None:
+        with contextlib.suppress(ValueError, TypeError, LookupError):
+            record = json.loads(line)
+            if float(record["t"]) >= self._begin_s:
+                note(self._records, component, record)

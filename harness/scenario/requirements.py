@@ -50,9 +50,7 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
 def _unplaced_on_real(stack: Stack, cluster: str) -> str | None:
     default = stack.replace.get("default-scheduler")
     if default is not None and cluster == "kubeconfig":
-        return (
-            "stack.replace.default-scheduler: the default scheduler belongs to the cluster (--cluster kind has its own)"
-        )
+        return "stack.replace.default-scheduler: it belongs to the cluster (--cluster kind has one of its own)"
     if default is not None and default.plugin is not None:
         return (
             f"stack.replace.default-scheduler.plugin: --cluster {cluster} has the real kube-scheduler, into which no "

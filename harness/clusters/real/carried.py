@@ -15,7 +15,6 @@ from mews.harness.scenario.errors import ScenarioError
 LIMIT = 2**20
 """Bytes of a ConfigMap's contents (core/v1 validation: MaxSecretSize)."""
 _PYTHON = re.compile(r"(.*/)?(python[0-9.]*|\{python\})")
-_NO_SCRIPT = ("-c", "-m", "-")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
@@ -48,7 +47,8 @@ class Carried:
             elif word == "-m":
                 self.module(next(rest, ""))
                 return
-            elif word in _NO_SCRIPT:
+            elif word == "-c":
+                self._imports(next(rest, "").encode(), None)
                 return
             elif not word.startswith("-"):
                 if not word.startswith(("/", "{")):
@@ -83,6 +83,10 @@ class Carried:
                 self._take(folder / top)
                 return
 
+    def _imports(self, source: bytes, beside: Path | None) -> None:
+        for module in imported(source):
+            self.module(module, beside)
+
     def patterns(self, patterns: Iterable[str]) -> None:
         """What ``files`` lists."""
         for pattern in patterns:
@@ -110,8 +114,7 @@ class Carried:
             except OSError as error:
                 raise ScenarioError(f"{self.where}: {file}: cannot be read: {error.strerror}") from error
             if file.suffix == ".py":
-                for module in imported(self.files[name]):
-                    self.module(module, file.parent)
+                self._imports(self.files[name], file.parent)
 
     def _check_size(self, name: str, size: int) -> None:
         sizes = {known: len(content) for known, content in self.files.items()} | {name: size}

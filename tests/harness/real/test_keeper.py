@@ -124,3 +124,12 @@ def test_term_ends_both(keeper):
     process.terminate()
     assert process.wait(10) == 0
     until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_a_program_that_is_not_there_is_told_in_one_line(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from mews.harness.clusters.real.keeper import Keeper;"
+        f"sys.exit(Keeper(['./nowhere'], Path({str(tmp_path)!r})).run())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (127, "./nowhere: cannot be started: No such file or directory\n")

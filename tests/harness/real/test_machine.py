@@ -96,6 +96,24 @@ def test_a_kubelet_that_counts_right_is_not_restarted_when_its_cluster_is_used_a
     again.close()
 
 
+def test_an_image_of_the_users_is_loaded_once_until_its_content_changes_and_only_if_docker_has_it(asked, tmp_path):
+    (tmp_path / "identity").write_text("sha256:1")
+    docker = tmp_path / "bin" / "docker"
+    inspect = f'case "$*" in *inspect*mine:1) cat {tmp_path}/identity;; *inspect*) exit 1;; esac'
+    docker.write_text(DOCKER + inspect)
+    for keep in (True, False):
+        machine = KindMachine(keep=keep)
+        machine.place(["host-1"])
+        assert machine.bring(["mine:1", "theirs:1"]) == {"mine:1": "sha256:1"}
+        assert machine.bring(["mine:1"]) == {"mine:1": "sha256:1"}
+        machine.close() if keep else None
+    assert (asked("mine:1"), asked("load docker-image")) == (5, 2)
+    (tmp_path / "identity").write_text("sha256:2")
+    assert machine.bring(["mine:1"]) == {"mine:1": "sha256:2"}
+    assert asked("load docker-image") == 3
+    machine.close()
+
+
 def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):
     first = KindMachine(keep=True)
     first.place(["host-1"])

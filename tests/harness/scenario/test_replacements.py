@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mews.harness.clusters.brought import Brought
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
 from mews.harness.scenario.errors import ScenarioError
@@ -49,9 +50,16 @@ def test_what_cannot_take_a_components_place_is_told_in_one_line(stack, says, tm
         ("{replace: {scheduler: {process: [x]}}}", "embedded", "virtual", "a process needs wall-clock time"),
         ("{replace: {scheduler: {process: [x]}}}", "embedded", "wall", None),
         ("{replace: {scheduler: {plugin: 'a:b'}}}", "embedded", "virtual", None),
-        ("{replace: {scheduler: {image: x}}}", "kind", "wall", "would run our components"),
+        ("{replace: {scheduler: {image: x}}}", "kind", "wall", None),
+        ("{replace: {default-scheduler: {image: x}}}", "kind", "wall", None),
+        ("{replace: {default-scheduler: {plugin: 'a:b'}}}", "kind", "wall", "into which no plugin can be loaded"),
+        ("{replace: {scheduler: {manifest: one.yaml}}}", "kubeconfig", "wall", None),
+        ("{replace: {default-scheduler: {image: x}}}", "kubeconfig", "wall", "it belongs to the cluster"),
+        ("{extenders: [{process: [x], config: {urlPrefix: 'http://127.0.0.1:1'}}]}", "kind", "wall", None),
+        ("{extenders: [{config: {urlPrefix: 'http://10.0.0.9:1'}}]}", "kind", "wall", None),
+        ("{extenders: [{config: {urlPrefix: 'http://localhost:1'}}]}", "kind", "wall", "localhost is this machine"),
         ("{extenders: [{config: {}}]}", "embedded", "virtual", "an HTTP extender needs wall-clock time"),
-        ("{extenders: [{config: {}}]}", "kubeconfig", "wall", "would run our components"),
+        ("{extenders: [{config: {}}]}", "kubeconfig", "wall", "belongs to the cluster"),
     ],
 )
 def test_where_it_cannot_run_the_scenario_is_skipped_with_the_reason(stack, cluster, time, reason, tmp_path):
@@ -71,6 +79,24 @@ def test_a_plugin_that_is_not_there_is_bad_input(reference, tmp_path):
     with pytest.raises(BadInput) as refused:
         Engine(Way()).run(scenario)
     assert str(refused.value).startswith(f"stack.replace.scheduler: plugin {reference!r}: ")
+
+
+def test_modules_of_one_name_in_two_folders_are_two(tmp_path):
+    found = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "mine.py").write_text(f"def score(wanted, there):\n    return {name!r}\n")
+        scenario = scenario_with(folder, "{replace: {scheduler: {policy: 'mine:score'}}}")
+        found.append(Brought(scenario).policy()(1, 2))
+    assert found == ["one", "two"]
+
+
+def test_a_manifest_that_holds_no_objects_is_told_in_one_line(tmp_path):
+    (tmp_path / "m.yaml").write_text("- a\n")
+    scenario = scenario_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}")
+    with pytest.raises(ScenarioError, match="each document must be an object with kind"):
+        Brought(scenario).documents()
 
 
 def test_known_names_in_braces_are_filled_in_and_others_stay():

@@ -33,6 +33,7 @@ from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Context
 from mews.kube.kubecomp.config_file import as_document
+from mews.kube.scheduling.config import Profile
 from tests.kube.kubecomp.world import config_of, hardware
 
 pytestmark = pytest.mark.wall
@@ -173,6 +174,8 @@ def test_processes_move_a_device_for_a_pod_and_end_cleanly(dialect: str) -> None
             "kubeconfig /no/such: Invalid kube-config file. No configuration found.\n",
         ),
         (["device-manager", "--node", "x"], "--node 'x': must be one of the configuration's nodes (host-1, host-2)\n"),
+        (["scheduler", "--plugin", "nothing"], "plugin 'nothing': write it as module:callable\n"),
+        (["scheduler", "--score", "json:nothing"], "plugin 'json:nothing': 'json' has no 'nothing'\n"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -186,3 +189,39 @@ def test_bad_input_is_one_line_and_exit_code_2(
         arguments = [*arguments, "--config", str(path)]
     assert main(arguments) == 2
     assert capsys.readouterr().err == says
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["scheduler", "--plugin", "a:b", "--plugin-options", "[1]"], "--plugin-options"),
+        (["reconfig-manager", "--score", "a:b"], "--plugin and --score are the scheduler's, not reconfig-manager's"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_with_their_name(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mews.kube.kubecomp.__main__ import main
+
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--config", "any.yaml"])
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_plugin_and_a_score_of_the_users_shape_the_schedulers_profile() -> None:
+    from mews.kube.kubecomp.__main__ import parser, profile
+    from mews.kube.kubecomp.metrics import Recorder
+    from mews.kube.kubecomp.plugin import NAME
+
+    config = config_of(hardware(1, 1))
+
+    def shaped(*options: str) -> Profile:
+        return profile(parser().parse_args(["scheduler", "--config", "x", *options]), config, Recorder())
+
+    ours, scored, theirs = shaped(), shaped("--score", "operator:sub"), shaped("--plugin", "builtins:dict")
+    assert ours.score_weights == scored.score_weights == {NAME: 1}
+    assert scored.plugins[-1].keywords["score"](3, 1) == 2  # type: ignore[attr-defined]
+    assert theirs.score_weights is None
+    assert theirs.plugins[-1]([("a", 1)]) == {"a": 1}  # type: ignore[arg-type, comparison-overlap]
+    assert {profile.scheduler_name for profile in (ours, scored, theirs)} == {config.scheduler_name}

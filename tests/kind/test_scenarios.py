@@ -40,6 +40,38 @@ NAMES = (
 others took half a minute to five minutes."""
 
 
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "bring-your-own"
+YOURS = """
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: yours}
+hardware: demo
+stack:
+  replace:
+    scheduler: {plugin: "yours:Favourite", options: {node: host-2}}
+    reconfig-manager: {manifest: reconfig-manager.yaml}
+  extenders:
+    - process: ["{python}", extender.py, "{port}"]
+      config: {urlPrefix: "http://127.0.0.1:{port}", filterVerb: filter, nodeCacheCapable: true}
+steps:
+  - apply:
+      - kind: Pod
+        metadata: {name: a}
+        spec: &spec
+          schedulerName: kubecomp-scheduler
+          terminationGracePeriodSeconds: 1
+          containers: [{name: main, image: mews/gpu-hold}]
+      - kind: Pod
+        metadata: {name: b}
+        spec: {<<: *spec, schedulerName: default-scheduler}
+  - wait: {pod: {name: a, phase: Running, node: host-2}}
+  - wait: {pod: {name: b, phase: Running, node: host-3}}
+  - assert: {pod: {name: reconfig-manager, namespace: kubecomp, phase: Running}}
+  - kill: extender/1
+  - start: extender/1
+"""
+
+
 NVML = """
 apiVersion: mews/v1
 kind: Scenario
@@ -68,6 +100,14 @@ def run_on(shared, scenario, artefacts):
 
 def test_a_process_in_a_pod_lists_its_gpus_through_nvml(shared, tmp_path):
     run_on(shared, parse_scenario(NVML, Path("nvml.yaml"), {}), tmp_path)
+
+
+def test_the_users_processes_take_our_components_places(shared, tmp_path):
+    run_on(shared, load_scenario(DOCS / "processes.yaml"), tmp_path)
+
+
+def test_the_users_plugin_manifest_and_extender_take_their_places(shared, tmp_path):
+    run_on(shared, parse_scenario(YOURS, DOCS / "yours.yaml", {}), tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,6 +20,7 @@ from mews.harness.clusters.real.ground import Ground
 from mews.harness.clusters.real.guests import Guests
 from mews.harness.clusters.real.keeper import KILL, START
 from mews.harness.clusters.real.nodes import Nodes
+from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
@@ -37,18 +38,15 @@ from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
-from mews.kube.api.objects import Object, condition_of, name_of, node_name_of
-from mews.kube.api.quantities import whole
+from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock, rest
+from mews.kube.clock import Clock
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.kod2.install import established
 
 log = logging.getLogger(__name__)
 
-_READY_S = 90.0
-_LOOK_S = 0.2
 _BELOW = ("kubelet/", "default-scheduler")
 
 
@@ -119,7 +117,6 @@ class RealCluster:
         self._chassis = PodChassis(control, run.hardware, self.journal)
         self._pods: dict[str, str] = {}
         self._agent_pods: dict[str, str] = {}
-        self._begun = 0
         self._down: set[str] = set()
         self._killing: dict[str, asyncio.Task[None]] = {}
         self._following: list[asyncio.Task[None]] = []
@@ -165,11 +162,12 @@ class RealCluster:
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
             await self._nodes.hear(host, self._place.namespace, pod, stack.token)
-        self._begun = len(self.journal)
+        readiness = self._readiness()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
         await self._bring(last)
-        await self._ready()
+        await readiness.reached(await self._announced(), self._guests.check, self._tell)
         await self._settle_default_scheduler()
+        await self._guests.steady()
 
     async def _bring(self, last: Sequence[Object]) -> None:
         """Deploy what cannot be killed and started, and what manifests bring: for the first time, here and now."""
@@ -237,46 +235,14 @@ class RealCluster:
         if missing:
             raise Lacks(f"device-manager/{missing[0]}: no pod runs on its node {self._hosts()[missing[0]]}")
 
-    async def _ready(self) -> None:
-        """Wait until each node is Ready, untainted, and offers what its ports hold, told by a DevMgr of this run."""
-        wanted = await self._announced()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _READY_S
-        while True:
-            try:
-                nodes = (await self._admin.list(NODES)).items
-                late = [text for node in nodes for text in self._late(node, wanted)]
-            except Unavailable as error:
-                late = [f"the API server: {error}"]
-            if not late:
-                return
-            await self._guests.check()
-            self._tell(f"waiting for {late[0]}")
-            if loop.time() > deadline:
-                raise Lacks(f"not ready within {_READY_S:g} s: {', '.join(late)}")
-            await rest(_LOOK_S)
-
-    def _late(self, node: Object, wanted: Mapping[str, int]) -> list[str]:
-        name = name_of(node)
-        if name not in wanted:
-            return []
-        host = next(host for host, mapped in self._hosts().items() if mapped == name)
-        allocatable = (node.get("status") or {}).get("allocatable") or {}
-        there = whole(allocatable.get(self._run.resource, 0))
-        if (condition_of(node, "Ready") or {}).get("status") != "True":
-            return [f"{name} is not Ready"]
-        if host in self._agent_pods and not self._heard(host, wanted[name]):
-            return [f"{name} to hear of its device manager"]
-        return [] if there == wanted[name] else [f"{name} to offer {wanted[name]} {self._run.resource}, not {there}"]
-
-    def _heard(self, host: str, count: int) -> bool:
-        """Whether the kubelet has heard of this run's device manager; of the user's only the devices can be seen."""
-        event = "devices" if self._are_others() else "registered"
-        lines = self.journal.find("kubelet", event, since=self._begun)
-        return any(line.actor == f"kubelet/{host}" for line in lines) or (self._are_others() and count == 0)
-
-    def _are_others(self) -> bool:
-        return "device-manager" in {*self._stack.guests, *self._stack.documents}
+    def _readiness(self) -> Readiness:
+        """What is awaited of the nodes, from now on."""
+        hosts = {node: host for host, node in self._hosts().items()}
+        others = "device-manager" in {*self._stack.guests, *self._stack.documents}
+        managed = set(self._agent_pods)
+        return Readiness(
+            self._admin, self.journal, hosts=hosts, resource=self._run.resource, managed=managed, others=others
+        )
 
     async def _announced(self) -> dict[str, int]:
         wanted = dict.fromkeys(self._hosts().values(), 0)
@@ -297,8 +263,9 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        with contextlib.suppress(ApiError, Unavailable, Lacks):
-            await self._ground.restore()
+        if self._run.settings or "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
+            with contextlib.suppress(Lacks):
+                await self._ground.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
             await self._reset.scenario_objects()
             await self._guests.remove()
@@ -407,7 +374,11 @@ class RealCluster:
             raise Lacking(f"{component} alone cannot be killed: one process serves all chassis here")
 
     async def _signal(self, component: str, command: Sequence[str]) -> None:
-        await signal(self._admin, self._place.namespace, self._pods[component], component, command)
+        try:
+            await signal(self._admin, self._place.namespace, self._pods[component], component, command)
+        except Lacks:
+            await self._guests.check()
+            raise
 
     def metrics(self) -> Mapping[str, Any]:
         """What components measure of themselves stays with them here."""

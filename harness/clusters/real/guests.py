@@ -30,6 +30,7 @@ RECORD = "mews-brought"
 _FILE = "objects.json"
 _LOOK_S = 0.25
 _WATCH_S = 0.5
+_STEADY_S = 1.5
 _RUNS_S = 120.0
 _GONE_S = 90.0
 _UNPULLED = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -105,6 +106,12 @@ class Guests:
                 words += chunk
         said = words.decode("utf-8", "replace").strip() or "it said nothing"
         return f"ended with code {ended.get('exitCode')}: {said}"
+
+    async def steady(self) -> None:
+        """Give programs a moment in which to fail. Raises as ``check``."""
+        if self._names:
+            await asyncio.sleep(_STEADY_S)
+            await self.check()
 
     async def watch(self) -> None:
         """Write down whenever one of them ends by itself, until cancelled. The kubelet starts it again."""

@@ -1,0 +1,82 @@
+"""When the nodes of a real cluster are as a scenario may begin: told so by device managers of this run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Set
+
+from mews.harness.clusters.real.rollout import Tell
+from mews.harness.errors import Lacks
+from mews.harness.journal import Journal
+from mews.kube.api.errors import Unavailable
+from mews.kube.api.objects import Object, condition_of, name_of
+from mews.kube.api.quantities import whole
+from mews.kube.api.resources import NODES
+from mews.kube.client.port import KubeApi
+from mews.kube.clock import rest
+
+_READY_S = 90.0
+_LOOK_S = 0.2
+
+
+class Readiness:
+    """Of the nodes that are hosts (node -> host), from the moment on in which this is made.
+
+    ``managed`` are the hosts with a device manager; ``others``: it is the user's, of which only the devices that it
+    announces are seen.
+    """
+
+    def __init__(
+        self,
+        kube: KubeApi,
+        journal: Journal,
+        *,
+        hosts: Mapping[str, str],
+        resource: str,
+        managed: Set[str],
+        others: bool,
+    ) -> None:
+        self._kube = kube
+        self._journal = journal
+        self._hosts = hosts
+        self._resource = resource
+        self._managed = managed
+        self._others = others
+        self._begun = len(journal)
+
+    async def reached(self, wanted: Mapping[str, int], check: Callable[[], Awaitable[None]], tell: Tell) -> None:
+        """Wait until each node is Ready and offers that many devices; ``check`` may see earlier why not.
+
+        Raises Lacks naming what is late.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _READY_S
+        while True:
+            try:
+                nodes = (await self._kube.list(NODES)).items
+                late = [text for node in nodes if name_of(node) in wanted for text in self._late(node, wanted)]
+            except Unavailable as error:
+                late = [f"the API server: {error}"]
+            if not late:
+                return
+            await check()
+            tell(f"waiting for {late[0]}")
+            if loop.time() > deadline:
+                raise Lacks(f"not ready within {_READY_S:g} s: {', '.join(late)}")
+            await rest(_LOOK_S)
+
+    def _late(self, node: Object, wanted: Mapping[str, int]) -> list[str]:
+        name = name_of(node)
+        allocatable = (node.get("status") or {}).get("allocatable") or {}
+        there = whole(allocatable.get(self._resource, 0))
+        if (condition_of(node, "Ready") or {}).get("status") != "True":
+            return [f"{name} is not Ready"]
+        if self._hosts[name] in self._managed and not self._heard(self._hosts[name], wanted[name]):
+            return [f"{name} to hear of its device manager"]
+        return [] if there == wanted[name] else [f"{name} to offer {wanted[name]} {self._resource}, not {there}"]
+
+    def _heard(self, host: str, count: int) -> bool:
+        if self._others and count == 0:
+            return True
+        lines = self._journal.find("kubelet", "devices" if self._others else "registered", since=self._begun)
+        return any(line.actor == f"kubelet/{host}" for line in lines)

@@ -156,7 +156,6 @@ def _container(spec: StackSpec, name: str, guest: Guest, filling: Mapping[str, s
     made: Object = {
         "name": name,
         "image": spec.image if guest.kept else guest.image,
-        "env": _environment(spec, guest, filling, on_node=on_node),
         "securityContext": _rights(guest, on_node=on_node),
         "volumeMounts": _mounts(guest, on_node=on_node),
     }
@@ -167,6 +166,9 @@ def _container(spec: StackSpec, name: str, guest: Guest, filling: Mapping[str, s
         made["command"] = kept_program(argv)
     elif argv:
         made["args"] = argv
+    env = _environment(spec, guest, filling, on_node=on_node)
+    if env:
+        made["env"] = env
     if guest.files:
         made["workingDir"] = _FOLDER
     if guest.port is not None:

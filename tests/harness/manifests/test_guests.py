@@ -51,7 +51,7 @@ def pod_of(objects, kind, name):
 
 
 def values(container):
-    return {entry["name"]: entry.get("value") for entry in container["env"]}
+    return {entry["name"]: entry.get("value") for entry in container.get("env", ())}
 
 
 def test_a_process_runs_in_our_image_under_the_keeper_with_its_texts_filled_in(tmp_path):

@@ -21,6 +21,7 @@ from mews.kube.kod2.config import load_config as load_operator_config
 from mews.kube.kubecomp.config_file import load_config
 
 SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo\n"
+BROUGHT = Path(__file__).parents[3] / "docs" / "bring-your-own"
 NODES = {"host-1": "worker-a", "host-2": "worker-b", "host-3": "worker-c"}
 
 
@@ -190,6 +191,10 @@ def written(*options):
         ("several", ["--hardware", "multi-chassis"]),
         ("spoken", ["--dialect", "redfish"]),
         ("elastic", ["--scenario", "elastic/12-with-the-pool"]),
+        ("processes", ["--scenario", str(BROUGHT / "processes.yaml")]),
+        ("brought", ["--scenario", str(BROUGHT / "image-and-manifest.yaml")]),
+        ("plugin", ["--scenario", str(BROUGHT / "plugin.yaml")]),
+        ("extender", ["--scenario", str(BROUGHT / "extender.yaml")]),
     ],
 )
 def test_a_real_api_server_accepts_them_and_finds_nothing_to_change_afterwards(namespace, options, kubectl):

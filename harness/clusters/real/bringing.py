@@ -18,6 +18,7 @@ from mews.harness.kubelet.images import ImageBook, load_images
 from mews.harness.manifests.guests import Guest, extender_port
 from mews.harness.manifests.parts import CONFIG_FILE, Object
 from mews.harness.manifests.stack import StackSpec
+from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
 
@@ -106,7 +107,10 @@ def _setting_of_plugin(
         brought.policy()
         return ("--score", yours.policy)
     brought.plugin(component)
-    options = json.dumps(_on_nodes(yours.options, nodes))
+    try:
+        options = json.dumps(_on_nodes(yours.options, nodes))
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"stack.replace.{component}.options: cannot be told in JSON: {error}") from error
     return ("--plugin", str(yours.plugin), "--plugin-options", options)
 
 

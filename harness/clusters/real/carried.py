@@ -56,7 +56,7 @@ class Carried:
                 return
 
     def _needed(self, name: str) -> None:
-        if not (self.folder / name).exists():
+        if not _exists(self.folder / name):
             raise ScenarioError(f"{self.where}: {name!r}: no such file ({self.folder / name})")
         self._take(self.folder / name)
 
@@ -65,10 +65,8 @@ class Carried:
         for word in words:
             value = word.partition("=")[2]
             for part in dict.fromkeys((word, value, *value.split(":"), *word.split(":"))):
-                if part.strip("./") and not part.startswith("/") and "\0" not in part and len(part) < 256:
-                    path = self.folder / part
-                    if path.exists():
-                        self._take(path)
+                if part.strip("./") and not part.startswith("/") and _exists(self.folder / part):
+                    self._take(self.folder / part)
 
     def module(self, name: str, beside: Path | None = None) -> None:
         """The module, if it lies in the folder (or in that of the one that imports it), and what it imports."""
@@ -90,7 +88,7 @@ class Carried:
     def patterns(self, patterns: Iterable[str]) -> None:
         """What ``files`` lists."""
         for pattern in patterns:
-            if pattern.startswith("/") or ".." in Path(pattern).parts:
+            if not pattern.strip("./") or pattern.startswith("/") or ".." in Path(pattern).parts:
                 raise ScenarioError(f"{self.where}.files: {pattern!r}: must be a pattern below the scenario's folder")
             found = sorted(path for path in self.folder.glob(pattern) if path.is_file())
             if not found:
@@ -125,6 +123,13 @@ class Carried:
                 f"{self.where}: with {name} its files have {whole} bytes, the largest being {largest}; a pod can be "
                 f"given {LIMIT} (a ConfigMap): build an image of them, and name it by image"
             )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False  # too long, not ours to see, or no path at all
 
 
 def _below(path: Path) -> Iterator[Path]:

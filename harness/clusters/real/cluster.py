@@ -317,6 +317,7 @@ class RealCluster:
 
         Raises ValueError naming the components, Lacking for what nobody may kill here.
         """
+        self._check_kept(component)
         if component not in self.components():
             raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
         killing = self._killing.pop(component, None)
@@ -325,7 +326,6 @@ class RealCluster:
     async def _kill(self, component: str) -> None:
         if component in self._down:
             return
-        self._check_kept(component)
         self._down.add(component)
         if self._is_below(component):
             await self._ground.kill(component)
@@ -362,8 +362,8 @@ class RealCluster:
         return component.startswith(_BELOW) and component not in self._pods
 
     def _check_kept(self, component: str) -> None:
-        if component == "default-scheduler" and component in self._stack.documents:
-            raise Lacking("needs to kill default-scheduler: a manifest brings it, and nobody knows its process")
+        if component.partition("/")[0] in self._stack.documents:
+            raise Lacking(f"needs to kill {component}: a manifest brings it, in which Mews' keeper is not process 1")
         if not self._is_kept(component):
             image = self._stack.guests[component.partition("/")[0]].image
             raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")

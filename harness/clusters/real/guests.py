@@ -208,9 +208,8 @@ class Guests:
             resource = Resource(**entry)
             await self._end(resource, name, inside)
             if selector:
-                await self._view.delete_collection(
-                    PODS, namespace=inside, label_selector=selector, options=DeleteOptions(grace_period_s=0)
-                )
+                for pod in (await self._view.list(PODS, namespace=inside, label_selector=selector)).items:
+                    await self._end(PODS, name_of(pod), inside)
             await self._gone(resource, name, inside)
         self._ours.clear()
         with contextlib.suppress(NotFound):

@@ -67,6 +67,10 @@ def test_a_folder_that_a_word_names_is_carried_whole_and_patterns_add_more(folde
     assert carried(folder, "sh", files=["secret.txt", "conf/*"]) == {"secret.txt", "conf/a.yaml", "conf/b.yaml"}
 
 
+def test_words_that_can_be_no_file_are_passed_over(folder):
+    assert carried(folder, "sh", "x" * 5000, "\0", "/etc/passwd", ".", "..", "", "--a=", "a:b:c") == set()
+
+
 @pytest.mark.parametrize("argv", [["{python}", "nowhere.py"], ["python3.11", "-X", "dev", "nowhere.py"], ["./no.sh"]])
 def test_a_program_that_is_not_there_is_told_in_one_line(folder, argv):
     with pytest.raises(ScenarioError, match=r"^stack.replace.scheduler.process: '.*': no such file \(.*\)$"):

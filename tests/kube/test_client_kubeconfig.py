@@ -3,6 +3,7 @@
 import json
 import ssl
 import subprocess
+import sys
 
 import pytest
 
@@ -34,6 +35,7 @@ def test_a_pods_kubeconfig_reads_its_tokens_file_again_and_again(tmp_path, autho
     (tmp_path / "token").write_text("one\n")
     cluster = {"server": "https://kubernetes.default.svc", "certificate-authority": str(authority)}
     path = written(tmp_path, cluster, {"tokenFile": "token"})
+    monkeypatch.setitem(sys.modules, "kubernetes", None)  # as in the component image
     access = read_kubeconfig(str(path), None)
     assert access.base_url == "https://kubernetes.default.svc"
     assert access.ssl_context.verify_mode is ssl.CERT_REQUIRED

@@ -39,7 +39,7 @@ from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
-from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
+from mews.kube.api.resources import NAMESPACES, PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock
 from mews.kube.deviceplugin.port import PodDevices

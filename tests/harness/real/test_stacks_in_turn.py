@@ -15,11 +15,10 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rollout import Rollout
 from mews.harness.errors import Lacks
-from mews.harness.manifests.kinds import DAEMONSETS, DEPLOYMENTS
+from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario, parse_scenario
-from mews.kube.api.resources import CONFIGMAPS
 
 pytestmark = pytest.mark.wall
 
@@ -61,7 +60,7 @@ def objects_of(scenario, place):
 async def there(kube, namespace):
     """What runs in the namespace and what it reads, without what differs from one creation to the next."""
     found = {}
-    for resource in (DEPLOYMENTS, DAEMONSETS, CONFIGMAPS):
+    for resource in (DEPLOYMENTS, DAEMON_SETS, CONFIGMAPS):
         for obj in (await kube.list(resource, namespace=namespace)).items:
             if obj["metadata"]["name"] != "kube-root-ca.crt":
                 content = {key: obj[key] for key in ("data", "binaryData", "spec") if key in obj}

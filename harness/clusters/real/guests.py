@@ -79,8 +79,9 @@ class Guests:
 
     async def check(self) -> None:
         """Raises Lacks for an image that nodes cannot have, ComponentsCrashed for a program that has ended."""
-        for pod in await self._pods():
-            await self._check(self._name(pod), pod)
+        with contextlib.suppress(Unavailable):  # asked again soon
+            for pod in await self._pods():
+                await self._check(self._name(pod), pod)
 
     async def _check(self, name: str, pod: Object) -> None:
         for each in _statuses(pod):

@@ -65,7 +65,7 @@ class Rollout:
                 if (resource.kind, name_of(obj)) not in wanted:
                     await self._kube.delete(resource, name_of(obj), namespace=self._namespace)
 
-    async def ready(self, check: Callable[[], Awaitable[None]]) -> None:
+    async def ready(self, check: Callable[[], Awaitable[None]] | None = None) -> None:
         """Wait until every pod runs and answers, and those of before are gone; ``check`` may see earlier why not.
 
         Raises Lacks naming what does not, and why.
@@ -80,7 +80,8 @@ class Rollout:
                 waiting = [f"the API server: {error}"]
             if not waiting:
                 return
-            await check()
+            if check is not None:
+                await check()
             self._tell(f"waiting for {', '.join(waiting)}")
             if loop.time() > deadline:
                 raise Lacks(f"not within {_READY_S:g} s: {', '.join(waiting)}: {await self._why()}")

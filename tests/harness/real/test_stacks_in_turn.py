@@ -15,10 +15,10 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rollout import Rollout
 from mews.harness.errors import Lacks
-from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario, parse_scenario
+from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS
 
 pytestmark = pytest.mark.wall
 

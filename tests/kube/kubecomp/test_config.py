@@ -75,7 +75,7 @@ def test_an_error_is_one_line_with_file_place_value_and_what_is_allowed(write, o
 
 def test_a_file_that_is_no_yaml_or_not_there_is_said_in_one_line(write, tmp_path: Path) -> None:
     for path in (write("chassis: ["), tmp_path / "none.yaml"):
-        with pytest.raises(ConfigError, match=r"^\S+: (is no YAML|cannot be read): [^\n]+$"):
+        with pytest.raises(ConfigError, match=r"^\S+?(:\d+: not YAML|: cannot be read): [^\n]+$"):
             load_config(path)
 
 

@@ -1,4 +1,4 @@
-"""Events, in their core form: what must be there."""
+"""Events, in their core form: what must be there, and what is always shown."""
 
 from __future__ import annotations
 
@@ -7,8 +7,23 @@ from mews.harness.apiserver.store import names, refusals
 from mews.harness.apiserver.store.refusals import Fault
 from mews.kube.api.objects import Object
 
+_ALWAYS = (
+    ("reportingComponent", ""),
+    ("reportingInstance", ""),
+    ("firstTimestamp", None),
+    ("lastTimestamp", None),
+    ("eventTime", None),
+)
 _TYPES = ("Normal", "Warning")
 _OF_NEW_EVENTS = ("reportingInstance", "action", "reason")
+
+
+def _default(event: Object) -> None:
+    """Events of ``events.k8s.io`` had the defaults of that group, whose fields bear other names."""
+    event.setdefault("involvedObject", {})
+    event.setdefault("source", {})
+    for name, value in _ALWAYS:
+        event.setdefault(name, value)
 
 
 def _validate(event: Object) -> list[Fault]:
@@ -30,4 +45,4 @@ def _validate(event: Object) -> list[Fault]:
     return found
 
 
-RULES = Rules(validate=_validate)
+RULES = Rules(default=_default, validate=_validate)

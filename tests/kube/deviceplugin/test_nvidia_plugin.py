@@ -1,7 +1,7 @@
 """NVIDIA's device plugin on a node of `mews up`: its own binary, if MEWS_NVIDIA_DEVICE_PLUGIN names it, and a stand-in.
 
-The stand-in (``goplugin``, on go-nvml and the kubelet's published Go interface) is there because NVIDIA's cannot be had
-from the Go module proxy, which refuses that module with 403.
+The stand-in (``goplugin``, on go-nvml and the kubelet's published Go interface) is there for machines that do not have
+NVIDIA's.
 """
 
 import contextlib
@@ -124,7 +124,7 @@ def nvidias_own():
     """Its command for a plugin folder."""
     binary = os.environ.get(OWN)
     if not binary:
-        pytest.skip(f"{OWN} names no binary of NVIDIA's k8s-device-plugin (the Go module proxy refuses it with 403)")
+        pytest.skip(f"{OWN} names no binary of NVIDIA's k8s-device-plugin")
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed; the plugin's folder is compiled in")
     new = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]

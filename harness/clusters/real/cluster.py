@@ -151,7 +151,7 @@ class RealCluster:
         objects = manifests(stack)
         last = [obj for obj in objects if is_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])
-        await self._rollout.ready(self._guests.check)
+        await self._rollout.ready(self._guests.check_early)
         if stack.operator is not None:
             await established(self._admin)
         await self._find_pods()
@@ -163,6 +163,7 @@ class RealCluster:
         for host, pod in self._agent_pods.items():
             await self._nodes.hear(host, self._place.namespace, pod, stack.token)
         readiness = self._readiness()
+        await self._guests.begin()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
         await self._bring(last)
         await readiness.reached(await self._announced(), self._guests.check, self._tell)

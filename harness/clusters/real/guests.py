@@ -31,6 +31,8 @@ _FILE = "objects.json"
 _LOOK_S = 0.25
 _WATCH_S = 0.5
 _STEADY_S = 1.5
+_EARLY = 2
+"""Ends of a program that are forgiven until the chassis is up: the second comes with a kubelet's first back-off."""
 _RUNS_S = 120.0
 _GONE_S = 90.0
 _UNPULLED = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
@@ -57,6 +59,7 @@ class Guests:
         }
         self._ours: list[tuple[Resource, Object]] = []
         self._ends: dict[str, int] = {}
+        self._before: dict[str, int] = {}
 
     # Programs
 
@@ -77,13 +80,24 @@ class Guests:
         component = self._names[pod["metadata"]["labels"][COMPONENT]]
         return f"{component}/{self._hosts.get(node_name_of(pod), '?')}" if component == "device-manager" else component
 
-    async def check(self) -> None:
-        """Raises Lacks for an image that nodes cannot have, ComponentsCrashed for a program that has ended."""
+    async def check(self, forgiven: int = 0) -> None:
+        """Raises Lacks for an image that nodes cannot have, ComponentsCrashed for a program that has ended more often
+        than ``forgiven``, and than before ``begin``."""
         with contextlib.suppress(Unavailable):  # asked again soon
             for pod in await self._pods():
-                await self._check(self._name(pod), pod)
+                await self._check(self._name(pod), pod, forgiven)
 
-    async def _check(self, name: str, pod: Object) -> None:
+    async def check_early(self) -> None:
+        """As ``check``, while the chassis comes up beside them: who cannot wait for it ends, and is started again."""
+        await self.check(_EARLY)
+
+    async def begin(self) -> None:
+        """They are about to be started anew: what they have ended of before is no news."""
+        for pod in await self._pods():
+            before = max((_ends(each) for each in _statuses(pod)), default=0)
+            self._before[uid_of(pod)] = self._ends[uid_of(pod)] = before
+
+    async def _check(self, name: str, pod: Object, forgiven: int = 0) -> None:
         for each in _statuses(pod):
             waiting = (each.get("state") or {}).get("waiting") or {}
             said = " ".join(str(waiting.get("message") or waiting.get("reason")).split())
@@ -92,7 +106,7 @@ class Guests:
                 raise Lacks(f"{name}: {image}: Docker here has no such image, and the nodes cannot pull it: {said}")
             if waiting.get("reason") in _REFUSED:
                 raise Lacks(f"{name}: its container cannot be started: {said}")
-            if _ended(each) is not None:
+            if _ends(each) > max(forgiven, self._before.get(uid_of(pod), 0)):
                 raise ComponentsCrashed(f"{name} {await self._last_words(pod, each)}")
 
     async def _last_words(self, pod: Object, each: Object) -> str:
@@ -124,9 +138,8 @@ class Guests:
 
     async def _note(self, pod: Object) -> None:
         for each in _statuses(pod):
-            known, count = self._ends.get(uid_of(pod), 0), int(each.get("restartCount") or 0)
-            ends = count + ("terminated" in (each.get("state") or {}))
-            if ends > known:
+            ends = _ends(each)
+            if ends > self._ends.get(uid_of(pod), 0):
                 self._ends[uid_of(pod)] = ends
                 cause = f"ProcessEnded: {await self._last_words(pod, each)}"
                 self._journal.write("component", self._name(pod), "crashed", cause=cause)
@@ -239,6 +252,11 @@ def _ended(status: Object) -> Object | None:
     """How a container ended that should not have: its last end, or None."""
     now = (status.get("state") or {}).get("terminated")
     return now or ((status.get("lastState") or {}).get("terminated") if status.get("restartCount") else None)
+
+
+def _ends(status: Object) -> int:
+    """How often it has ended."""
+    return int(status.get("restartCount") or 0) + ("terminated" in (status.get("state") or {}))
 
 
 def _selector(obj: Object) -> str:

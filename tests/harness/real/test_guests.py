@@ -87,6 +87,30 @@ def test_a_program_that_ends_is_told_with_its_last_words_and_its_host():
     run_virtual(main)
 
 
+def test_who_cannot_wait_for_the_chassis_is_forgiven_until_he_is_started_anew():
+    async def main():
+        kube, guests, journal = await world()
+        await pod(kube, "device-manager", ended(1, count=2))
+        await guests.check_early()
+        await guests.begin()
+        watching = asyncio.create_task(guests.watch())
+        await asyncio.sleep(2)
+        await guests.check()
+        assert not list(journal.find("component", "crashed"))
+        again = {
+            "status": {"containerStatuses": [{"name": "device-manager", "image": "", "imageID": "", **ended(1, 3)}]}
+        }
+        await kube.patch(PODS, "device-manager-1", again, namespace="pool", subresource="status")
+        await asyncio.sleep(2)
+        watching.cancel()
+        assert len(list(journal.find("component", "crashed"))) == 1
+        for check in (guests.check, guests.check_early):
+            with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 ended with code 1"):
+                await check()
+
+    run_virtual(main)
+
+
 def test_our_own_pods_are_not_the_users():
     async def main():
         kube, guests, _ = await world()

@@ -15,6 +15,7 @@ import yaml
 from mews.harness.clusters.control_plane.scheduler import configuration
 from mews.harness.clusters.kind.tools import call
 from mews.harness.errors import Lacks
+from mews.kube.api.objects import condition_of, is_deleting
 
 _FOLDER = "/etc/kubernetes"
 _MANIFEST = f"{_FOLDER}/manifests/kube-scheduler.yaml"
@@ -102,5 +103,5 @@ def extended(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def is_ready(pod: Mapping[str, Any], with_extenders: bool) -> bool:
     """Whether that pod is one of the kind that is awaited, and ready."""
     has = f"--config={CONFIG}" in pod["spec"]["containers"][0]["command"]
-    conditions = {each["type"]: each["status"] for each in (pod.get("status") or {}).get("conditions") or ()}
-    return has is with_extenders and conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
+    ready = (condition_of(pod, "Ready") or {}).get("status") == "True"
+    return has is with_extenders and ready and not is_deleting(pod)

@@ -4,6 +4,7 @@ imported, and those that ``files`` lists. No more: a folder may hold what is nob
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class Carried:
     def _take(self, path: Path) -> None:
         for file in _below(path):
             try:
-                name = str(Path(_normal(file)).relative_to(_normal(self.folder)))
+                name = str(Path(os.path.abspath(file)).relative_to(os.path.abspath(self.folder)))  # links stay
             except ValueError:
                 raise Lacks(
                     f"{self.where}: {file}: lies outside the scenario's folder, of which alone a pod can be given files"
@@ -140,17 +141,6 @@ def _below(path: Path) -> Iterator[Path]:
     for entry in sorted(path.iterdir()):
         if not entry.name.startswith(".") and entry.name != "__pycache__" and entry.suffix != ".pyc":
             yield from _below(entry)
-
-
-def _normal(path: Path) -> str:
-    """Without ``.`` and ``..``, links left as they are."""
-    parts: list[str] = []
-    for part in path.absolute().parts:
-        if part == "..":
-            parts.pop()
-        else:
-            parts.append(part)
-    return str(Path(*parts))
 
 
 def imported(source: bytes) -> tuple[str, ...]:

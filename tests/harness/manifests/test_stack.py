@@ -13,12 +13,13 @@ from mews.harness.clusters.control_plane import programs
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.commands.manifests import files_of, node_map
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInput
 from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import parse_scenario
 from mews.kube.kod2.config import load_config as load_operator_config
 from mews.kube.kubecomp.config_file import load_config
+from tests.harness.real_api import real_api
 
 SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo\n"
 BROUGHT = Path(__file__).parents[3] / "docs" / "bring-your-own"
@@ -149,22 +150,10 @@ def test_a_node_that_does_not_fit_is_told(given, wrong):
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory):
     """kubectl on a real API server, given manifests: `apply` and what it answers."""
-    from mews.harness.clusters.control_plane.servers import Servers
-    from mews.harness.clusters.plane import write_kubeconfig
-
-    try:
-        programs.needed()
-    except Lacks as error:
-        pytest.skip(str(error))
-    program = programs.find("kubectl")
-    if program is None:
-        pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on PATH")
-    servers = Servers()
-    try:
-        servers.ready()
-        config = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
-        server = {"server": servers.url, "insecure-skip-tls-verify": True}
-        write_kubeconfig(config, server=server, user={"token": servers.identity.token})
+    with real_api(tmp_path_factory.mktemp("kubectl")) as config:
+        program = programs.find("kubectl")
+        if program is None:
+            pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on PATH")
 
         def run(*words, text=None, codes=(0,)):
             argv = [program, "--kubeconfig", str(config), *words]
@@ -173,8 +162,6 @@ def kubectl(tmp_path_factory):
             return done.stdout.splitlines()
 
         yield run
-    finally:
-        servers.stop()
 
 
 def written(*options):

@@ -7,18 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.control_plane import programs
-from mews.harness.clusters.plane import write_kubeconfig
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.bringing import baggage
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rollout import Rollout
-from mews.harness.errors import Lacks
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario, parse_scenario
 from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS
+from tests.harness.real_api import real_api
 
 pytestmark = pytest.mark.wall
 
@@ -33,21 +31,8 @@ HOSTS = {f"host-{number}": f"host-{number}" for number in (1, 2, 3)}
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
     """A kubeconfig of a real API server."""
-    from mews.harness.clusters.control_plane.servers import Servers
-
-    try:
-        programs.needed()
-    except Lacks as error:
-        pytest.skip(str(error))
-    servers = Servers()
-    try:
-        servers.ready()
-        path = tmp_path_factory.mktemp("api") / "kubeconfig"
-        server = {"server": servers.url, "insecure-skip-tls-verify": True}
-        write_kubeconfig(path, server=server, user={"token": servers.identity.token})
+    with real_api(tmp_path_factory.mktemp("api")) as path:
         yield path
-    finally:
-        servers.stop()
 
 
 def objects_of(scenario, place):

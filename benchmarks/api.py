@@ -18,12 +18,12 @@ from typing import Any
 from benchmarks.api_client import Target, creates_per_s
 from benchmarks.api_server import pod
 from benchmarks.common import await_condition, process, progress, report
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.errors import Lacks
 from mews.kube.api.resources import CONFIGMAPS, PODS
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 MAPS, PODS_PATH = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
 CREATES, LISTED, WATCHERS, WATCHED = 2000, 5000, 100, 100

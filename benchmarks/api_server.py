@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mews.harness.apiserver.access.certificates import make_certificates
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
-from mews.harness.apiserver.wire.server import ApiServer
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock
+from mews.kube.emulated.apiserver.access.certificates import make_certificates
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.server import ApiServer
 
 TOKEN = "bench"
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import progress, report
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
-from mews.harness.apiserver.wire.server import ApiServer
 from mews.harness.clusters.plane import write_kubeconfig
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Context
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.scheduling.config import Profile, SchedulerConfig
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 
 from benchmarks.common import progress, report
-from mews.kube.kod2.model import Ask, Cluster, Job, Node, Queues, Running, Waiting, worker_task
-from mews.kube.kod2.policy import decide
+from mews.systems.kod2.model import Ask, Cluster, Job, Node, Queues, Running, Waiting, worker_task
+from mews.systems.kod2.policy import decide
 
 GIB = 2**30
 

@@ -15,10 +15,7 @@ from typing import Any
 from benchmarks.common import progress, report
 from benchmarks.hardware import hardware
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
-from mews.harness.apiserver.wire.kubelets import Kubelets
-from mews.harness.clock import Pace, run_virtual, virtual_clock
+from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
 from mews.harness.clusters.embedded.local_world import LocalWorld
 from mews.harness.journal import Journal
@@ -29,16 +26,19 @@ from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
 from mews.kube.chassis.dialects import DIALECTS
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock, rest, stream
+from mews.kube.clock import Clock, Pace, rest, stream
 from mews.kube.component import Context
-from mews.kube.kubecomp.board import Board
-from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig
-from mews.kube.kubecomp.metrics import Phase, Recorder
-from mews.kube.kubecomp.plugin import kubecomp_profile
-from mews.kube.kubecomp.reconfig_manager import ReconfigManager
-from mews.kube.kubecomp.records import NODE_PREFIX, POOL_PREFIX, NodeReport, report_data
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
+from mews.systems.kubecomp.board import Board
+from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig
+from mews.systems.kubecomp.metrics import Phase, Recorder
+from mews.systems.kubecomp.plugin import kubecomp_profile
+from mews.systems.kubecomp.reconfig_manager import ReconfigManager
+from mews.systems.kubecomp.records import NODE_PREFIX, POOL_PREFIX, NodeReport, report_data
 
 NODE_COUNTS = (10, 100, 1000)
 CHASSIS = (1, 4, 16)

@@ -1,10 +1,10 @@
-"""Makes ``harness/apiserver/types/*.json`` from a real control plane: facts, nothing else.
+"""Makes ``kube/emulated/apiserver/types/*.json`` from a real control plane: facts, nothing else.
 
-    KUBECONFIG=... python ci/api_types.py harness/apiserver/types
+    KUBECONFIG=... python ci/api_types.py kube/emulated/apiserver/types
 
 It reads the OpenAPI documents; asks, field by field, with a value of a wrong type, how the decoder names the field's Go
 type; and listens, as an admission webhook that refuses everything, to what the server makes of objects that say nothing
-and of objects that say only empty values. Words of a field: see ``harness/apiserver/types/gotypes.py``.
+and of objects that say only empty values. Words of a field: see ``kube/emulated/apiserver/types/gotypes.py``.
 """
 
 # A tool for developers: it prints, and talks to a server of its own choice.

@@ -1,4 +1,4 @@
-"""Virtual and wall-clock event loops, and the pace of emulated time.
+"""The event loop of virtual time.
 
 A ``VirtualLoop`` is asyncio whose clock jumps to the next timer when nothing is ready (the idea of PyPI's looptime).
 It starts at ``EPOCH_S``, runs in one thread and owns no file descriptor, so it refuses everything that would wait for
@@ -129,26 +129,6 @@ def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def virtual_clock() -> Clock:
     """The clock of components under a ``VirtualLoop``."""
     return Clock(EPOCH_S)
-
-
-class Pace:
-    """How fast emulated hardware, kubelet ticks and simulated durations pass: ``speed`` emulated s per loop second.
-
-    API times are never paced. Virtual runs keep speed 1.
-    """
-
-    def __init__(self, speed: float = 1.0) -> None:
-        if speed <= 0:
-            raise ValueError(f"speed {speed}: must be above 0")
-        self.speed = speed
-
-    def now(self) -> float:
-        """Emulated seconds; only differences mean something."""
-        return asyncio.get_running_loop().time() * self.speed
-
-    def loop_s(self, emulated_s: float) -> float:
-        """How long an emulated span takes on the loop."""
-        return emulated_s / self.speed
 
 
 def today() -> date:

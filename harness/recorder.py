@@ -186,7 +186,7 @@ class Recorder:
         news: list[tuple[Resource, Callable[[Object | None, Object | None], Iterator[News]]]]
         news = [(NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews())]
         if tfjobs:
-            from mews.kube.kod2.install import TFJOBS
+            from mews.systems.kod2.install import TFJOBS
 
             news.append((TFJOBS, tfjob_news))
         self._feeds = [Feed(kube, resource, self._hearer(tell)) for resource, tell in news]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import random
 
-from mews.harness.kubelet.tools import Delay, NodeState, Overhead
 from mews.kube.api.objects import Object
+from mews.kube.emulated.kubelet.tools import Delay, NodeState, Overhead
 
 BASE_S = 1.89
 """Seconds beyond the run with no idle GPU: sandbox and start."""

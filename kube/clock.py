@@ -32,6 +32,26 @@ class Clock:
         return datetime.fromtimestamp(self.now(), UTC)
 
 
+class Pace:
+    """How fast emulated hardware, kubelet ticks and simulated durations pass: ``speed`` emulated s per loop second.
+
+    API times are never paced. Virtual runs keep speed 1.
+    """
+
+    def __init__(self, speed: float = 1.0) -> None:
+        if speed <= 0:
+            raise ValueError(f"speed {speed}: must be above 0")
+        self.speed = speed
+
+    def now(self) -> float:
+        """Emulated seconds; only differences mean something."""
+        return asyncio.get_running_loop().time() * self.speed
+
+    def loop_s(self, emulated_s: float) -> float:
+        """How long an emulated span takes on the loop."""
+        return emulated_s / self.speed
+
+
 async def rest(delay_s: float) -> None:
     """Sleep as part of a loop that goes round for ever (a poll, a heartbeat, an unbounded retry).
 

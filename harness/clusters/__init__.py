@@ -51,13 +51,13 @@ async def open_cluster(
     if cluster == "kubeconfig":
         site = _needed(shared).site(kubeconfig, context)
         return await _somebodys(scenario, site, speed=speed, dialect=dialect, seed=seed, tell=_needed(shared).tell)
-    from mews.harness.apiserver.wire.kubelets import Kubelets
-    from mews.harness.clock import Pace, virtual_clock
+    from mews.harness.clock import virtual_clock
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.world import World
     from mews.harness.journal import Journal
     from mews.harness.scenario.hardware import hardware_document, hardware_of
-    from mews.kube.clock import Clock, stream
+    from mews.kube.clock import Clock, Pace, stream
+    from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     loop = asyncio.get_running_loop()
     hardware = hardware_of(scenario)

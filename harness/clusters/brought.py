@@ -13,10 +13,10 @@ import yaml
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Replacement
-from mews.kube.kubecomp.plugin import NODE_SCORE, NodeScore
 from mews.kube.scheduling.config import load_callable, load_plugin
 from mews.kube.scheduling.errors import BadPlugin
 from mews.kube.scheduling.framework import PluginFactory
+from mews.systems.kubecomp.plugin import NODE_SCORE, NodeScore
 
 
 class Brought:

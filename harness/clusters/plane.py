@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.ports.fence import Fence
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Component
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 
 Program = Callable[[Fence], Component]
 """Makes one incarnation of a component that is a program of its own."""

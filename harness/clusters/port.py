@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from mews.harness.clock import Pace
 from mews.harness.journal import Journal
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock
+from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
 
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.clock import Pace
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
-from mews.kube.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
+from mews.kube.clock import Pace
 from mews.kube.scheduling.config import Profile
 from mews.kube.scheduling.plugins import default_plugins
+from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
 
 if TYPE_CHECKING:
-    from mews.kube.kod2.config import OperatorConfig
+    from mews.systems.kod2.config import OperatorConfig
 
 
 def kubecomp_config(
@@ -87,8 +87,8 @@ def kod2_config(scenario: Scenario, pace: Pace) -> OperatorConfig:
 
     Raises ScenarioError for an option that it does not have.
     """
-    from mews.kube.kod2.config import config_of
-    from mews.kube.kod2.errors import ConfigError
+    from mews.systems.kod2.config import config_of
+    from mews.systems.kod2.errors import ConfigError
 
     try:
         config = config_of(scenario.stack.kod2 or {}, f"{scenario.path or scenario.name}: stack.kod2")

@@ -16,13 +16,13 @@ from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.plane import Program
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.errors import Lacks
-from mews.harness.kubelet.images import load_images
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
 from mews.kube.component import Component
-from mews.kube.kubecomp.config import KubeCompConfig
-from mews.kube.kubecomp.config_file import as_document
+from mews.kube.emulated.kubelet.images import load_images
+from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.config_file import as_document
 
 Configure = Callable[[Mapping[str, str]], KubeCompConfig]
 """KubeComp's configuration, with the chassis' base URLs by name."""

@@ -16,13 +16,13 @@ from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
-from mews.harness.kubelet.images import load_images
 from mews.harness.manifests.guests import brought
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.ways import DIALECTS
+from mews.kube.emulated.kubelet.images import load_images
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63

@@ -23,7 +23,7 @@ from typing import Any
 from mews.harness.experiments.kod2_cells import BATCHES, MODELS, Assumptions, cells, cluster, jobs_of
 from mews.harness.experiments.kod2_report import markdown
 from mews.harness.simulator.training import Costs, Outcome, Pick, Simulation, pick_default, pick_random
-from mews.kube.kod2.model import Mode, Options
+from mews.systems.kod2.model import Mode, Options
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mews.harness.simulator.training import TrainJob
-from mews.harness.training import Shape
-from mews.kube.kod2.model import Ask, Cluster, Job, Node
+from mews.systems.kod2.model import Ask, Cluster, Job, Node
+from mews.systems.kod2.training import Shape
 
 IMAGES = 60_000
 BATCHES = (8, 16, 32, 64, 128)

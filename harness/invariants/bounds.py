@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mews.kube.kubecomp.config import RESOURCE, SCHEDULER
+from mews.systems.kubecomp.config import RESOURCE, SCHEDULER
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
-from mews.kube.kubecomp.config import SCHEDULER
+from mews.systems.kubecomp.config import SCHEDULER
 
 SCHEDULERS: Mapping[str, str] = {"scheduler": SCHEDULER, "default-scheduler": "default-scheduler"}
 """Component -> the schedulerName it answers to."""

@@ -9,7 +9,7 @@ from mews.harness.invariants.scene import Scene
 from mews.harness.invariants.scheduled import Books
 from mews.harness.invariants.verdict import Breach
 from mews.kube.api.objects import Object, containers_of, is_deleting, is_terminal, labels_of, node_name_of, phase_of
-from mews.kube.kod2.podspec import JOB_NAME, QUORUM, REPLICA_TYPE, owner_uid
+from mews.systems.kod2.podspec import JOB_NAME, QUORUM, REPLICA_TYPE, owner_uid
 
 
 @dataclass(slots=True)

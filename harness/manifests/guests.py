@@ -14,7 +14,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.errors import Lacks
-from mews.harness.kubelet.images import IMAGE_PACKAGES, IMAGE_PYTHON
 from mews.harness.manifests.parts import (
     COMPONENT,
     CONFIG,
@@ -35,6 +34,7 @@ from mews.harness.manifests.parts import (
     volume_file,
 )
 from mews.harness.scenario.replacement import fill, filled
+from mews.kube.emulated.kubelet.images import IMAGE_PACKAGES, IMAGE_PYTHON
 
 if TYPE_CHECKING:
     from mews.harness.manifests.stack import StackSpec

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from mews.harness.manifests.parts import ROOTLESS, RUN, RUN_MOUNT, Object, kept, metadata, volume_file
-from mews.kube.kod2.config import OperatorConfig
-from mews.kube.kod2.install import crd
+from mews.systems.kod2.config import OperatorConfig
+from mews.systems.kod2.install import crd
 
 CONFIG = "kod2-config"
 METRICS_PORT = 9090
@@ -30,7 +30,7 @@ def configuration(config: OperatorConfig, namespace: str) -> Object:
 
 def pod(image: str, pull: str) -> Object:
     """What runs: it finds the API by its pod's account, and installs nothing."""
-    argv = ["-m", "mews.kube.kod2", "operator", "--config", "/etc/kod2/kod2.yaml", "--no-crd"]
+    argv = ["-m", "mews.systems.kod2", "operator", "--config", "/etc/kod2/kod2.yaml", "--no-crd"]
     argv += ["--metrics-port", str(METRICS_PORT), "--metrics-host", "0.0.0.0"]
     container = {
         "name": "operator",

@@ -39,7 +39,7 @@ from mews.harness.manifests.parts import (
     volume_file,
 )
 from mews.harness.manifests.rights import rights, scheduler_rights
-from mews.kube.kod2.config import OperatorConfig
+from mews.systems.kod2.config import OperatorConfig
 
 NODE_AGENT = "node-agent"
 """Component of what tells of a node and shows its devices, where the device manager is the user's."""
@@ -217,7 +217,7 @@ def _chassis_pod(spec: StackSpec) -> Object:
 
 def _kubecomp_argv(component: str) -> list[str]:
     records = _RECORDS if component == "device-manager" else "-"  # a file for the agent beside it, else the pod's log
-    return ["-m", "mews.kube.kubecomp", component, "--config", CONFIG_FILE, "--records", records]
+    return ["-m", "mews.systems.kubecomp", component, "--config", CONFIG_FILE, "--records", records]
 
 
 def _kubecomp_container(spec: StackSpec, component: str) -> Object:

@@ -12,9 +12,8 @@ from mews.emulator.chassis.store import MemoryStore
 from mews.emulator.dialects.redfish.settings import without_a_wire
 from mews.emulator.dialects.registry import DIALECTS, face
 from mews.emulator.dialects.wire import Dialect, Dropped, Pending, Request, split_target
-from mews.harness.clock import Pace
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
-from mews.kube.clock import later
+from mews.kube.clock import Pace, later
 
 LOCAL_PASSWORD = "no-wire-no-secret"
 """The first account's password where chassis are in process: there is no wire that anybody could log in by."""

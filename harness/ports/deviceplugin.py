@@ -13,7 +13,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from mews.harness.kubelet.devices.folder import Registrar
 from mews.harness.ports.fence import Fenced
 from mews.kube.deviceplugin.port import (
     Allocation,
@@ -26,6 +25,7 @@ from mews.kube.deviceplugin.port import (
     PodDevices,
     PodResources,
 )
+from mews.kube.emulated.kubelet.devices.folder import Registrar
 
 DIAL_DEADLINE_S = 10.0
 

@@ -13,7 +13,7 @@ from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.host.tree import HostTree
-from mews.harness.clock import Pace
+from mews.kube.clock import Pace
 
 
 class LocalHosts:
@@ -118,7 +118,7 @@ class LocalUsers:
 
 
 class CachedTree:
-    """A host's files as ``mews.kube.kubecomp.sysfs`` reads them; what was read stays until the host's state changes."""
+    """A host's files as ``mews.systems.kubecomp.sysfs`` reads them; what was read stays until the host's state changes."""
 
     def __init__(self, tree: HostTree) -> None:
         self._tree = tree

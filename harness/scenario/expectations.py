@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, Pattern
 from mews.harness.scenario.match import check_pattern
-from mews.kube.kubecomp.config import RESOURCE
+from mews.systems.kubecomp.config import RESOURCE
 
 
 class PodExpectation(Model):

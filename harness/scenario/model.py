@@ -11,7 +11,7 @@ from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import Model, OrScalar
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
-from mews.kube.kubecomp.config import RESOURCE, SCHEDULER
+from mews.systems.kubecomp.config import RESOURCE, SCHEDULER
 
 
 class Metadata(Model):
@@ -52,7 +52,7 @@ class ControllerOptions(Model):
 
     @model_validator(mode="after")
     def _known(self) -> ControllerOptions:
-        from mews.harness.controllers.catalogue import chosen
+        from mews.kube.emulated.controllers.catalogue import chosen
 
         if self.program != "kube-controller-manager":
             chosen(self.run)

@@ -1,8 +1,8 @@
 """TFJobs on a small cluster, second by second, without an API: what the operator's policy decides is done at once.
 
-Two ways to schedule: ``elastic`` asks ``mews.kube.kod2.policy`` at every event, as the operator does; ``fifo`` places
+Two ways to schedule: ``elastic`` asks ``mews.systems.kod2.policy`` at every event, as the operator does; ``fifo`` places
 single pods in the order of their creation, as the default scheduler does for Kubeflow's operator, and a job trains once
-its servers and all of its workers run. Training itself is the model of ``mews.harness.training`` in both. Pure but for
+its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training`` in both. Pure but for
 its injected chance.
 """
 
@@ -13,8 +13,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mews.harness.training import Shape, busy_share, speed
-from mews.kube.kod2.model import (
+from mews.systems.kod2.model import (
     CPU,
     MEMORY,
     Ask,
@@ -33,8 +32,9 @@ from mews.kube.kod2.model import (
     is_worker,
     worker_task,
 )
-from mews.kube.kod2.policy import decide, next_look_s
-from mews.kube.kod2.room import Room
+from mews.systems.kod2.policy import decide, next_look_s
+from mews.systems.kod2.room import Room
+from mews.systems.kod2.training import Shape, busy_share, speed
 
 _EPSILON_S = 1e-6
 _TICK_S = 5.0

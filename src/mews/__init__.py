@@ -1,7 +1,15 @@
 """Mews: a fake composable GPU pool plugged into a Kubernetes cluster, and the harness that judges what happens.
 
-The packages live in the top-level folders of the repository and are linked here:
-``mews.emulator`` (fake hardware), ``mews.kube`` (the components under test), ``mews.harness`` (drives and judges).
+Four kinds of rooms: ``mews.emulator`` (fake hardware), ``mews.kube`` (what every Kubernetes component shares, and an
+embedded Kubernetes), ``mews.systems`` (the software under test), ``mews.harness`` (drives and judges).
 """
 
+from pathlib import Path as _Path
+
 __version__ = "0.1.0"
+
+# A wheel has the rooms beside this file. In a checkout they are the repository's top folders, and an editable install
+# finds them there: this file is then the only one below src/mews.
+_checkout = _Path(__file__).resolve().parents[2]
+if not (_Path(__file__).parent / "kube").is_dir() and (_checkout / "hatch_build.py").is_file():
+    __path__.append(str(_checkout))

@@ -17,14 +17,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import Clock
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 Check = Callable[[KubeApi], Awaitable[None]]
 NAMESPACE = {"metadata": {"name": "suite"}}
@@ -52,8 +52,8 @@ class OverHttp:
     """The store behind its HTTP face, on loopback."""
 
     def run(self, check: Check) -> None:
-        from mews.harness.apiserver.wire.server import ApiServer
         from mews.kube.client.http import HttpKube
+        from mews.kube.emulated.apiserver.wire.server import ApiServer
 
         async def main() -> None:
             server = ApiServer(Store(Clock.wall().now, random.Random(1)))

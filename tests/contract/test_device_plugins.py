@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.harness.kubelet.devices import AdmissionRejected, PreStartFailed
 from mews.kube.deviceplugin.port import (
     Allocation,
     ContainerDevices,
@@ -24,7 +23,8 @@ from mews.kube.deviceplugin.port import (
     PluginOptions,
     PodDevices,
 )
-from tests.harness.kubelet.devices.stand import BOTH, FakePlugin, R, Stand, a_pod, container, eight, until
+from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
+from tests.kube.emulated.kubelet.devices.stand import BOTH, FakePlugin, R, Stand, a_pod, container, eight, until
 
 Case = Callable[[Stand, Any], Awaitable[None]]
 Runner = Callable[[Case], None]
@@ -40,9 +40,9 @@ def _in_process(case: Case) -> None:
 
 
 def _over_grpc(case: Case) -> None:
-    from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
     from mews.kube.deviceplugin.grpc_client import GrpcPodResources
     from mews.kube.deviceplugin.grpc_link import GrpcLink
+    from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 
     @contextlib.asynccontextmanager
     async def node() -> AsyncIterator[tuple[Stand, Any]]:

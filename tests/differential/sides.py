@@ -68,10 +68,10 @@ def _ask_real(cases: Cases, folder: Path) -> Any:
 
 def _ask_ours(cases: Cases, folder: Path) -> Any:
     async def main(namespace: str) -> Answers:
-        from mews.harness.apiserver.store.store import Store
-        from mews.harness.apiserver.wire.server import ApiServer
         from mews.harness.clusters.control_plane.identity import make_identity
         from mews.kube.clock import Clock
+        from mews.kube.emulated.apiserver.store.store import Store
+        from mews.kube.emulated.apiserver.wire.server import ApiServer
 
         identity = make_identity(folder, "openssl")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -3,8 +3,8 @@ import socket
 
 import pytest
 
-from mews.harness.clock import EPOCH_S, OutsideWorld, Pace, Stalled, VirtualLoop, run_virtual, virtual_clock
-from mews.kube.clock import later, rest, stream
+from mews.harness.clock import EPOCH_S, OutsideWorld, Stalled, VirtualLoop, run_virtual, virtual_clock
+from mews.kube.clock import Pace, later, rest, stream
 
 
 def test_virtual_time_jumps_to_the_next_timer() -> None:

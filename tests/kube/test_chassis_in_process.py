@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from mews.emulator.inventory_file import load_hardware
-from mews.harness.clock import Pace, run_virtual
+from mews.harness.clock import run_virtual
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.kube.chassis.dialects import DIALECTS, speak
 from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome
 from mews.kube.chassis.redfish import Account
+from mews.kube.clock import Pace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
 Story = Callable[[ChassisApi, LocalHardwareControl], Coroutine[Any, Any, None]]

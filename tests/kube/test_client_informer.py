@@ -5,14 +5,14 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import WatchEvent
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 
 class Flaky(InProcessKube):

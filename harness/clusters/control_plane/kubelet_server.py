@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from aiohttp import web
 
-from mews.harness.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
-from mews.harness.apiserver.wire.parameters import flag, number
-from mews.harness.apiserver.wire.streams import send_exec
 from mews.kube.api.errors import ApiError
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
+from mews.kube.emulated.apiserver.wire.parameters import flag, number
+from mews.kube.emulated.apiserver.wire.streams import send_exec
 
 _Answer = Callable[[KubeletApi, web.BaseRequest, Sequence[str]], Awaitable[web.StreamResponse]]
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
 from mews.harness.clusters.control_plane.scheduler import kube_scheduler
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.plane import Program, write_kubeconfig
 from mews.kube.client.http import HttpKube
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 
 _OF_ENDPOINTS = ("endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller")
 

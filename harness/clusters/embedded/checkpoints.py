@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mews.harness.kubelet.devices import CheckpointStore
-from mews.harness.kubelet.devices.checkpoint import Checkpoint
+from mews.kube.emulated.kubelet.devices import CheckpointStore
+from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint
 
 
 class JournaledCheckpoint:

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
-from mews.harness.apiserver.wire.kubelets import KubeletApi, Kubelets
-from mews.harness.clock import Pace, VirtualLoop
+from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
@@ -23,15 +22,6 @@ from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.kubelet.containerd import Containerd
-from mews.harness.kubelet.images import load_images
-from mews.harness.kubelet.machine import KubeletProcess, Machine
-from mews.harness.kubelet.node import KUBELET_PORT, NodeSpec
-from mews.harness.kubelet.runtime import Runtime
-from mews.harness.kubelet.simulated import SimulatedRuntime
-from mews.harness.kubelet.tools import Overhead
-from mews.harness.kubelet.training import Hall
-from mews.harness.kubelet.users import ToldRuntime
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.scenario.kinds import complete, resource_of
@@ -39,11 +29,21 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.testbed import testbed_overhead
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.clock import Clock, stream
+from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Component
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.kubecomp.metrics import Count
-from mews.kube.kubecomp.metrics import Recorder as Measures
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
+from mews.kube.emulated.kubelet.containerd import Containerd
+from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
+from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
+from mews.kube.emulated.kubelet.runtime import Runtime
+from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
+from mews.kube.emulated.kubelet.tools import Overhead
+from mews.kube.emulated.kubelet.training import Hall
+from mews.kube.emulated.kubelet.users import ToldRuntime
+from mews.systems.kubecomp.metrics import Count
+from mews.systems.kubecomp.metrics import Recorder as Measures
 
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
@@ -119,7 +119,7 @@ class EmbeddedCluster:
         logging.getLogger("mews.run").addHandler(self._logs)
         logging.getLogger("mews.run").setLevel(logging.INFO)
         if self._scenario.stack.kod2 is not None:
-            from mews.kube.kod2.install import install
+            from mews.systems.kod2.install import install
 
             await install(self.kube)
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")

@@ -14,13 +14,13 @@ import aiohttp
 from mews.harness.clusters.embedded.host_process import HostProcess
 from mews.harness.host_feed import HostFeed
 from mews.harness.journal import Journal
-from mews.harness.kubelet.process import SEARCH_PATH
-from mews.harness.kubelet.users import Users
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.ports.hosts_http import HttpHosts, WireUsers
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
-from mews.kube.kubecomp.config import AllocateConfig
+from mews.kube.emulated.kubelet.process import SEARCH_PATH
+from mews.kube.emulated.kubelet.users import Users
+from mews.systems.kubecomp.config import AllocateConfig
 
 
 class HostsSide:

@@ -10,17 +10,10 @@ from typing import Any
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.events import HostEvent
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
-from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.chassis_feed import ChassisFeed
-from mews.harness.clock import Pace
 from mews.harness.clusters.plane import Program
 from mews.harness.host_feed import HostFeed
 from mews.harness.journal import Journal
-from mews.harness.kubelet.devices import MemoryCheckpoint
-from mews.harness.kubelet.runtime import Runtime
-from mews.harness.kubelet.users import Users
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
 from mews.harness.ports.hardware_control import LocalHardwareControl
@@ -28,11 +21,17 @@ from mews.harness.ports.hosts import LocalHosts, LocalUsers
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.chassis.redfish import Account
-from mews.kube.clock import Clock
+from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import DevicePluginLink
-from mews.kube.kubecomp.config import AllocateConfig
-from mews.kube.kubecomp.device_manager import Confirm
-from mews.kube.kubecomp.sysfs import SysfsConfirm
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
+from mews.kube.emulated.kubelet.runtime import Runtime
+from mews.kube.emulated.kubelet.users import Users
+from mews.systems.kubecomp.config import AllocateConfig
+from mews.systems.kubecomp.device_manager import Confirm
+from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 
 class LocalWorld:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.apiserver.access.certificates import Certificates, make_certificates
-from mews.harness.apiserver.store.store import Store
-from mews.harness.apiserver.wire.kubelets import KubeletDirectory
-from mews.harness.apiserver.wire.server import ApiServer
 from mews.harness.clusters.plane import Program, write_kubeconfig
 from mews.harness.errors import Lacks
 from mews.kube.client.http import HttpKube
+from mews.kube.emulated.apiserver.access.certificates import Certificates, make_certificates
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.apiserver.wire.server import ApiServer
 
 _JSON = "application/json"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from mews.harness.clock import Pace
 from mews.harness.errors import Lacks
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES
 from mews.kube.client.port import KubeApi
+from mews.kube.clock import Pace
 
 _READY_S = 30.0
 _READY_PER_NODE_S = 0.2

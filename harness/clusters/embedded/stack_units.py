@@ -8,28 +8,27 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.clock import Pace
 from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.stack import default_profile, kod2_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
-from mews.harness.controllers.manager import ControllerManager
-from mews.harness.controllers.service_names import ServiceNames
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.model import Scenario
 from mews.kube.chassis.port import ChassisApi
-from mews.kube.clock import Clock, stream
+from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Component, Context
 from mews.kube.deviceplugin.port import DevicePluginLink
-from mews.kube.kubecomp.config import KubeCompConfig
-from mews.kube.kubecomp.device_manager import DeviceManager
-from mews.kube.kubecomp.metrics import Recorder as Measures
-from mews.kube.kubecomp.plugin import kubecomp_profile, profile_with
-from mews.kube.kubecomp.reconfig_manager import ReconfigManager
+from mews.kube.emulated.controllers.manager import ControllerManager
+from mews.kube.emulated.controllers.service_names import ServiceNames
 from mews.kube.scheduling.config import Profile, SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
+from mews.systems.kubecomp.config import KubeCompConfig
+from mews.systems.kubecomp.device_manager import DeviceManager
+from mews.systems.kubecomp.metrics import Recorder as Measures
+from mews.systems.kubecomp.plugin import kubecomp_profile, profile_with
+from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class StackUnits:
         return units
 
     def _operator(self, fence: Fence) -> Component:
-        from mews.kube.kod2.operator import Operator  # a run without the operator need not load it
+        from mews.systems.kod2.operator import Operator  # a run without the operator need not load it
 
         config = kod2_config(self.scenario, self.pace)
         return Operator(self.context("operator", fence), config)

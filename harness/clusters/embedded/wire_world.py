@@ -11,19 +11,13 @@ from typing import Any
 import aiohttp
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
-from mews.harness.controllers.service_names import HOSTS_FILE
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.kubelet.devices import FileCheckpoint
-from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
-from mews.harness.kubelet.process import ProcessRuntime
-from mews.harness.kubelet.users import Users
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import speak
@@ -36,9 +30,15 @@ from mews.kube.deviceplugin.errors import SocketPathTooLong
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
-from mews.kube.kubecomp.config import AllocateConfig
-from mews.kube.kubecomp.device_manager import Confirm
-from mews.kube.kubecomp.sysfs import FolderTree, SysfsConfirm
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.controllers.service_names import HOSTS_FILE
+from mews.kube.emulated.kubelet.devices import FileCheckpoint
+from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
+from mews.kube.emulated.kubelet.process import ProcessRuntime
+from mews.kube.emulated.kubelet.users import Users
+from mews.systems.kubecomp.config import AllocateConfig
+from mews.systems.kubecomp.device_manager import Confirm
+from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 

@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mews.harness.apiserver.wire.kubelets import KubeletDirectory
 from mews.harness.clusters.plane import Program
 from mews.harness.clusters.port import HardwareControl
-from mews.harness.kubelet.devices import CheckpointStore
-from mews.harness.kubelet.machine import KubeletFolder
-from mews.harness.kubelet.runtime import Runtime
-from mews.harness.kubelet.users import Users
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
-from mews.kube.kubecomp.config import AllocateConfig
-from mews.kube.kubecomp.device_manager import Confirm
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.kubelet.devices import CheckpointStore
+from mews.kube.emulated.kubelet.machine import KubeletFolder
+from mews.kube.emulated.kubelet.runtime import Runtime
+from mews.kube.emulated.kubelet.users import Users
+from mews.systems.kubecomp.config import AllocateConfig
+from mews.systems.kubecomp.device_manager import Confirm
 
 
 class World(Protocol):

@@ -28,11 +28,11 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.harness.kubelet.devices.checkpoint import Checkpoint, from_text
-from mews.harness.kubelet.devices.errors import CheckpointError
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.port import PluginError, PodDevices
+from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, from_text
+from mews.kube.emulated.kubelet.devices.errors import CheckpointError
 
 TOKEN_HEADER = "X-Mews-Token"
 TOKEN = "MEWS_CONTROL_TOKEN"

@@ -14,15 +14,15 @@ from mews.harness.clusters.brought import Brought
 from mews.harness.clusters.real.carried import Carried
 from mews.harness.clusters.real.rewriting import COMPONENTS
 from mews.harness.errors import Lacks
-from mews.harness.kubelet.images import ImageBook, load_images
 from mews.harness.manifests.guests import Guest, extender_port
 from mews.harness.manifests.parts import CONFIG_FILE, Object
 from mews.harness.manifests.stack import StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
+from mews.kube.emulated.kubelet.images import ImageBook, load_images
 
-_OUR_SCHEDULER = ("{python}", "-m", "mews.kube.kubecomp", "scheduler", "--config", CONFIG_FILE, "--records", "-")
+_OUR_SCHEDULER = ("{python}", "-m", "mews.systems.kubecomp", "scheduler", "--config", CONFIG_FILE, "--records", "-")
 _ACCESS = {"KUBECONFIG": "{kubeconfig}"}
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.clock import Pace
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
@@ -28,7 +27,6 @@ from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.strangers import Strangers
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.kubelet.images import load_images
 from mews.harness.manifests.guests import brought, extender_name, is_last
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.stack import NODE_AGENT, StackSpec, manifests
@@ -41,9 +39,10 @@ from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, PODS, Resource
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock
+from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.kod2.install import established
+from mews.kube.emulated.kubelet.images import load_images
+from mews.systems.kod2.install import established
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.clock import Pace
 from mews.harness.clusters.real.bringing import Baggage
 from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
@@ -20,10 +19,11 @@ from mews.harness.manifests.guests import brought
 from mews.harness.manifests.stack import NVML, StackSpec, endpoint
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
+from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import Mount
-from mews.kube.kod2.config import OperatorConfig
-from mews.kube.kubecomp.config import AllocateConfig, KubeCompConfig
-from mews.kube.kubecomp.config_file import as_document
+from mews.systems.kod2.config import OperatorConfig
+from mews.systems.kubecomp.config import AllocateConfig, KubeCompConfig
+from mews.systems.kubecomp.config_file import as_document
 
 IN_CONTAINER = "/usr/local/nvidia/lib64"
 """Where a container with a device finds the library and nvidia-smi; NVIDIA's own images look there, too."""

@@ -16,7 +16,7 @@ from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import rest
-from mews.kube.kod2.install import TFJOBS
+from mews.systems.kod2.install import TFJOBS
 
 SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "local-path-storage")
 """Namespaces of a kind cluster's own."""

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from mews.harness.clusters.real.strangers import Strangers
-from mews.harness.kubelet.images import Image, ImageBook, Simulation
-from mews.harness.training import environment_in
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
+from mews.kube.emulated.kubelet.images import Image, ImageBook, Simulation
+from mews.systems.kod2.training import environment_in
 
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""

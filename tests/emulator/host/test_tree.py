@@ -6,7 +6,7 @@ import pytest
 
 from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
 from mews.emulator.host.tree import File, Link
-from mews.kube.kubecomp.sysfs import vendor_field
+from mews.systems.kubecomp.sysfs import vendor_field
 from tests.emulator.host.bench import Pair
 
 DEVICES = "sys/bus/pci/devices"

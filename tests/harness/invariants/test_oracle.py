@@ -4,14 +4,14 @@ import asyncio
 import random
 from types import SimpleNamespace
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.journal import Journal
 from mews.harness.recorder import Recorder
 from mews.kube.api.resources import PODS
 from mews.kube.deviceplugin.port import ContainerDevices, PodDevices
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 

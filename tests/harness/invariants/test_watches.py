@@ -2,12 +2,12 @@
 
 import random
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.invariants.watches import Watches, missing
 from mews.harness.watch_feed import LISTED, Feed, Sight
 from mews.kube.api.resources import CONFIGMAPS, PODS
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 
 def pod(version, uid="u1"):

@@ -137,7 +137,7 @@ def test_an_image_that_stands_for_a_process_runs_it_in_ours():
     spec = spec_of(DOCS / "image-and-manifest.yaml")
     (container,) = pod_of(manifests(spec), "Deployment", "scheduler")["containers"]
     assert container["image"] == OURS
-    assert container["command"][3:7] == ["python3", "-m", "mews.kube.kubecomp", "scheduler"]
+    assert container["command"][3:7] == ["python3", "-m", "mews.systems.kubecomp", "scheduler"]
     assert not [obj for obj in manifests(spec) if is_last(spec, obj)]
 
 
@@ -182,7 +182,7 @@ def test_a_plugin_and_a_policy_are_options_of_our_scheduler_whose_host_names_bec
     objects = manifests(spec_of(DOCS / f"{name}.yaml"))
     (container,) = pod_of(objects, "Deployment", "scheduler")["containers"]
     assert container["command"][-len(words) :] == words
-    assert "mews.kube.kubecomp" in container["command"]
+    assert "mews.systems.kubecomp" in container["command"]
     assert "yours.py" in next(iter(named(objects, "ConfigMap", "mews-files-scheduler")["data"]))
     assert "KUBECONFIG" not in values(container), "it finds the API as ours does"
 

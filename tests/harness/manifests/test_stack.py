@@ -17,8 +17,8 @@ from mews.harness.errors import BadInput
 from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import parse_scenario
-from mews.kube.kod2.config import load_config as load_operator_config
-from mews.kube.kubecomp.config_file import load_config
+from mews.systems.kod2.config import load_config as load_operator_config
+from mews.systems.kubecomp.config_file import load_config
 from tests.harness.real_api import real_api
 
 SCENARIO = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: demo\n"
@@ -88,7 +88,7 @@ def test_the_operator_comes_with_its_kind_its_settings_and_no_more_rights_than_i
     config = load_operator_config(tmp_path / "kod2.yaml")
     assert (config.cooldown_s, config.mode, config.pool_namespace) == (7.0, "literal", "pool")
     (container,) = named(objects, "Deployment", "operator")["spec"]["template"]["spec"]["containers"]
-    assert "mews.kube.kod2" in container["command"]
+    assert "mews.systems.kod2" in container["command"]
     assert container["securityContext"]["runAsNonRoot"]
     verbs = {
         (resource, verb)

@@ -45,7 +45,7 @@ def test_a_script_goes_with_all_that_it_imports_from_the_folder_and_nothing_else
 
 def test_a_module_is_found_as_python_finds_it(folder):
     assert carried(folder, "{python}", "-m", "package.deep") >= {"package/deep.py", "bottom.py"}
-    assert carried(folder, "{python}", "-m", "mews.kube.kubecomp") == set()
+    assert carried(folder, "{python}", "-m", "mews.systems.kubecomp") == set()
     assert carried(folder, "{python}", "-c", "import bottom; bottom.go()") == {"bottom.py"}
 
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.guests import RECORD, Guests
@@ -20,6 +18,8 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 SPEC = StackSpec(
     namespace="pool", image="ours", hardware={}, chassis=[], config={"chassis": [], "nodes": []}, nodes=[], token="t",

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.kube.api.resources import NODES
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 
 GPU = "falcon.com/gpu"
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mews.harness.clusters.real.rewriting import Fitting
-from mews.harness.kubelet.images import load_images
+from mews.kube.emulated.kubelet.images import load_images
 
 OURS = "mews.local/components:1"
 
@@ -57,7 +57,7 @@ def test_a_training_jobs_tasks_become_real_trainers_that_take_as_long_as_the_pla
     spec = {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": task}}}
     fitted = fit({"kind": "TFJob", "spec": spec})["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
     [container] = fitted["containers"]
-    assert (container["image"], container["command"][-1]) == (OURS, "mews.kube.kod2.trainer")
+    assert (container["image"], container["command"][-1]) == (OURS, "mews.systems.kod2.trainer")
     assert container["env"] == [{"name": "TRAIN_STEPS", "value": "7"}, {"name": "TRAIN_PAUSE_S", "value": "0.05"}]
     for bad in (None, [], {"Worker": None}, {"Worker": {"template": None}}):
         assert fit({"kind": "TFJob", "spec": {"tfReplicaSpecs": bad}})["spec"] == {"tfReplicaSpecs": bad}

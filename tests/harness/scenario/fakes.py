@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from mews.emulator.inventory_file import load_hardware
 from mews.harness.chassis_feed import ChassisFeed
-from mews.harness.clock import EPOCH_S, Pace, VirtualLoop
+from mews.harness.clock import EPOCH_S, VirtualLoop
 from mews.harness.journal import Journal
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
@@ -17,7 +17,7 @@ from mews.kube.api.errors import AlreadyExists, NotFound, TooManyRequests
 from mews.kube.api.objects import timestamp
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import EventType, ExecResult, ObjectList, WatchEvent
-from mews.kube.clock import Clock
+from mews.kube.clock import Clock, Pace
 
 
 class FakeKube:

@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clock import Pace, run_virtual
+from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.chassis import PodHardware
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.runner import run_scenario
 from mews.kube.api.resources import PODS
+from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import ContainerDevices, PodDevices
 from tests.harness.scenario.fakes import FakeCluster
 

@@ -6,8 +6,8 @@ import pytest
 
 from mews.harness.scenario.loader import load_scenario
 from mews.kube.chassis.port import Outcome
-from mews.kube.kubecomp import rules
-from mews.kube.kubecomp.mover import Mover
+from mews.systems.kubecomp import rules
+from mews.systems.kubecomp.mover import Mover
 from tests.harness.scenario.test_shipped_runs import SHIPPED, Engine, Way
 
 

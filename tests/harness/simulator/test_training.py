@@ -10,11 +10,11 @@ from mews.harness.clusters import open_cluster
 from mews.harness.experiments.kod2 import VARIANTS, mean_of, numbers_of, simulate
 from mews.harness.experiments.kod2_cells import Assumptions, cells, cluster, jobs_of
 from mews.harness.simulator.training import Costs, Simulation, TrainJob, pick_default, pick_random
-from mews.harness.training import Shape, environment_in, loss, speed
 from mews.kube.api.objects import seconds
-from mews.kube.kod2.install import TFJOBS
-from mews.kube.kod2.model import Ask, Job
-from tests.kube.kod2.test_operator import cluster_doc
+from mews.systems.kod2.install import TFJOBS
+from mews.systems.kod2.model import Ask, Job
+from mews.systems.kod2.training import Shape, environment_in, loss, speed
+from tests.systems.kod2.test_operator import cluster_doc
 
 GIB = 2**30
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from mews.harness.kubelet.devices import AdmissionRejected, FileCheckpoint
 from mews.kube.deviceplugin.port import Allocation, ContainerDevices, DeviceNode, Mount
-from tests.harness.kubelet.devices.stand import Stand, a_pod, container, until
+from mews.kube.emulated.kubelet.devices import AdmissionRejected, FileCheckpoint
+from tests.kube.emulated.kubelet.devices.stand import Stand, a_pod, container, until
 
 pytestmark = pytest.mark.wall
 
@@ -88,7 +88,7 @@ async def plugin_process(folder: Path, compiled: Path, count: int) -> AsyncItera
 
 @contextlib.asynccontextmanager
 async def node(top: Path) -> AsyncIterator[Stand]:
-    from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
+    from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 
     folder = GrpcKubeletFolder(top / "plugins", top / "pods")
     (top / "plugins").mkdir()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.kubelet.devices.wire import decode, encode
 from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount, PluginError, PluginOptions
+from mews.kube.emulated.kubelet.devices.wire import decode, encode
 
 RICH = Allocation(
     envs={"A": "1", "EMPTY": "", "Ü": "ä" * 200},
@@ -58,9 +58,9 @@ def test_bytes_that_are_no_message_are_refused(data):
 
 
 def test_a_socket_path_beyond_107_bytes_is_refused_with_its_length(tmp_path):
-    from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
     from mews.kube.deviceplugin.errors import SocketPathTooLong
     from mews.kube.deviceplugin.sockets import url
+    from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 
     base = Path("/" + "d" * 90)
     assert url(base / ("s" * 15)) == f"unix:{base}/{'s' * 15}"
@@ -73,7 +73,7 @@ def test_a_socket_path_beyond_107_bytes_is_refused_with_its_length(tmp_path):
 @pytest.mark.wall
 def test_closing_an_old_endpoint_leaves_its_successors_socket(short):
     from mews.kube.deviceplugin.grpc_link import GrpcLink
-    from tests.harness.kubelet.devices.stand import FakePlugin
+    from tests.kube.emulated.kubelet.devices.stand import FakePlugin
 
     async def main() -> None:
         link = GrpcLink(short)
@@ -92,7 +92,7 @@ def test_closing_an_old_endpoint_leaves_its_successors_socket(short):
 def test_a_call_whose_channel_is_closed_ends_as_an_eof_and_does_not_cancel_its_task(short):
     from mews.kube.deviceplugin.grpc_client import GrpcPlugin, channel_to
     from mews.kube.deviceplugin.grpc_link import GrpcLink
-    from tests.harness.kubelet.devices.stand import FakePlugin, until
+    from tests.kube.emulated.kubelet.devices.stand import FakePlugin, until
 
     async def main() -> None:
         plugin = FakePlugin(["d0"])
@@ -166,8 +166,8 @@ def test_registering_without_a_kubelet_is_unavailable(short):
 def test_a_kubelet_start_removes_sockets_and_nothing_else_and_its_stop_removes_none(short):
     import socket
 
-    from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
-    from tests.harness.kubelet.devices.stand import Stand
+    from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
+    from tests.kube.emulated.kubelet.devices.stand import Stand
 
     async def main() -> None:
         plugins, pods = short / "p", short / "r"
@@ -201,10 +201,10 @@ def test_a_kubelet_start_removes_sockets_and_nothing_else_and_its_stop_removes_n
     ],
 )
 def test_another_version_is_refused_on_the_wire(short, version, words):
-    from mews.harness.kubelet.grpc_server import GrpcKubeletFolder
     from mews.kube.deviceplugin.grpc_client import channel_to, unary_call
     from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
-    from tests.harness.kubelet.devices.stand import Stand
+    from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
+    from tests.kube.emulated.kubelet.devices.stand import Stand
 
     async def main() -> None:
         folder = GrpcKubeletFolder(short / "p", short / "r")
@@ -226,7 +226,7 @@ def test_virtual_parts_import_no_grpc_and_no_protobuf():
     import sys
 
     code = (
-        "import sys, mews.harness.ports.deviceplugin, mews.harness.kubelet.devices\n"
+        "import sys, mews.harness.ports.deviceplugin, mews.kube.emulated.kubelet.devices\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('grpc', 'google', 'aiohttp')])"
     )
     found = subprocess.run(

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mews.harness.apiserver.api import InProcessKube
 from mews.kube.api.errors import Conflict, ServerError, Unavailable
 from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import WatchEvent
+from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.scheduling.config import Profile, SchedulerConfig, Ties, load_plugin
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.plugins import Strategy, default_plugins

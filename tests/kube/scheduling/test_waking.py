@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mews.harness.apiserver.api import InProcessKube
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, PODS, Resource
+from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.scheduling.config import Profile
 from mews.kube.scheduling.framework import CycleState, Handle, Status, Wake, error, unschedulable
 from mews.kube.scheduling.nodeinfo import NodeInfo

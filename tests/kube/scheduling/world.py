@@ -9,8 +9,6 @@ import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from mews.harness.apiserver.api import InProcessKube
-from mews.harness.apiserver.store.store import Store
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.ports.fence import Fence, Fenced
 from mews.kube.api.objects import Object, condition_of, node_name_of
@@ -18,6 +16,8 @@ from mews.kube.api.resources import NEW_EVENTS, NODES, PODS, PRIORITY_CLASSES
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import stream
 from mews.kube.component import Context
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.scheduling.config import Profile, SchedulerConfig
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler

@@ -1,0 +1,1 @@
+"""An embedded Kubernetes: API server, controllers and kubelets. Knows no system and no harness."""

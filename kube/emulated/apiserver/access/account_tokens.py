@@ -1,0 +1,99 @@
+"""Tokens of service accounts: signed claims in the form of a JSON web token, good while their account is there."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.resources import NODES, PODS, Resource
+from mews.kube.emulated.apiserver.store.users import SERVICE_ACCOUNT, User, account_groups
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+AUDIENCE = "https://kubernetes.default.svc"
+_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_SECRETS = Resource("", "v1", "secrets", "Secret")
+BOUND: Mapping[str, Resource] = {"Pod": PODS, "Secret": _SECRETS, "Node": NODES}
+"""What a token may be bound to, by kind."""
+
+_HEAD = {"alg": "HS256", "typ": "JWT"}
+_EXTRA = "authentication.kubernetes.io/"
+
+
+class AccountTokens:
+    """Signs and reads them; the key lives as long as the server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._key = secrets.token_bytes(32)
+
+    def issue(self, account: Mapping[str, Any], audiences: list[str], lifetime_s: int, bound: Mapping[str, Any]) -> str:
+        """A token for an account, ``bound`` to ``{kind: {name, uid}}`` or to nothing."""
+        metadata, now_s = account["metadata"], int(self._store.now())
+        named = {kind.lower(): reference for kind, reference in bound.items()}
+        about = {"serviceaccount": {"name": metadata["name"], "uid": metadata["uid"]}, **named}
+        claims = {
+            "aud": audiences,
+            "exp": now_s + lifetime_s,
+            "iat": now_s,
+            "iss": AUDIENCE,
+            "jti": self._store.new_uid(),
+            "kubernetes.io": {"namespace": metadata["namespace"], **about},
+            "nbf": now_s,
+            "sub": f"{SERVICE_ACCOUNT}{metadata['namespace']}:{metadata['name']}",
+        }
+        text = ".".join(_coded(json.dumps(part, separators=(",", ":")).encode()) for part in (_HEAD, claims))
+        return f"{text}.{self._signature(text)}"
+
+    def _signature(self, text: str) -> str:
+        return _coded(hmac.new(self._key, text.encode(), hashlib.sha256).digest())
+
+    def owner(self, token: str) -> User | None:
+        """Whose token that is; None for a strange or expired one, once its account or what it is bound to is gone."""
+        text, dot, signature = token.rpartition(".")
+        if not dot or not hmac.compare_digest(self._signature(text).encode(), signature.encode()):
+            return None
+        claims = _claims(text.partition(".")[2])
+        about = claims["kubernetes.io"]
+        namespace, account = about["namespace"], about["serviceaccount"]
+        if claims["exp"] <= self._store.now() or not self._lives(_ACCOUNTS, namespace, account):
+            return None
+        extra = {f"{_EXTRA}credential-id": (f"JTI={claims['jti']}",)}
+        for kind, resource in BOUND.items():
+            reference = about.get(kind.lower())
+            if reference is None:
+                continue
+            if not self._lives(resource, namespace, reference):
+                return None
+            if kind != "Secret":
+                extra[f"{_EXTRA}{kind.lower()}-name"] = (reference["name"],)
+                extra[f"{_EXTRA}{kind.lower()}-uid"] = (reference["uid"],)
+        return User(claims["sub"], account_groups(namespace), account["uid"], extra)
+
+    def _lives(self, resource: Resource, namespace: str, reference: Mapping[str, str]) -> bool:
+        place = namespace if resource.namespaced else ""
+        found = self._store.find(self._store.kinds.of(resource), place, reference["name"])
+        return found is not None and found["metadata"]["uid"] == reference["uid"]
+
+
+def _coded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _claims(text: str) -> dict[str, Any]:
+    """What the server itself has signed.
+
+    Raises ValueError for anything else, which cannot bear its signature.
+    """
+    try:
+        claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except binascii.Error as error:
+        raise ValueError(f"a signed token that was not made here: {text!r}") from error
+    return claims

@@ -1,0 +1,114 @@
+"""Who asks: bearer tokens and impersonation (contract apiserver.md section 2)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from multidict import CIMultiDictProxy
+
+from mews.kube.api.errors import ApiError, Unauthorized
+from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
+from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
+from mews.kube.emulated.apiserver.store.users import (
+    ADMIN,
+    ANONYMOUS,
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+    User,
+    account_groups,
+    account_of,
+    administrator,
+)
+
+Headers = CIMultiDictProxy[str]
+
+_AUTHENTICATION = "authentication.k8s.io"
+_EXTRA = "impersonate-extra-"
+
+
+class Authenticator:
+    """Knows users by their tokens; ``tokens`` None lets everybody be the administrator who shows none."""
+
+    def __init__(
+        self, tokens: Mapping[str, str | User] | None, accounts: AccountTokens, authorizer: Authorizer
+    ) -> None:
+        self._open = tokens is None
+        self._tokens = {
+            token: administrator(user) if isinstance(user, str) else user for token, user in (tokens or {}).items()
+        }
+        self.accounts = accounts
+        self._authorizer = authorizer
+
+    def user_of(self, headers: Headers) -> User:
+        """The user, also the one whose part another plays.
+
+        Raises ``Unauthorized`` for a token that is not known, ``Forbidden`` for an impersonation that is not allowed.
+        """
+        user = self._bearer(headers.get("Authorization", ""))
+        played = _impersonated(headers)
+        if played is None:
+            return user
+        for attributes in _asked(played):
+            self._authorizer.check(user, attributes)
+        return _whole(played)
+
+    def _bearer(self, authorization: str) -> User:
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        found = self.owner_of(token) if token and scheme.lower() == "bearer" else None
+        if found is not None:
+            return found
+        if self._open:
+            return ADMIN
+        if token and scheme.lower() == "bearer":
+            raise Unauthorized("Unauthorized")
+        return ANONYMOUS
+
+    def owner_of(self, token: str) -> User | None:
+        """The user whose token that is, if it is known."""
+        asked, found = token.encode(errors="replace"), None
+        for known, user in self._tokens.items():
+            if hmac.compare_digest(known.encode(), asked):
+                found = user
+        return found or self.accounts.owner(token)
+
+
+def _impersonated(headers: Headers) -> User | None:
+    """Who is to be impersonated; 500 in plain words for groups without a user, as upstream."""
+    name, uid = headers.get("Impersonate-User", ""), headers.get("Impersonate-Uid", "")
+    groups = tuple(headers.getall("Impersonate-Group", ()))
+    extra: dict[str, tuple[str, ...]] = {}
+    for header, value in headers.items():
+        if header.lower().startswith(_EXTRA):
+            key = unquote(header.lower().removeprefix(_EXTRA))
+            extra[key] = (*extra.get(key, ()), value)
+    if name:
+        return User(name, groups, uid, extra)
+    if groups or uid or extra:
+        raise ApiError("Internal Server Error: impersonation headers without Impersonate-User", reason="")
+    return None
+
+
+def _asked(played: User) -> list[Attributes]:
+    account = account_of(played.name)
+    who = (
+        Attributes("impersonate", "", "serviceaccounts", name=account[1], namespace=account[0])
+        if account
+        else Attributes("impersonate", "", "users", name=played.name)
+    )
+    asked = [who, *(Attributes("impersonate", "", "groups", name=group) for group in played.groups)]
+    for key, values in played.extra.items():
+        asked += [Attributes("impersonate", _AUTHENTICATION, "userextras", key, name=value) for value in values]
+    if played.uid:
+        asked.append(Attributes("impersonate", _AUTHENTICATION, "uids", name=played.uid))
+    return asked
+
+
+def _whole(played: User) -> User:
+    """With the groups that everybody of the sort has."""
+    account = account_of(played.name)
+    groups = played.groups or (account_groups(account[0]) if account else ())
+    everybody = UNAUTHENTICATED if played.name == ANONYMOUS.name else AUTHENTICATED
+    return User(played.name, tuple(dict.fromkeys((*groups, everybody))), played.uid, played.extra)

@@ -1,0 +1,168 @@
+"""Kinds that are answered and never stored: who am I, whose token is this, who may do what, a token for an account.
+
+Source: contract apiserver.md section 1; the answers of Kubernetes 1.34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import BadRequest, Invalid
+from mews.kube.api.objects import Object, timestamp
+from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
+from mews.kube.emulated.apiserver.access.authorization import Attributes
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.users import User
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.wire.call import Call
+
+_HOUR_S = 3600
+_SHORTEST_S = 600
+
+
+def review(call: Call, body: Mapping[str, Any]) -> Object:
+    """The answer to a review.
+
+    Raises ``BadRequest`` or ``Invalid`` for a question that cannot be answered.
+    """
+    return _ANSWERS[call.kind.resource.kind](call, body.get("spec") or {})
+
+
+def _answer(call: Call, *, spec: Any = None, status: Any, metadata: Any = None) -> Object:
+    resource = call.kind.resource
+    head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata or {}}
+    return {**head, **({} if spec is None else {"spec": spec}), "status": status}
+
+
+def _myself(call: Call, _spec: Mapping[str, Any]) -> Object:
+    now = {"creationTimestamp": call.world.store.timestamp()}
+    return _answer(call, metadata=now, status={"userInfo": call.user.info()})
+
+
+def _token(call: Call, spec: Mapping[str, Any]) -> Object:
+    if not spec.get("token"):
+        raise BadRequest("token is required for TokenReview in authentication")
+    user = call.world.authenticator.owner_of(spec["token"])
+    if user is None:
+        return _answer(call, spec=spec, status={"user": {}, "error": "invalid bearer token"})
+    found = {"authenticated": True, "user": user.info(), "audiences": [AUDIENCE]}
+    return _answer(call, spec=spec, status=found)
+
+
+def _my_access(call: Call, spec: Mapping[str, Any]) -> Object:
+    _check_attributes(call, spec)
+    return _answer(call, spec=spec, status=_verdict(call, call.user, spec))
+
+
+def _access(call: Call, spec: Mapping[str, Any]) -> Object:
+    _check_attributes(call, spec)
+    if not spec.get("user") and not spec.get("groups"):
+        raise _refused(refusals.bad("spec.user", "", "at least one of user or group must be specified"))
+    user = User(spec.get("user") or "", tuple(spec.get("groups") or ()))
+    return _answer(call, spec=spec, status=_verdict(call, user, spec))
+
+
+def _verdict(call: Call, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
+    verdict = call.world.authorizer.decide(user, _attributes(spec))
+    return {"allowed": verdict.allowed, **({"reason": verdict.reason} if verdict.reason else {})}
+
+
+def _attributes(spec: Mapping[str, Any]) -> Attributes:
+    given = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
+    names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
+    return Attributes(**{name: given[name] for name in names if given.get(name)} | {"verb": given.get("verb") or ""})
+
+
+def _local_access(call: Call, spec: Mapping[str, Any]) -> Object:
+    place = (spec.get("resourceAttributes") or {}).get("namespace", "")
+    if place != call.namespace:
+        text = f"spec.resourceAttributes.namespace must match namespace: {call.namespace}"
+        raise BadRequest(text)
+    return {**_access(call, spec), "metadata": {"namespace": call.namespace}}
+
+
+def _check_attributes(_call: Call, spec: Mapping[str, Any]) -> None:
+    if bool(spec.get("resourceAttributes")) == bool(spec.get("nonResourceAttributes")):
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise _refused(refusals.bad("spec.resourceAttributes", spec.get("resourceAttributes"), text))
+
+
+def _refused(fault: Fault) -> Invalid:
+    """Upstream forgets the kind's name here."""
+    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+    group = "authorization.k8s.io"
+    return Invalid(f'.{group} "" is invalid: {fault}', details={"group": group, "causes": causes})
+
+
+def _rules(call: Call, spec: Mapping[str, Any]) -> Object:
+    if not spec.get("namespace"):
+        raise BadRequest("no namespace on request")
+    rules = call.world.authorizer.rules_of(call.user, spec["namespace"])
+    paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    status = {"resourceRules": [rule for rule in rules if rule not in paths], "nonResourceRules": paths}
+    return _answer(call, spec={}, status={**status, "incomplete": False})
+
+
+_ANSWERS: Mapping[str, Callable[[Call, Mapping[str, Any]], Object]] = {
+    "SelfSubjectReview": _myself,
+    "TokenReview": _token,
+    "SelfSubjectAccessReview": _my_access,
+    "SubjectAccessReview": _access,
+    "LocalSubjectAccessReview": _local_access,
+    "SelfSubjectRulesReview": _rules,
+}
+
+
+def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
+    """POST serviceaccounts/token: a bearer token that this server accepts while it is good.
+
+    Raises ``Invalid`` or, for what it is to be bound to, ``NotFound``.
+    """
+    store = call.world.store
+    account = store.get(call.kind, call.namespace, call.route.name)
+    spec = body.get("spec") or {}
+    lifetime_s = spec.get("expirationSeconds") or _HOUR_S
+    if lifetime_s < _SHORTEST_S:
+        text = "may not specify a duration less than 10 minutes"
+        raise _unfit(refusals.bad("spec.expirationSeconds", lifetime_s, text))
+    audiences = spec.get("audiences") or [AUDIENCE]
+    bound = _bound(call, spec.get("boundObjectRef") or {})
+    token = call.world.authenticator.accounts.issue(account, audiences, lifetime_s, bound)
+    metadata = {key: account["metadata"][key] for key in ("name", "namespace", "uid")}
+    ends_s = int(store.now()) + lifetime_s
+    return {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {**metadata, "creationTimestamp": store.timestamp()},
+        "spec": {
+            "audiences": audiences,
+            "expirationSeconds": lifetime_s,
+            "boundObjectRef": spec.get("boundObjectRef"),
+        },
+        "status": {"token": token, "expirationTimestamp": timestamp(ends_s)},
+    }
+
+
+def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    if not reference:
+        return {}
+    store, resource = call.world.store, BOUND.get(reference.get("kind") or "")
+    if resource is None:
+        text = f"cannot bind token for serviceaccount {call.route.name!r} to this kind of object"
+        raise _unfit(refusals.bad("spec.boundObjectRef.kind", reference.get("kind") or "", text))
+    place = call.namespace if resource.namespaced else ""
+    found = store.get(store.kinds.of(resource), place, reference.get("name") or "")["metadata"]
+    if reference.get("uid") and reference["uid"] != found["uid"]:
+        text = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
+        kind = store.kinds.of(resource)
+        raise refusals.conflict(kind, found["name"], f"{text} The object might have been deleted and then recreated")
+    return {resource.kind: {"name": found["name"], "uid": found["uid"]}}
+
+
+def _unfit(fault: Fault) -> Invalid:
+    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+    details = {"group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
+    return Invalid(f'TokenRequest.authentication.k8s.io "" is invalid: {fault}', details=details)

@@ -1,0 +1,306 @@
+"""The in-process adapter of the KubeApi port: the store, without a wire.
+
+Deterministic; every call gives the loop a turn before it acts, as I/O would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.errors import BadRequest
+from mews.kube.api.objects import Object, name_of, namespace_of
+from mews.kube.api.resources import Resource
+from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
+from mews.kube.clock import rest
+from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
+from mews.kube.emulated.apiserver.objects.apply import apply
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.selection import Selection, select
+from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.wire import containers
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
+
+
+class Watch:
+    """The stream of one watch. It ends on its timeout or when the server hangs up, and lets go of the store when it is
+    closed or no longer referenced."""
+
+    def __init__(
+        self, store: Store, kind: Kind, selection: Selection, version: str, timeout_s: int | None, *, bookmarks: bool
+    ) -> None:
+        self._store = store
+        self._kind = kind
+        self._selection = selection
+        self._version = version
+        self._timeout_s = timeout_s
+        self._bookmarks = bookmarks
+        self._subscription: Subscription | None = None
+        self._timer: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        if self._subscription is None:
+            await asyncio.sleep(0)
+            self._subscription = self._store.watch(self._kind, self._selection, self._version)
+            if self._timeout_s is not None:
+                self._timer = asyncio.create_task(self._expire(self._subscription, self._timeout_s))
+        try:
+            event = await self._subscription.next()
+        except asyncio.CancelledError:  # as over HTTP, a cancelled watch is over
+            self._let_go()
+            self._subscription.end()
+            raise
+        if event is None:
+            await self.aclose()
+            raise StopAsyncIteration
+        return event if not self._kind.view else WatchEvent(event.type, view_of(self._kind).show(event.object))
+
+    async def _expire(self, subscription: Subscription, timeout_s: int) -> None:
+        await rest(timeout_s)
+        if self._bookmarks:
+            subscription.push(WatchEvent(EventType.BOOKMARK, bookmark(self._kind, self._store.version)))
+        subscription.end()
+
+    async def aclose(self) -> None:
+        """Let go of the store."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._subscription is not None:
+            self._subscription.shelf.unsubscribe(self._subscription)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def __del__(self) -> None:
+        self._let_go()
+
+
+def bookmark(kind: Kind, version: int) -> Object:
+    """The object of a BOOKMARK event."""
+    resource = kind.resource
+    metadata = {"resourceVersion": str(version)}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+class InProcessKube:
+    """KubeApi over a ``Store``, as the given user."""
+
+    def __init__(self, store: Store, user: str = "system:admin", *, kubelets: KubeletDirectory | None = None) -> None:
+        self._store = store
+        self._user = user
+        self._kubelets = kubelets or NoKubelets()
+
+    def _kind(self, resource: Resource) -> Kind:
+        return self._store.kinds.of(resource)
+
+    def _request(self, field_manager: str) -> Request:
+        return Request(self._user, field_manager or "mews")
+
+    async def get(
+        self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
+    ) -> Object:
+        """One object; ``NotFound`` when there is none."""
+        await asyncio.sleep(0)
+        kind = self._kind(resource)
+        if subresource is not None and kind.subresource(subresource) is None:
+            raise refusals.unknown_resource()
+        return self._store.get(kind, _place(kind, namespace), name)
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int | None = None,
+        continue_token: str = "",
+    ) -> ObjectList:
+        """Selected objects, ordered by namespace and name."""
+        await asyncio.sleep(0)
+        kind = self._kind(resource)
+        selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
+        return self._store.list(kind, selection, limit=limit, token=continue_token)
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        timeout_s: int | None = None,
+        bookmarks: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """All later events; the subscription begins with the first ``anext``."""
+        kind = self._kind(resource)
+        selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
+        return Watch(self._store, kind, selection, resource_version, timeout_s, bookmarks=bookmarks)
+
+    async def create(
+        self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
+    ) -> Object:
+        """The object as stored."""
+        await asyncio.sleep(0)
+        kind = self._kind(resource)
+        target = _place(kind, namespace or namespace_of(obj) or None)
+        return creation.create(self._store, kind, target, obj, self._request(field_manager))
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+    ) -> Object:
+        """PUT."""
+        await asyncio.sleep(0)
+        kind = self._kind(resource)
+        _check_subresource(kind, subresource)
+        return update.replace(
+            self._store,
+            kind,
+            _place(kind, namespace or namespace_of(obj) or None),
+            name_of(obj),
+            obj,
+            subresource=subresource or "",
+            request=self._request(field_manager),
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        kind: Patch = Patch.MERGE,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        """The object after the patch."""
+        await asyncio.sleep(0)
+        what = self._kind(resource)
+        _check_subresource(what, subresource)
+        if kind is Patch.APPLY:
+            request = self._request(field_manager)
+            place = _place(what, namespace)
+            return apply(
+                self._store, what, place, name, body, subresource=subresource or "", force=force, request=request
+            )
+        return update.patch(
+            self._store,
+            what,
+            _place(what, namespace),
+            name,
+            body,
+            patch_kind=kind,
+            subresource=subresource or "",
+            request=self._request(field_manager),
+        )
+
+    async def delete(
+        self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
+    ) -> Object:
+        """The object while it still exists, or a ``Status``."""
+        await asyncio.sleep(0)
+        kind = self._kind(resource)
+        return deletion.delete(self._store, kind, _place(kind, namespace), name, options)
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        options: DeleteOptions | None = None,
+    ) -> ObjectList:
+        """The list as it was before the deletion."""
+        await asyncio.sleep(0)
+        kind = self._kind(resource)
+        if "deletecollection" not in kind.verbs:
+            raise refusals.wrong_method()
+        selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
+        return deletion.delete_collection(self._store, kind, selection, options)
+
+    async def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        *,
+        uid: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """POST pods/binding."""
+        await asyncio.sleep(0)
+        metadata = {"name": pod, "uid": uid, "annotations": annotations}
+        body = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
+        pod_actions.bind(self._store, namespace, pod, body)
+
+    async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
+        """POST pods/eviction."""
+        await asyncio.sleep(0)
+        pod_actions.evict(self._store, namespace, pod, options)
+
+    async def log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str | None = None,
+        follow: bool = False,
+        previous: bool = False,
+        tail_lines: int | None = None,
+    ) -> AsyncIterator[bytes]:
+        """The container's log in chunks."""
+        await asyncio.sleep(0)
+        target = containers.find(self._store, self._kubelets, namespace, pod, container)
+        if target.kubelet is None:
+            return
+        async for chunk in target.kubelet.log(
+            namespace, pod, target.container, follow=follow, previous=previous, tail_lines=tail_lines
+        ):
+            yield chunk
+
+    async def exec(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None
+    ) -> ExecResult:
+        """Run a command in a running container."""
+        await asyncio.sleep(0)
+        target = containers.find(self._store, self._kubelets, namespace, pod, container)
+        if target.kubelet is None:
+            raise BadRequest(f"pod {pod} does not have a host assigned")
+        return await target.kubelet.exec(namespace, pod, target.container, command)
+
+    async def discovery(self) -> Sequence[Resource]:
+        """All resources served."""
+        await asyncio.sleep(0)
+        return [kind.resource for kind in self._store.kinds]
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+def _place(kind: Kind, namespace: str | None) -> str:
+    """The namespace that addresses an object: "" for cluster-scoped kinds, ``default`` where none is named."""
+    return (namespace or "default") if kind.resource.namespaced else ""
+
+
+def _check_subresource(kind: Kind, subresource: str | None) -> None:
+    if subresource and kind.subresource(subresource) is None:
+        raise refusals.unknown_resource()

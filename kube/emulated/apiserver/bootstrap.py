@@ -1,0 +1,43 @@
+"""What a fresh cluster holds (contract apiserver.md section 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
+from mews.kube.emulated.apiserver.objects.creation import create
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+_NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
+
+_TOKEN_TRACKING = "kube-apiserver-legacy-service-account-token-tracking"
+
+_CLASSES = (
+    ("system-node-critical", 2_000_001_000, "that must not be moved from their current node."),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+)
+
+
+def furnish(store: Store) -> None:
+    """Create the namespaces and the system priority classes."""
+    namespaces, classes = store.kinds.of(NAMESPACES), store.kinds.of(PRIORITY_CLASSES)
+    for name in _NAMESPACES:
+        create(store, namespaces, "", {"metadata": {"name": name}})
+    for name, value, text in _CLASSES:
+        body: Object = {"metadata": {"name": name}, "value": value}
+        create(store, classes, "", {**body, "description": f"Used for system critical pods {text}"})
+
+
+def note_legacy_tokens(store: Store) -> None:
+    """Note since when tokens of old are tracked, as kube-apiserver does when it starts to serve."""
+    kind = store.kinds.of(CONFIGMAPS)
+    if store.find(kind, "kube-system", _TOKEN_TRACKING) is None:
+        body: Object = {"metadata": {"name": _TOKEN_TRACKING}, "data": {"since": store.timestamp()[:10]}}
+        create(store, kind, "kube-system", body)

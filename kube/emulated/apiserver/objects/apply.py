@@ -1,0 +1,149 @@
+"""Server-side apply: what a manager applied it owns (contract apiserver.md section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import BadRequest, Conflict, ServerError
+from mews.kube.api.objects import Object, clone
+from mews.kube.emulated.apiserver.objects.creation import create
+from mews.kube.emulated.apiserver.objects.fieldsets import (
+    Path,
+    Paths,
+    applied_fields,
+    difference,
+    merged,
+    owned,
+    remove_at,
+    shown,
+    sort_key,
+)
+from mews.kube.emulated.apiserver.objects.ownership import Owner, entries_of, owners_of, unrecorded
+from mews.kube.emulated.apiserver.objects.typed import kind_shape, typed_faults
+from mews.kube.emulated.apiserver.objects.update import store_patched
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.views import view_of
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+
+def apply(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    config: Any,
+    *,
+    subresource: str = "",
+    force: bool = False,
+    request: Request = ADMIN,
+) -> Object:
+    """The object after the manager has applied its configuration.
+
+    Raises ``Conflict`` when another manager owns a field that would change and ``force`` is not given; ``ServerError``
+    for what the kind does not declare; else as a patch.
+    """
+    config = _checked(kind, name, config)
+    shape = kind_shape(kind)
+    faults = list(typed_faults(config, shape))
+    if faults:
+        raise _untyped(kind, config, name, faults)
+    me: Owner = (request.manager, "Apply", kind.resource.api_version, subresource)
+    wanted = owned(frozenset(applied_fields(config, shape)), subresource=subresource, status=kind.status)
+    old, now = store.find(kind, namespace, name), store.timestamp()
+    if old is None:
+        if subresource:
+            raise refusals.missing(kind, name)
+        _check_no_uid(kind, name, config)
+        return create(store, kind, namespace, config, request, managed=entries_of(None, {me: wanted}, me, now))
+    live = view_of(kind).show(old)
+    owners = owners_of(live) or unrecorded(kind, live)
+    new = clone(merged(live, config, shape))
+    others = {owner: paths for owner, paths in owners.items() if owner != me}
+    _prune(new, owners.get(me, frozenset()) - wanted, others, kind)
+    changes = difference(live, new, shape)
+    changed = owned(changes.added | changes.modified, subresource=subresource, status=kind.status)
+    conflicts = [(owner, path) for owner in sorted(others) for path in sorted(others[owner] & changed, key=sort_key)]
+    if conflicts and not force:
+        raise _conflict(conflicts)
+    gone = changed | changes.removed
+    left = {owner: paths - gone if paths & gone else paths for owner, paths in others.items()}
+    if not gone:
+        now = ""
+    new["metadata"]["managedFields"] = entries_of(live, {**left, me: wanted}, me, now)
+    return store_patched(store, kind, old, new, subresource=subresource, request=request, recorded=True)
+
+
+def _checked(kind: Kind, name: str, config: Any) -> Object:
+    if not isinstance(config, dict):
+        text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+        word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
+        raise BadRequest(f"{text}{word} into Go value of type map[string]interface {{}}")
+    given = config.get("apiVersion") or "", config.get("kind") or ""
+    if given != (kind.resource.api_version, kind.resource.kind):
+        group_version = given[0] if given[0] in ("", "/") or "/" in given[0] else f"/{given[0]}"
+        raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")
+    metadata = config.get("metadata") or {}
+    if metadata.get("managedFields"):
+        raise BadRequest("metadata.managedFields must be nil")
+    if metadata.get("name", name) != name:
+        raise refusals.names_differ(metadata["name"], name)
+    return {**config, "metadata": {**metadata, "name": name}}
+
+
+def _check_no_uid(kind: Kind, name: str, config: Mapping[str, Any]) -> None:
+    uid = config["metadata"].get("uid")
+    if uid:
+        text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise refusals.conflict(kind, name, text)
+
+
+def _untyped(kind: Kind, config: Mapping[str, Any], name: str, faults: list[str]) -> ServerError:
+    text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+    resource = kind.resource
+    place = (
+        f"{config['metadata'].get('namespace', '')}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
+    )
+    return ServerError(f"failed to create typed patch object ({place}): {text}", reason="")
+
+
+def _prune(new: Object, left_out: Paths, others: Mapping[Owner, Paths], kind: Kind) -> None:
+    """Remove what this manager no longer says and nobody else owns."""
+    shape = kind_shape(kind)
+    for path in sorted(left_out, key=len):
+        kept = any(other[: len(path)] == path for paths in others.values() for other in paths)
+        if not kept:
+            remove_at(new, path, shape)
+
+
+def _conflict(conflicts: list[tuple[Owner, Path]]) -> Conflict:
+    by_owner: dict[str, list[str]] = {}
+    for owner, path in conflicts:
+        by_owner.setdefault(_named(owner), []).append(shown(path))
+    count = len(conflicts)
+    if count == 1:
+        [(named, paths)] = by_owner.items()
+        text = f"conflict with {named}: {paths[0]}"
+    else:
+        text = "\n".join(
+            f"conflicts with {named}:\n" + "\n".join(f"- {path}" for path in paths) for named, paths in by_owner.items()
+        )
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {_named(owner)}", "field": shown(path)}
+        for owner, path in conflicts
+    ]
+    noun = "conflict" if count == 1 else "conflicts"
+    return Conflict(f"Apply failed with {count} {noun}: {text}", details={"causes": causes})
+
+
+def _named(owner: Owner) -> str:
+    """``"one"`` for one that applied, ``"m" with subresource "scale" using apps/v1`` for one that wrote."""
+    manager, operation, api_version, subresource = owner
+    if operation == "Apply" and not subresource:
+        return f'"{manager}"'
+    below = f' with subresource "{subresource}"' if subresource else ""
+    return f'"{manager}"{below}' + (f" using {api_version}" if operation == "Update" else "")

@@ -1,0 +1,167 @@
+"""POST: from a body to a stored object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.objects import Object, is_deleting
+from mews.kube.api.resources import NAMESPACES
+from mews.kube.emulated.apiserver.objects.ownership import record
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
+from mews.kube.emulated.apiserver.types.decoding import decoder
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+_SERVERS_OWN = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
+_CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
+"""Kinds that can be taken for one another when a body goes to the wrong path."""
+
+_HEAD = frozenset(("apiVersion", "kind", "metadata"))
+_DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
+
+
+def create(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    body: Mapping[str, Any],
+    request: Request = ADMIN,
+    *,
+    managed: Sequence[Object] = (),
+) -> Object:
+    """The object as stored, in the kind's own form; ``managed`` becomes its managedFields.
+
+    Raises ``AlreadyExists``, ``Invalid``, ``Forbidden``, ``NotFound`` (the namespace) or ``BadRequest``.
+    """
+    obj = received(kind, body, request)
+    metadata = obj["metadata"]
+    place(kind, obj, namespace)
+    if not metadata.get("resourceVersion"):
+        metadata.pop("resourceVersion", None)
+    elif not request.dry_run:
+        raise refusals.version_on_create()
+    for name in _SERVERS_OWN:
+        metadata.pop(name, None)
+    metadata.pop("managedFields", None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = store.new_name(metadata["generateName"])
+    _check_namespace(store, kind, obj)
+    rules = store.rules(kind)
+    if kind.status and not rules.keeps_status:
+        _forget_status(kind, obj)
+    rules.default(obj)
+    if managed:
+        metadata["managedFields"] = list(managed)
+    else:
+        record(store, kind, None, obj, subresource="", request=request)
+    rules.birth(obj)
+    rules.admit(store, kind, obj)
+    faults = [*names.faults(kind, obj), *rules.validate(obj)]
+    if faults:
+        raise refusals.invalid(kind, metadata.get("name", ""), faults)
+    key = (metadata.get("namespace", ""), metadata["name"])
+    known = store.find(kind, *key)
+    if known is not None:
+        raise refusals.exists(kind, key[1], deleting=is_deleting(known))
+    if "uid" not in metadata:  # an object that refers to itself has one already
+        metadata["uid"] = store.new_uid()
+    metadata["creationTimestamp"] = store.timestamp()
+    if kind.generation:
+        metadata["generation"] = 1
+    if not request.dry_run:
+        obj = store.commit(kind, key, obj)
+    return view_of(kind).show(obj)
+
+
+def _forget_status(kind: Kind, obj: Object) -> None:
+    """A new object has the status of one that says nothing."""
+    obj.pop("status", None)
+    field = shape_of(kind).fields.get("status")
+    if field is not None and field.empty == "keep":
+        obj["status"] = decoder(field.type)({}, [])
+
+
+def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refuse: Refuse = refused) -> Object:
+    """A body as an object that the store may keep: decoded, with defaults, in storage form.
+
+    Raises ``BadRequest``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields where
+    they are forbidden.
+    """
+    resource = kind.resource
+    given = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
+    if given != (resource.api_version, resource.kind):
+        raise _wrong_kind(kind, *given, refuse, object_name=(body.get("metadata") or {}).get("name", ""))
+    obj = decode(kind, body, request, refuse)
+    metadata = obj.get("metadata", {})
+    for name in _DROPPED_WHEN_EMPTY:
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+    rest = {key: value for key, value in obj.items() if key not in _HEAD}
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **rest}
+    return view_of(kind).store(obj)
+
+
+def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, object_name: str) -> ApiError:
+    resource = kind.resource
+    if kind.custom:
+        if api_version != resource.api_version:
+            return BadRequest(
+                f"the API version in the data ({api_version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        fault = refusals.bad("kind", name, f"must be {resource.kind}")
+        return refusals.invalid(replace(kind, resource=replace(resource, kind=name)), object_name, [fault])
+    version = api_version.rpartition("/")[2]
+    if api_version == resource.api_version and name in _CORE_KINDS:
+        text = f"converting (v1.{name}) to (core.{resource.kind}): unknown conversion"
+    else:
+        text = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
+    if refuse is not refused:
+        return refuse(kind, text)
+    return BadRequest(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {text}')
+
+
+def place(kind: Kind, obj: Object, namespace: str) -> None:
+    """Put the object into the request's namespace; 400 when it says another one."""
+    metadata = obj["metadata"]
+    if not kind.resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    if not namespace:
+        raise BadRequest("namespace is required: an object of a namespaced kind must be created in a namespace")
+    if metadata.get("namespace", namespace) != namespace:
+        raise refusals.namespaces_differ()
+    metadata["namespace"] = namespace
+
+
+def _check_namespace(store: Store, kind: Kind, obj: Object) -> None:
+    if not kind.resource.namespaced:
+        return
+    namespaces = store.kinds.of(NAMESPACES)
+    name = obj["metadata"]["namespace"]
+    namespace = store.find(namespaces, "", name)
+    if namespace is None:
+        raise refusals.missing(namespaces, name)
+    if is_deleting(namespace):
+        text = f"unable to create new content in namespace {name} because it is being terminated"
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        raise refusals.forbidden(kind, obj["metadata"].get("name", ""), text, causes=[cause])

@@ -1,0 +1,224 @@
+"""Sets of field paths, as ``metadata.managedFields`` keeps them (sigs.k8s.io/structured-merge-diff).
+
+A path is a tuple of steps as FieldsV1 writes them: ``f:data``, ``k:{"name":"c"}``, ``v:"x"``. List items that merge by
+a key are members themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.typed import ANY, Shape, shape_at, shown_step
+
+Path = tuple[str, ...]
+Paths = frozenset[Path]
+
+_NEVER_OWNED = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (
+            (
+                "name",
+                "namespace",
+                "resourceVersion",
+                "uid",
+                "creationTimestamp",
+                "managedFields",
+                "generation",
+                "selfLink",
+            )
+        )
+    }
+)
+
+
+def owned(paths: frozenset[Path] | set[Path], *, subresource: str = "", status: bool = False) -> Paths:
+    """Those that a manager may own: not the server's metadata, and of kinds with a status subresource either the
+    status or the rest."""
+    kept = frozenset(paths) - _NEVER_OWNED
+    if subresource == "status":
+        return frozenset(path for path in kept if path[0] in ("f:status", "f:metadata"))
+    return frozenset(path for path in kept if path[0] != "f:status") if status else kept
+
+
+def applied_fields(value: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
+    """The paths of everything that an applied object says."""
+    shape = shape_at(shape, value)
+    if shape.form == "map" and not shape.whole and isinstance(value, Mapping) and value:
+        for name, below in value.items():
+            if shape.open:
+                yield (*path, f"f:{name}")
+            yield from applied_fields(below, shape.member(name) or ANY, (*path, f"f:{name}"))
+    elif shape.form in ("list", "set") and not shape.whole and isinstance(value, list):
+        assert shape.item is not None
+        for item in value:
+            place = (*path, shape.key_of(item))
+            yield place
+            if shape.form == "list" and isinstance(item, Mapping) and item:
+                yield from applied_fields(item, shape.item(), place)
+    else:
+        yield path
+
+
+@dataclass(slots=True)
+class Difference:
+    """What became of the fields of an object."""
+
+    added: set[Path] = field(default_factory=set)
+    modified: set[Path] = field(default_factory=set)
+    removed: set[Path] = field(default_factory=set)
+
+
+_ABSENT = object()
+
+
+def difference(old: Any, new: Any, shape: Shape) -> Difference:
+    """The fields that were added, modified and removed between two objects."""
+    found = Difference()
+    _compare(old, new, shape, (), found)
+    return found
+
+
+def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Difference) -> None:
+    if old is new:
+        return
+    shape = shape_at(shape, old if new is _ABSENT or new is None else new)
+    before, after = _members(old, shape), _members(new, shape)
+    if before is None or after is None:
+        _compare_whole(old, new, path, found)
+        return
+    if old is _ABSENT:
+        found.added.add(path)
+    elif new is _ABSENT:
+        found.removed.add(path)
+    for step in {**before, **after}:
+        inner = _member_shape(shape, step)
+        _compare(before.get(step, _ABSENT), after.get(step, _ABSENT), inner, (*path, step), found)
+
+
+def _compare_whole(old: Any, new: Any, path: Path, found: Difference) -> None:
+    if old is _ABSENT or (old is None and new is not _ABSENT):
+        if new is not None:
+            found.added.add(path)
+    elif new is _ABSENT or new is None:
+        if old is not None:
+            found.removed.add(path)
+    elif old != new:
+        found.modified.add(path)
+
+
+def _members(value: Any, shape: Shape) -> dict[str, Any] | None:
+    """The members of a value by their steps; None for a value that is compared as a whole."""
+    if shape.whole:
+        return None
+    if value is _ABSENT or value is None:
+        return {}
+    if shape.form == "map" and isinstance(value, Mapping):
+        return {f"f:{name}": below for name, below in value.items()}
+    if shape.form in ("list", "set") and isinstance(value, list):
+        return {shape.key_of(item): item for item in value}
+    return None
+
+
+def _member_shape(shape: Shape, step: str) -> Shape:
+    if step.startswith("f:"):
+        return shape.member(step[2:]) or ANY
+    if step.startswith("v:"):
+        return Shape("scalar")
+    assert shape.item is not None
+    return shape.item()
+
+
+def to_fields_v1(paths: Paths) -> dict[str, Any]:
+    """The nested form of managedFields."""
+    tree: dict[str, Any] = {}
+    for path in sorted(paths):
+        node = tree
+        for step in path:
+            node = node.setdefault(step, {})
+    for path in sorted(paths):
+        node = tree
+        for step in path:
+            node = node[step]
+        if node:
+            node["."] = {}
+    return tree
+
+
+def from_fields_v1(tree: Mapping[str, Any], prefix: Path = ()) -> Paths:
+    """The paths of the nested form."""
+    found: set[Path] = set()
+    for step, below in tree.items():
+        if step == ".":
+            found.add(prefix)
+        elif not below:
+            found.add((*prefix, step))
+        else:
+            found |= from_fields_v1(below, (*prefix, step))
+    return frozenset(found)
+
+
+def merged(live: Any, config: Any, shape: Shape) -> Any:
+    """The live value with all that an applied one says."""
+    shape = shape_at(shape, config)
+    if shape.whole or live is None or config is None:
+        return config
+    if shape.form == "map" and isinstance(live, Mapping) and isinstance(config, Mapping):
+        said = {name: merged(live.get(name), below, shape.member(name) or ANY) for name, below in config.items()}
+        return {**live, **said}
+    if shape.form in ("list", "set") and isinstance(live, list) and isinstance(config, list):
+        return _merged_list(live, config, shape)
+    return config
+
+
+def _merged_list(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+    """Applied items in their order, the others where they were among them."""
+    assert shape.item is not None
+    wanted = {shape.key_of(item): item for item in config}
+    known = {shape.key_of(item): item for item in live}
+    inner = shape.item()
+    result: list[Any] = []
+    rest = list(wanted)
+    for step, item in known.items():
+        if step not in wanted:
+            result.append(item)
+        else:
+            while rest and (first := rest.pop(0)):
+                result.append(merged(known.get(first), wanted[first], inner) if first in known else wanted[first])
+                if first == step:
+                    break
+    result += [merged(known.get(step), wanted[step], inner) for step in rest]
+    return result
+
+
+def remove_at(obj: Object, path: Path, shape: Shape) -> None:
+    """Take out, in place, what is at a path."""
+    steps: list[tuple[Any, str, Shape]] = []
+    value: Any = obj
+    for step in path:
+        shape = shape_at(shape, value)
+        steps.append((value, step, shape))
+        members = _members(value, shape)
+        if members is None or step not in members:
+            return
+        value, shape = members[step], _member_shape(shape, step)
+    parent, step, shape = steps[-1]
+    if isinstance(parent, dict):
+        parent.pop(step[2:], None)
+    elif isinstance(parent, list):
+        parent[:] = [item for item in parent if shape.key_of(item) != step]
+
+
+def shown(path: Path) -> str:
+    """``.spec.containers[name="c"].image``, as in messages about conflicts."""
+    return "".join(shown_step(step) for step in path)
+
+
+def sort_key(path: Path) -> str:
+    """Paths are told in the order of their text."""
+    return json.dumps(path)

@@ -1,0 +1,77 @@
+"""How large objects may be (contract apiserver.md section 2; measured on Kubernetes 1.34.2)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import ServerError
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.request import Request
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.kinds import Kind
+
+_ANNOTATIONS = 256 * 1024
+_DATA = 1024 * 1024
+_STORED = 1536 * 1024
+"""What etcd takes in one request."""
+
+_ALWAYS_FITS = 256 * 1024
+"""A body below that is not worth measuring what it makes."""
+
+
+def faults(kind: Kind, obj: Object) -> list[Fault]:
+    """What of the object is too long, but for the object as a whole."""
+    found = []
+    annotations = obj["metadata"].get("annotations")
+    if annotations and _bytes(annotations) + _bytes(annotations.values()) > _ANNOTATIONS:
+        found.append(_too_long("metadata.annotations", _ANNOTATIONS))
+    if kind.resource.group == "" and kind.plural in _MEASURED:
+        path, measure = _MEASURED[kind.plural]
+        if measure(obj) > _DATA:
+            found.append(_too_long(path, _DATA))
+    return found
+
+
+def _too_long(path: str, limit: int) -> Fault:
+    return Fault(path, "FieldValueTooLong", f"may not be more than {limit} bytes")
+
+
+def _bytes(texts: Iterable[str]) -> int:
+    return sum(len(text.encode()) for text in texts)
+
+
+def _decoded(texts: Iterable[str]) -> int:
+    return sum(len(base64.b64decode(text)) for text in texts)
+
+
+def _config_map(obj: Object) -> int:
+    return _bytes((obj.get("data") or {}).values()) + _decoded((obj.get("binaryData") or {}).values())
+
+
+def _secret(obj: Object) -> int:
+    return _decoded((obj.get("data") or {}).values())
+
+
+_MEASURED: dict[str, tuple[str, Callable[[Object], int]]] = {
+    "configmaps": ("[]", _config_map),
+    "secrets": ("data", _secret),
+}
+"""Where the complaint is put, and what is counted."""
+
+
+def check_stored_size(
+    raw: bytes, attempt: Callable[[Request], Any], request: Request, encode: Callable[[Any], bytes]
+) -> None:
+    """Try a write whose body is large before it is done.
+
+    Raises ``ServerError`` when what it would store is more than etcd takes, in etcd's words.
+    """
+    if len(raw) <= _ALWAYS_FITS:
+        return
+    if len(encode(attempt(replace(request, dry_run=True, warnings=[])))) > _STORED:
+        raise ServerError("etcdserver: request is too large", reason="")

@@ -1,0 +1,279 @@
+"""Pods: defaults, priority, resources, what may change, and grace (contract apiserver.md sections 3 and 7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import Forbidden
+from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
+from mews.kube.api.quantities import parse
+from mews.kube.api.resources import PRIORITY_CLASSES
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import Fault
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.kinds import Kind
+    from mews.kube.emulated.apiserver.store.store import Store
+
+_CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_TOLERATION_S = 300
+_NOT_RETRIED = ("not-ready", "unreachable")
+GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+# Defaults
+
+
+def default_spec(spec: dict[str, Any]) -> None:
+    """Fill in a pod spec, of a pod or of a template."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for container in _containers(spec):
+        _default_container(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes") or ():
+        _default_volume(volume)
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name in _CONTAINER_LISTS:
+        yield from spec.get(name) or ()
+
+
+def _default_container(container: dict[str, Any], *, host_network: bool) -> None:
+    if "imagePullPolicy" not in container:
+        is_latest = "image" in container and _is_latest(container["image"])
+        container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
+    if host_network:
+        for port in container.get("ports") or ():
+            port.setdefault("hostPort", port.get("containerPort"))
+
+
+def _is_latest(image: str) -> bool:
+    name = image.rpartition("/")[2]
+    return "@" not in name and name.partition(":")[2] in ("", "latest")
+
+
+def _default_volume(volume: dict[str, Any]) -> None:
+    if set(volume) == {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _default(pod: Object) -> None:
+    spec = pod["spec"]
+    spec.setdefault("enableServiceLinks", True)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    default_spec(spec)
+    for container in _containers(spec):
+        resources = container["resources"]
+        if "limits" in resources:
+            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    if "uid" in pod["metadata"]:  # on updates too nobody loses the tolerations that admission gives
+        _tolerate(spec)
+    if "status" in pod:
+        pod["status"].setdefault("qosClass", qos_class(spec))
+
+
+def _birth(pod: Object) -> None:
+    spec = pod["spec"]
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """Guaranteed, Burstable or BestEffort, by the containers' cpu and memory."""
+    guaranteed, any_amount = True, False
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        requests = (container.get("resources") or {}).get("requests") or {}
+        for name in ("cpu", "memory"):
+            limit, request = limits.get(name, "0"), requests.get(name, "0")
+            any_amount = any_amount or limit != "0" or request != "0"
+            guaranteed = guaranteed and limit != "0" and limit == request
+    if not any_amount:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+# Admission
+
+
+def _admit(store: Store, _kind: Kind, pod: Object) -> None:
+    if pod["spec"].get("ephemeralContainers"):
+        fault = refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create")
+        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), [fault])
+    if pod["spec"].get("schedulingGates"):
+        pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
+    _tolerate(pod["spec"])
+    _prioritise(store, pod)
+
+
+def _tolerate(spec: dict[str, Any]) -> None:
+    tolerations = spec.get("tolerations") or []
+    for trouble in _NOT_RETRIED:
+        key = f"node.kubernetes.io/{trouble}"
+        if not any(t.get("key", key) == key and t.get("effect", "NoExecute") == "NoExecute" for t in tolerations):
+            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_S}
+            tolerations = [*tolerations, added]
+    spec["tolerations"] = tolerations
+
+
+def _prioritise(store: Store, pod: Object) -> None:
+    spec = pod["spec"]
+    found = _priority_class(store, pod, spec.get("priorityClassName", ""))
+    priority, policy = (found["value"], found["preemptionPolicy"]) if found else (0, "PreemptLowerPriority")
+    if found:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    given = spec.get("priority")
+    if given is not None and given != priority:
+        raise _not_admitted(
+            pod,
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
+            f"computed {priority} from the given PriorityClass name",
+        )
+    if spec.get("preemptionPolicy", policy) != policy:
+        raise _not_admitted(
+            pod,
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name",
+        )
+    spec["priority"] = priority
+    spec["preemptionPolicy"] = policy
+
+
+def _priority_class(store: Store, pod: Object, name: str) -> Object | None:
+    classes = store.kinds.of(PRIORITY_CLASSES)
+    if not name:
+        defaults = [found for found in store.list(classes).items if found.get("globalDefault")]
+        return max(defaults, key=lambda found: found["value"], default=None)
+    found = store.find(classes, "", name)
+    if found is None:
+        raise _not_admitted(pod, f"no PriorityClass with name {name} was found")
+    return found
+
+
+def _not_admitted(pod: Object, text: str) -> Forbidden:
+    name = pod["metadata"].get("name", "")
+    return Forbidden(f'pods "{name}" is forbidden: {text}', details={"name": name, "kind": "pods"})
+
+
+# Validation
+
+
+def _validate(pod: Object) -> list[Fault]:
+    return spec_faults(pod["spec"], "spec", resource_faults)
+
+
+def resource_faults(resources: Mapping[str, Any], path: str) -> list[Fault]:
+    """What is wrong with a container's limits and requests."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    found: list[Fault] = []
+    for place, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            found += _amount_faults(name, amount, f"{path}.{place}[{name}]")
+    for name, request in requests.items():
+        extended = is_extended(name)
+        limit = limits.get(name)
+        if limit is None:
+            if extended:
+                found.append(refusals.required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+        elif extended and parse(request) != parse(limit):
+            found.append(refusals.bad(f"{path}.requests", request, f"must be equal to {name} limit of {limit}"))
+        elif parse(request) > parse(limit):
+            text = f"must be less than or equal to {name} limit of {limit}"
+            found.append(refusals.bad(f"{path}.requests", request, text))
+    return found
+
+
+def _amount_faults(name: str, amount: str, path: str) -> list[Fault]:
+    if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
+        text = "must be a standard resource type or fully qualified"
+        return [refusals.bad(path, name, text), refusals.bad(path, name, "must be a standard resource for containers")]
+    value = parse(amount)
+    if value < 0:
+        return [refusals.bad(path, amount, "must be greater than or equal to 0")]
+    if is_extended(name) and value != value.to_integral_value():
+        return [refusals.bad(path, amount, "must be an integer")]
+    return []
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
+    return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
+
+
+# Changes
+
+_FORBIDDEN = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def _compare(new: Object, old: Object) -> list[Fault]:
+    if new["spec"] == old["spec"]:
+        return []
+    fixed, found = clone(new["spec"]), []
+    before = old["spec"]
+    for place in ("containers", "initContainers"):
+        if len(fixed.get(place) or ()) != len(before.get(place) or ()):
+            return [refusals.forbidden_field(f"spec.{place}", "pod updates may not add or remove containers")]
+        for container, known in zip(fixed.get(place) or (), before.get(place) or (), strict=True):
+            container["image"] = known.get("image")
+    _keep(fixed, before, "activeDeadlineSeconds")
+    if (before.get("terminationGracePeriodSeconds") or 0) < 0 and fixed["terminationGracePeriodSeconds"] == 1:
+        _keep(fixed, before, "terminationGracePeriodSeconds")
+    known = before.get("tolerations") or []
+    if all(toleration in (fixed.get("tolerations") or []) for toleration in known):
+        _keep(fixed, before, "tolerations")
+    found += _gate_faults(fixed, before)
+    if before.get("schedulingGates"):
+        for narrowed in ("nodeSelector", "affinity"):
+            _keep(fixed, before, narrowed)
+    _keep(fixed, before, "schedulingGates")
+    if fixed != before:
+        found.append(refusals.forbidden_field("spec", _FORBIDDEN))
+    return found
+
+
+def _keep(spec: dict[str, Any], before: Mapping[str, Any], name: str) -> None:
+    spec.pop(name, None)
+    if name in before:
+        spec[name] = before[name]
+
+
+def _gate_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[Fault]:
+    known = [gate["name"] for gate in before.get("schedulingGates") or ()]
+    return [
+        refusals.forbidden_field(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
+        )
+        for index, gate in enumerate(spec.get("schedulingGates") or ())
+        if gate["name"] not in known
+    ]
+
+
+# Deletion
+
+
+def _grace(pod: Object, asked_s: int | None) -> int:
+    if not node_name_of(pod) or is_terminal(pod):
+        return 0
+    grace_s = pod["spec"].get("terminationGracePeriodSeconds", 30) if asked_s is None else asked_s
+    return 1 if grace_s < 0 else int(grace_s)
+
+
+RULES = Rules(default=_default, birth=_birth, admit=_admit, validate=_validate, compare=_compare, grace=_grace)

@@ -1,0 +1,32 @@
+"""PriorityClasses: names that are reserved, values that are, and what may not change."""
+
+from __future__ import annotations
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import Fault
+
+_USERS_LIMIT = 1_000_000_000
+
+
+def _validate(priority_class: Object) -> list[Fault]:
+    name, value = priority_class["metadata"].get("name", ""), priority_class["value"]
+    if name.startswith("system-"):
+        if name in ("system-node-critical", "system-cluster-critical"):
+            return []
+        text = "priority class names with 'system-' prefix are reserved for system use only. error: "
+        return [refusals.forbidden_field("metadata.name", f"{text}{name} is not a known system priority class")]
+    if value > _USERS_LIMIT:
+        text = f"maximum allowed value of a user defined priority is {_USERS_LIMIT}"
+        return [refusals.forbidden_field("value", text)]
+    return []
+
+
+def _compare(new: Object, old: Object) -> list[Fault]:
+    if new["value"] != old["value"]:
+        return [refusals.forbidden_field("value", "may not be changed in an update.")]
+    return []
+
+
+RULES = Rules(validate=_validate, compare=_compare)

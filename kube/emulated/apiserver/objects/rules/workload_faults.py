@@ -1,0 +1,186 @@
+"""What is wrong with workloads (pkg/apis/apps/validation, pkg/apis/batch/validation)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.objects import Object, labels_of
+from mews.kube.api.selectors import match_expressions
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, selector_faults, spec_faults
+from mews.kube.emulated.apiserver.objects.rules.pods import resource_faults
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import Fault
+
+_ALWAYS = ("Always",)
+_FOR_JOBS = ("OnFailure", "Never")
+_CONCURRENCY = ("Allow", "Forbid", "Replace")
+_CRON_FIELDS = 5
+_PERCENT = re.compile(r"[0-9]+%")
+UNMATCHED = "`selector` does not match template `labels`"
+
+
+def deployment_faults(deployment: Object) -> list[Fault]:
+    """A Deployment."""
+    spec = deployment["spec"]
+    found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_faults(spec)]
+    found += _strategy_faults(spec.get("strategy") or {})
+    for name in ("minReadySeconds", "revisionHistoryLimit"):
+        found += at_least_zero(f"spec.{name}", spec.get(name))
+    return found
+
+
+def replica_set_faults(replica_set: Object) -> list[Fault]:
+    """A ReplicaSet."""
+    spec = replica_set["spec"]
+    found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
+    return [*found, *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")), *selection_faults(spec)]
+
+
+def replication_controller_faults(controller: Object) -> list[Fault]:
+    """A ReplicationController."""
+    spec = controller["spec"]
+    found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
+    if not spec.get("selector"):
+        found.append(refusals.required("spec.selector"))
+    return [*found, *template_faults(spec.get("template") or {}, "spec.template", _ALWAYS)]
+
+
+def daemon_set_faults(daemon_set: Object) -> list[Fault]:
+    """A DaemonSet."""
+    return list(selection_faults(daemon_set["spec"]))
+
+
+def stateful_set_faults(stateful_set: Object) -> list[Fault]:
+    """A StatefulSet."""
+    spec = stateful_set["spec"]
+    found: list[Fault] = []
+    policy = spec.get("podManagementPolicy", "")
+    if policy not in ("OrderedReady", "Parallel"):
+        found.append(refusals.bad("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+    found += at_least_zero("spec.replicas", spec.get("replicas"))
+    return [*found, *selection_faults(spec)]
+
+
+def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) -> Iterator[Fault]:
+    """The selector must be there and select the template's pods; the template must be a good one."""
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if selector is None:
+        yield refusals.required("spec.selector")
+    else:
+        yield from selector_faults(selector, "spec.selector")
+        if not selector:
+            yield refusals.bad("spec.selector", {}, "empty selector is invalid for deployment")
+    labels = labels_of(template)
+    if not selector or not match_expressions(selector, labels):
+        yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
+    yield from template_faults(template, "spec.template", allowed)
+
+
+def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[Fault]:
+    """A pod template, whose pods may be restarted only so."""
+    spec = template.get("spec") or {}
+    yield from spec_faults(spec, f"{path}.spec", resource_faults)
+    restart = spec.get("restartPolicy", "")
+    if restart not in allowed and allowed is _ALWAYS:
+        yield refusals.unsupported(f"{path}.spec.restartPolicy", restart, allowed)
+    if spec.get("activeDeadlineSeconds") is not None and allowed is _ALWAYS:
+        text = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        yield refusals.forbidden_field(f"{path}.spec.activeDeadlineSeconds", text)
+
+
+def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[Fault]:
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        if rolling is not None:
+            text = "may not be specified when strategy `type` is 'Recreate'"
+            yield refusals.forbidden_field("spec.strategy.rollingUpdate", text)
+    elif kind != "RollingUpdate":
+        yield refusals.unsupported(
+            "spec.strategy", {"Type": kind, "RollingUpdate": rolling}, ("Recreate", "RollingUpdate")
+        )
+    elif rolling is not None:
+        yield from _rolling_faults(rolling, "spec.strategy.rollingUpdate")
+
+
+def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    numbers = {}
+    for name in ("maxUnavailable", "maxSurge"):
+        value = rolling.get(name)
+        if isinstance(value, str) and not _PERCENT.fullmatch(value):
+            text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+            yield refusals.bad(f"{path}.{name}", value, f"{text}regex used for validation is '[0-9]+%')")
+        elif isinstance(value, int):
+            yield from at_least_zero(f"{path}.{name}", value)
+        numbers[name] = int(value.rstrip("%")) if isinstance(value, str) and _PERCENT.fullmatch(value) else value
+    if numbers["maxUnavailable"] == 0 and numbers["maxSurge"] == 0:
+        yield refusals.bad(f"{path}.maxUnavailable", rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
+    unavailable = rolling.get("maxUnavailable")
+    if isinstance(unavailable, str) and _PERCENT.fullmatch(unavailable) and int(unavailable[:-1]) > 100:
+        yield refusals.bad(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
+
+
+def job_faults(job: Object) -> list[Fault]:
+    """A Job."""
+    return list(_job_spec_faults(job["spec"], "spec", labels_of(job["spec"].get("template") or {})))
+
+
+def _job_spec_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str] | None) -> Iterator[Fault]:
+    for name in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
+        yield from at_least_zero(f"{path}.{name}", spec.get(name))
+    if labels is not None:
+        yield from _job_selector_faults(spec, path, labels)
+    yield from template_faults(spec.get("template") or {}, f"{path}.template", _FOR_JOBS)
+    restart = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
+    if restart == "Always":
+        text = 'valid values: "OnFailure", "Never"'
+        yield refusals.required(f"{path}.template.spec.restartPolicy", text)
+    elif restart not in _FOR_JOBS:
+        yield refusals.unsupported(f"{path}.template.spec.restartPolicy", restart, _FOR_JOBS)
+
+
+def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str]) -> Iterator[Fault]:
+    selector = spec.get("selector")
+    if selector is None:
+        yield refusals.required(f"{path}.selector")
+        return
+    wanted = selector.get("matchLabels") or {}
+    mine = "batch.kubernetes.io/controller-uid"
+    if not spec.get("manualSelector") and (list(wanted) != [mine] or selector.get("matchExpressions")):
+        shown = {"matchLabels": {key: wanted[key] for key in sorted(wanted)}}
+        yield refusals.bad(f"{path}.selector", shown, "`selector` not auto-generated")
+    if not match_expressions(selector, labels):
+        yield refusals.bad(f"{path}.template.metadata.labels", dict(sorted(labels.items())), UNMATCHED)
+
+
+def job_change_faults(new: Object, old: Object) -> list[Fault]:
+    """What of a Job is fixed."""
+    found = []
+    for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
+        value = new["spec"].get(name)
+        if name == "completions" and new["spec"].get("completionMode") == "Indexed":
+            continue
+        if name == "template" and old["spec"].get("suspend"):
+            continue
+        if value != old["spec"].get(name):
+            found.append(refusals.bad(f"spec.{name}", value, "field is immutable"))
+    return found
+
+
+def cron_job_faults(cron_job: Object) -> list[Fault]:
+    """A CronJob."""
+    spec = cron_job["spec"]
+    found: list[Fault] = []
+    schedule = spec.get("schedule", "")
+    if not schedule:
+        found.append(refusals.required("spec.schedule"))
+    elif not schedule.startswith("@") and len(schedule.split()) != _CRON_FIELDS:
+        fields = schedule.split()
+        text = f"expected exactly {_CRON_FIELDS} fields, found {len(fields)}: [{' '.join(fields)}]"
+        found.append(refusals.bad("spec.schedule", schedule, text))
+    found += at_least_zero("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+    if spec.get("concurrencyPolicy") not in _CONCURRENCY:
+        found.append(refusals.unsupported("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY))
+    job = spec["jobTemplate"].get("spec") or {}
+    return [*found, *_job_spec_faults(job, "spec.jobTemplate.spec", None)]

@@ -1,0 +1,161 @@
+"""Workloads of apps and batch: what depends on other fields than their own (pkg/apis/*/v1/defaults.go)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.objects import Object, annotations_of, clone, labels_of
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.pods import default_spec
+from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
+    cron_job_faults,
+    daemon_set_faults,
+    deployment_faults,
+    job_change_faults,
+    job_faults,
+    replica_set_faults,
+    replication_controller_faults,
+    stateful_set_faults,
+)
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.types.decoding import zero
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.kinds import Kind
+    from mews.kube.emulated.apiserver.store.store import Store
+
+_NO_LIMIT = 2**31 - 1
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_CONTROLLER_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
+
+
+def _default_pods(obj: Object) -> None:
+    default_spec(obj["spec"]["template"]["spec"])
+
+
+def _rolling(strategy: dict[str, Any], **numbers: Any) -> None:
+    """The numbers of a RollingUpdate."""
+    if strategy["type"] == "RollingUpdate":
+        strategy["rollingUpdate"] = {**numbers, **strategy.get("rollingUpdate", {})}
+
+
+def _default_pod_template(pod_template: Object) -> None:
+    default_spec(pod_template["template"]["spec"])
+
+
+def _default_deployment(deployment: Object) -> None:
+    _default_pods(deployment)
+    _rolling(deployment["spec"]["strategy"], **zero("apps/v1.RollingUpdateDeployment"))
+
+
+def _default_replication_controller(controller: Object) -> None:
+    spec = controller["spec"]
+    if "template" not in spec:
+        return
+    _default_pods(controller)
+    labels = labels_of(spec["template"])
+    if labels:
+        spec.setdefault("selector", dict(labels))
+        if not labels_of(controller):
+            controller["metadata"]["labels"] = dict(labels)
+
+
+def _default_daemon_set(daemon_set: Object) -> None:
+    _default_pods(daemon_set)
+    _rolling(daemon_set["spec"]["updateStrategy"], maxUnavailable=1, maxSurge=0)
+
+
+def _birth_daemon_set(daemon_set: Object) -> None:
+    _note_template(daemon_set, 1)
+
+
+def _daemon_set_change(new: Object, old: Object) -> list[Fault]:
+    """Every change of the template is counted."""
+    known = annotations_of(old).get(_TEMPLATE_GENERATION, "1")
+    changed = new["spec"].get("template") != old["spec"].get("template")
+    _note_template(new, int(known) + changed if known.isdecimal() else 1)
+    return _selector_change(new, old)
+
+
+def _note_template(daemon_set: Object, generation: int) -> None:
+    metadata = daemon_set["metadata"]
+    metadata["annotations"] = {**annotations_of(daemon_set), _TEMPLATE_GENERATION: str(generation)}
+
+
+def _default_stateful_set(stateful_set: Object) -> None:
+    _default_pods(stateful_set)
+    spec = stateful_set["spec"]
+    _rolling(spec["updateStrategy"], partition=0)
+    if "persistentVolumeClaimRetentionPolicy" not in spec:
+        spec["persistentVolumeClaimRetentionPolicy"] = zero("apps/v1.StatefulSetPersistentVolumeClaimRetentionPolicy")
+
+
+def _default_job(job: Object) -> None:
+    _default_pods(job)
+    spec: dict[str, Any] = job["spec"]
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    defaults = {
+        "parallelism": 1,
+        "backoffLimit": _NO_LIMIT if "backoffLimitPerIndex" in spec else 6,
+        "completionMode": "NonIndexed",
+        "suspend": False,
+        "manualSelector": False,
+        "podReplacementPolicy": "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed",
+    }
+    for name, value in defaults.items():
+        spec.setdefault(name, value)
+    labels = labels_of(spec["template"])
+    if labels and not labels_of(job):
+        job["metadata"]["labels"] = dict(labels)
+
+
+def _admit_job(store: Store, _kind: Kind, job: Object) -> None:
+    """The selector and the labels by which a Job knows its pods, unless the user knows better."""
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector"):
+        return
+    uid = metadata["uid"] = store.new_uid()
+    template = spec["template"]["metadata"]
+    given = dict(template.get("labels") or {})
+    labels = template["labels"] = dict(given)
+    for name in _JOB_NAME:
+        labels.setdefault(name, metadata.get("name", ""))
+    for name in _CONTROLLER_UID:
+        labels.setdefault(name, uid)
+    selector = spec.setdefault("selector", {})
+    selector["matchLabels"] = {_CONTROLLER_UID[1]: uid, **(selector.get("matchLabels") or {})}
+    if labels_of(job) in ({}, given):  # upstream's default is the very map of the template
+        metadata["labels"] = clone(labels)
+
+
+def _default_cron_job(cron_job: Object) -> None:
+    cron_job["spec"].setdefault("suspend", False)
+    _default_pods(cron_job["spec"]["jobTemplate"])
+
+
+def _selector_change(new: Object, old: Object) -> list[Fault]:
+    if new["spec"].get("selector") == old["spec"].get("selector"):
+        return []
+    return [refusals.bad("spec.selector", new["spec"].get("selector"), "field is immutable")]
+
+
+def _is_annotated_anew(new: Object, old: Object) -> bool:
+    """A Deployment's annotations are its ReplicaSets', so they count."""
+    return annotations_of(new) != annotations_of(old)
+
+
+DEPLOYMENTS = Rules(
+    renewed=_is_annotated_anew, default=_default_deployment, validate=deployment_faults, compare=_selector_change
+)
+REPLICA_SETS = Rules(default=_default_pods, validate=replica_set_faults, compare=_selector_change)
+DAEMON_SETS = Rules(
+    default=_default_daemon_set, birth=_birth_daemon_set, validate=daemon_set_faults, compare=_daemon_set_change
+)
+STATEFUL_SETS = Rules(default=_default_stateful_set, validate=stateful_set_faults)
+REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller, validate=replication_controller_faults)
+JOBS = Rules(default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
+CRON_JOBS = Rules(default=_default_cron_job, validate=cron_job_faults)
+POD_TEMPLATES = Rules(default=_default_pod_template)

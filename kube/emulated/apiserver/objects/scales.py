@@ -1,0 +1,81 @@
+"""The scale subresource of workloads and of custom kinds that declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.tables.cells import selector_text
+
+_GO = {str: "string", float: "float64", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
+
+
+def scale_of(kind: Kind, obj: Object) -> Object:
+    """An object's autoscaling/v1 Scale."""
+    metadata = obj["metadata"]
+    shown = {
+        key: metadata[key]
+        for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if key in metadata
+    }
+    wanted, found, selector = kind.scale_paths
+    body: dict[str, Any] = {"replicas": _at(obj, found) or 0}
+    text = _selector(obj, selector) if kind.custom else _workload_selector(obj)
+    if text:
+        body["selector"] = text
+    replicas = _at(obj, wanted)
+    spec = {} if kind.custom and not replicas else {"replicas": 1 if replicas is None else replicas}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": body}
+
+
+def change_of(kind: Kind, replicas: int) -> Object:
+    """The merge patch of the object that gives it so many replicas."""
+    patch: Any = replicas
+    for name in reversed(kind.scale_paths[0].split(".")):
+        patch = {name: patch}
+    changed: Object = patch
+    return changed
+
+
+def replica_faults(obj: Object, path: str) -> list[Fault]:
+    """What is wrong with the number of replicas of a custom object."""
+    value: Any = obj
+    for name in path.split("."):
+        if not isinstance(value, Mapping):
+            text = f".{path} accessor error: {value} is of the type {_go(value)}, expected map[string]interface{{}}"
+            return [refusals.bad(f".{path}", 0, text)]
+        value = value.get(name)
+        if value is None:
+            return []
+    if isinstance(value, bool) or not isinstance(value, int):
+        text = f".{path} accessor error: {value} is of the type {_go(value)}, expected int64"
+        return [refusals.bad(f".{path}", 0, text)]
+    return [refusals.bad(f".{path}", value, "should be a non-negative integer")] if value < 0 else []
+
+
+def _go(value: Any) -> str:
+    return _GO.get(type(value), type(value).__name__)
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _selector(obj: Object, path: str) -> str:
+    return str(_at(obj, path) or "") if path else ""
+
+
+def _workload_selector(obj: Object) -> str:
+    """Of a replication controller a map of labels, else a LabelSelector."""
+    selector = (obj.get("spec") or {}).get("selector") or {}
+    if not ("matchLabels" in selector or "matchExpressions" in selector):
+        selector = {"matchLabels": selector}
+    text = selector_text(selector)
+    return "" if text == "<none>" else text

@@ -1,0 +1,310 @@
+"""PUT and PATCH: from an old object and a new one to what is stored (contract apiserver.md sections 3, 4 and 7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import ApiError, BadRequest, ServerError
+from mews.kube.api.objects import Object, clone
+from mews.kube.api.patches import json_patch, merge_patch
+from mews.kube.api.resources import NAMESPACES
+from mews.kube.api.strategic import go_text, strategic_merge
+from mews.kube.client.port import Patch
+from mews.kube.emulated.apiserver.objects.creation import create, place, received
+from mews.kube.emulated.apiserver.objects.deletion import is_held
+from mews.kube.emulated.apiserver.objects.merging import merge_keys
+from mews.kube.emulated.apiserver.objects.ownership import record
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.types import strictness
+from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of, unpatchable
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName")
+"""Metadata that no update changes."""
+
+_SPECLESS = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+_ACCEPTED = (
+    Patch.JSON,
+    Patch.MERGE,
+    Patch.APPLY,
+)
+
+
+def replace(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    subresource: str = "",
+    request: Request = ADMIN,
+) -> Object:
+    """The object after the PUT.
+
+    Raises ``Conflict`` for a stale resourceVersion, else as ``create``.
+    """
+    new = received(kind, body, request)
+    place(kind, new, namespace)
+    _check_name(new["metadata"], name)
+    old = store.find(kind, namespace, name)
+    if old is None:
+        if kind.put_creates and not subresource:
+            return create(store, kind, namespace, body, request)
+        raise refusals.missing(kind, name)
+    return view_of(kind).show(_write(store, kind, old, new, subresource=subresource, request=request))
+
+
+def _check_name(metadata: Mapping[str, Any], name: str) -> None:
+    given = metadata.get("name", "")
+    if not given:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise refusals.names_differ(given, name)
+
+
+def patch(
+    store: Store,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    body: Any,
+    *,
+    patch_kind: Patch,
+    subresource: str = "",
+    request: Request = ADMIN,
+) -> Object:
+    """The object after a JSON, merge or strategic patch.
+
+    Raises ``NotFound``; ``ApiError`` 415 for a strategic patch of a custom kind; else as ``replace``.
+    """
+    old = store.find(kind, namespace, name)
+    if old is None:
+        raise refusals.missing(kind, name)
+    new = _patcher(kind, patch_kind)(view_of(kind).show(old), body)
+    if patch_kind is Patch.STRATEGIC:
+        refuse = unpatchable(json.dumps(go_text(body), ensure_ascii=False)[1:-1])
+        fault = strictness.conversion_fault(new, shape_of(kind).ref)
+        if fault:
+            raise refuse(kind, fault)
+        new = {**new, "apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    else:
+        refuse = _unpatchable_whole(new, old)
+    return store_patched(store, kind, old, new, subresource=subresource, request=request, refuse=refuse)
+
+
+_METADATA_ORDER = (
+    *("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers"),
+    "managedFields",
+)
+
+
+def _unpatchable_whole(patched: Any, old: Object) -> Refuse:
+    """Refusals show all that a JSON or merge patch made: parts it left alone as they were written, the rest sorted."""
+
+    def refuse(kind: Kind, text: str) -> ApiError:
+        shown = {
+            name: patched[name] if _is_untouched(name, patched, old) else _sorted_members(patched[name])
+            for name in sorted(patched)
+        }
+        if (metadata := patched.get("metadata")) == old["metadata"]:
+            shown["metadata"] = {name: metadata[name] for name in _METADATA_ORDER if name in metadata}
+        whole = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+        return unpatchable(json.dumps(whole, ensure_ascii=False)[1:-1])(kind, text)
+
+    return refuse
+
+
+def _is_untouched(name: str, patched: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    return name in ("spec", "status") and patched[name] == old.get(name)
+
+
+def _sorted_members(value: Any) -> Any:
+    return {name: value[name] for name in sorted(value)} if isinstance(value, Mapping) else value
+
+
+def store_patched(
+    store: Store,
+    kind: Kind,
+    old: Object,
+    patched: Any,
+    *,
+    subresource: str,
+    request: Request,
+    refuse: Refuse = refused,
+    recorded: bool = False,
+) -> Object:
+    """Store what a patch made of an object, given in the kind's form; ``recorded`` when its owners are told in it."""
+    if isinstance(patched, list):
+        from mews.kube.emulated.apiserver.wire.negotiation import not_a_struct
+
+        text = f"couldn't get version/kind; json parse error: {not_a_struct(patched)}"
+        raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
+    if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing
+        return view_of(kind).show(old)
+    new = received(kind, patched, request, refuse)
+    place(kind, new, old["metadata"].get("namespace", ""))
+    metadata, name = new["metadata"], old["metadata"]["name"]
+    _check_name(metadata, name)
+    if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+        fault = refusals.bad("metadata.uid", metadata["uid"], "field is immutable")
+        raise refusals.invalid(kind, name, [fault, fault])  # upstream looks twice
+    metadata.setdefault("resourceVersion", old["metadata"]["resourceVersion"])
+    stored = _write(store, kind, old, new, subresource=subresource, request=request, recorded=recorded)
+    return view_of(kind).show(stored)
+
+
+def _patcher(kind: Kind, patch_kind: Patch) -> Callable[[Object, Any], Any]:
+    if patch_kind is Patch.JSON:
+        return json_patch
+    if patch_kind is Patch.MERGE:
+        return _merge_object
+    if kind.custom:
+        accepted = ", ".join(_ACCEPTED)
+        raise ApiError(
+            f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+            code=415,
+            reason="UnsupportedMediaType",
+        )
+    keys = merge_keys(kind)
+    return lambda old, body: strategic_merge(old, _as_map(body), keys)
+
+
+def _merge_object(old: Object, body: Any) -> Any:
+    return merge_patch(old, _as_map(body, "error decoding patch: "))
+
+
+def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
+    if not isinstance(body, Mapping):
+        word = strictness.json_type(body)
+        raise BadRequest(f"{prefix}json: cannot unmarshal {word} into Go value of type map[string]interface {{}}")
+    return body
+
+
+def _write(
+    store: Store, kind: Kind, old: Object, new: Object, *, subresource: str, request: Request, recorded: bool = False
+) -> Object:
+    """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
+    name = old["metadata"]["name"]
+    _check_version(kind, name, old, new)
+    new = _merge_halves(kind, old, new, subresource)
+    rules = store.rules(kind)
+    _inherit(old, new)
+    rules.inherit(new, old)
+    rules.default(new)
+    if not recorded:
+        record(store, kind, old, new, subresource=subresource, request=request)
+    faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
+    faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+    if faults:
+        raise refusals.invalid(kind, name, faults)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if new == old:
+        return old
+    if kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old)):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    if request.dry_run:
+        return new
+    key = (old["metadata"].get("namespace", ""), name)
+    if _may_go(store, kind, old, new):
+        store.commit(kind, key, None)
+        return new
+    return store.commit(kind, key, new)
+
+
+def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:
+    """Store a change that the server itself makes (binding, deletion marks): no checks, but a no-op stays one."""
+    if new == old:
+        return old
+    return store.commit(kind, (old["metadata"].get("namespace", ""), old["metadata"]["name"]), new)
+
+
+def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
+    given = new["metadata"].get("resourceVersion")
+    if given and not given.isdecimal():
+        raise ServerError(f"strconv.ParseUint: parsing {refusals.shown(given)}: invalid syntax", reason="")
+    if not given and (kind.custom or kind.must_name_version):
+        fault = Fault("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
+        raise refusals.invalid(kind, name, [fault], by_plural=True)
+    uid = new["metadata"].get("uid")
+    if uid and uid != old["metadata"]["uid"]:
+        namespace = old["metadata"].get("namespace")
+        key = "/".join(part for part in ("/registry", kind.plural, namespace, name) if part)
+        text = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+            f"failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"
+        )
+        raise refusals.conflict(kind, name, text)
+    if given and given != old["metadata"]["resourceVersion"]:
+        raise refusals.stale(kind, name)
+
+
+def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
+    """Status writes leave the rest as it was, main writes the status."""
+    if subresource == "finalize":
+        finalizers = (new.get("spec") or {}).get("finalizers") or []
+        return {**clone(old), "spec": {**old["spec"], "finalizers": finalizers}}
+    if kind.resource == NAMESPACES:
+        new["spec"] = clone(old["spec"])
+    if not kind.status:
+        return new
+    if subresource == "status":
+        merged: Object = clone(old)
+        if not kind.custom:
+            metadata = new["metadata"]
+            metadata.pop("ownerReferences", None)
+            if "ownerReferences" in old["metadata"]:
+                metadata["ownerReferences"] = clone(old["metadata"]["ownerReferences"])
+            merged["metadata"] = metadata
+        merged.pop("status", None)
+        if "status" in new:
+            merged["status"] = new["status"]
+        return merged
+    new.pop("status", None)
+    if "status" in old:
+        new["status"] = clone(old["status"])
+    return new
+
+
+def _inherit(old: Object, new: Object) -> None:
+    metadata = new["metadata"]
+    for field in _KEPT:
+        metadata.pop(field, None)
+        if field in old["metadata"]:
+            metadata[field] = old["metadata"][field]
+    if "managedFields" in old["metadata"]:
+        metadata.setdefault("managedFields", old["metadata"]["managedFields"])
+
+
+def _finalizer_faults(old: Object, new: Object) -> list[Fault]:
+    if not old["metadata"].get("deletionTimestamp"):
+        return []
+    known = old["metadata"].get("finalizers") or []
+    fresh = [name for name in new["metadata"].get("finalizers") or [] if name not in known]
+    if not fresh:
+        return []
+    shown = ", ".join(f'"{name}"' for name in fresh)
+    text = "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + shown + "}"
+    # The API server checks metadata twice, and reports it as often.
+    return 2 * [refusals.forbidden_field("metadata.finalizers", text)]
+
+
+def _spec_changed(old: Object, new: Object) -> bool:
+    names_ = {*old, *new} - _SPECLESS
+    return any(old.get(name) != new.get(name) for name in names_)
+
+
+def _may_go(store: Store, kind: Kind, old: Object, new: Object) -> bool:
+    """Whether the last thing that kept a deleted object was removed."""
+    deleting = bool(new["metadata"].get("deletionTimestamp"))
+    return deleting and is_held(store, kind, old) and not is_held(store, kind, new)

@@ -1,0 +1,135 @@
+"""What a kind of object is to the store and the server: data. The table of built-in kinds is in ``builtin.py``;
+CustomResourceDefinitions add to the registry at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.kube.api.resources import Resource
+from mews.kube.emulated.apiserver.store import refusals
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+"""Verbs of an ordinary kind, as discovery shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """``pods/status`` and the like: its verbs and the kind that travels through it."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str
+    group: str = ""
+    version: str = "v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that a CustomResourceDefinition adds to ``kubectl get``."""
+
+    name: str
+    type: str
+    json_path: str
+    priority: int = 0
+    description: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind in one version.
+
+    ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events). ``rules``
+    names an entry of ``rules.RULES`` (defaults, admission, validation), ``view`` one of ``views.VIEWS``, ``table`` one
+    of ``tables.TABLES``. ``scale_paths`` are where replicas, status.replicas
+    and the selector of a Scale come from. Lifecycle flags are those of contract apiserver.md sections 3 and 7.
+    """
+
+    resource: Resource
+    singular: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: tuple[Subresource, ...] = ()
+    storage: tuple[str, str] = ("", "")
+    rules: str = "plain"
+    view: str = ""
+    table: str = "plain"
+    columns: tuple[Column, ...] = ()
+    selectable: tuple[str, ...] = ()
+    generation: bool = False
+    status: bool = False
+    must_name_version: bool = False
+    put_creates: bool = False
+    delete_answers_object: bool = False
+    orphans: bool = False
+    warning: str = ""
+    scale_paths: tuple[str, str, str] = ("spec.replicas", "status.replicas", "")
+    custom: bool = False
+    schema: Mapping[str, Any] | None = field(default=None, hash=False, compare=False)
+
+    @property
+    def plural(self) -> str:
+        """``pods``."""
+        return self.resource.plural
+
+    @property
+    def qualified(self) -> str:
+        """``pods`` or ``deployments.apps``, as in messages about an object that is missing."""
+        return f"{self.plural}.{self.resource.group}" if self.resource.group else self.plural
+
+    @property
+    def qualified_kind(self) -> str:
+        """``Pod`` or ``Deployment.apps``, as in messages about an object that is invalid."""
+        return f"{self.resource.kind}.{self.resource.group}" if self.resource.group else self.resource.kind
+
+    def subresource(self, name: str) -> Subresource | None:
+        """The subresource of that name."""
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+
+GroupVersion = tuple[str, str]
+
+
+class Registry:
+    """All kinds served now, by group, version and plural. The first version of a group to be added is preferred."""
+
+    def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
+        self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self.generation = 0
+        for kind in kinds:
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        """Serve a kind, or serve it anew."""
+        resource = kind.resource
+        self._kinds[resource.group, resource.version, resource.plural] = kind
+        self.generation += 1
+
+    def remove(self, resource: Resource) -> None:
+        """Serve it no more."""
+        if self._kinds.pop((resource.group, resource.version, resource.plural), None) is not None:
+            self.generation += 1
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind, or None."""
+        return self._kinds.get((group, version, plural))
+
+    def of(self, resource: Resource) -> Kind:
+        """The kind of a resource; 404 when it is not served."""
+        kind = self._kinds.get((resource.group, resource.version, resource.plural))
+        if kind is None:
+            raise refusals.unknown_resource()
+        return kind
+
+    def group_versions(self) -> dict[GroupVersion, list[Kind]]:
+        """Kinds by (group, version), the core group first, in order of registration."""
+        found: dict[GroupVersion, list[Kind]] = {}
+        for kind in self:
+            found.setdefault((kind.resource.group, kind.resource.version), []).append(kind)
+        return dict(sorted(found.items(), key=lambda item: item[0][0] != ""))
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(list(self._kinds.values()))

@@ -1,0 +1,176 @@
+"""Which names, labels and annotations an object may have (k8s.io/apimachinery/pkg/util/validation)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects import limits
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.refusals import Fault
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
+
+SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_VALUE}')"
+)
+_QUALIFIED_TEXT = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
+)
+_MAX_SUBDOMAIN = 253
+_MAX_LABEL = 63
+
+_LABEL_NAMED = frozenset({"namespaces", "services"})
+_PATH_NAMED = frozenset({"clusterrolebindings", "clusterroles", "rolebindings", "roles"})
+
+
+DNS_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def is_dns_1035(text: str) -> bool:
+    """An RFC 1035 label, as the names of custom kinds must be."""
+    return len(text) <= _MAX_LABEL and re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) is not None
+
+
+def is_label(text: str) -> bool:
+    """An RFC 1123 label, as container and namespace names must be."""
+    return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
+
+
+def faults(kind: Kind, obj: Object) -> list[Fault]:
+    """What is wrong with the metadata."""
+    metadata = obj["metadata"]
+    found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
+    found += limits.faults(kind, obj)
+    for key, value in (metadata.get("labels") or {}).items():
+        found += label_pair_faults("metadata.labels", key, value)
+    for key in metadata.get("annotations") or ():
+        found += [
+            Fault(fault.path, fault.reason, fault.text.replace(refusals.shown(key.lower()), refusals.shown(key)))
+            for fault in qualified_faults("metadata.annotations", key.lower())
+        ]
+    if "ownerReferences" in metadata:
+        found += _owner_faults(metadata["ownerReferences"])
+    for index, name in enumerate(metadata.get("finalizers") or ()):
+        found += _finalizer_faults(f"metadata.finalizers[{index}]", name)
+    return found
+
+
+def _name_faults(kind: Kind, name: str, prefix: str) -> list[Fault]:
+    if not name:
+        return [refusals.required("metadata.name", "name or generateName is required")]
+    if kind.plural in _PATH_NAMED:
+        return []
+    pattern, limit, text = (
+        (_LABEL, _MAX_LABEL, LABEL_TEXT)
+        if kind.plural in _LABEL_NAMED and not kind.resource.group
+        else (_SUBDOMAIN, _MAX_SUBDOMAIN, SUBDOMAIN_TEXT)
+    )
+    found = []
+    if prefix and not re.fullmatch(pattern, prefix.rstrip("-") + ("a" if prefix.endswith("-") else "")):
+        found.append(refusals.bad("metadata.generateName", prefix, text))
+    if limit == _MAX_LABEL and "." in name:
+        return [*found, refusals.bad("metadata.name", name, "must not contain dots")]
+    if kind.plural == "services" and not kind.resource.group and not is_dns_1035(name):
+        return [*found, refusals.bad("metadata.name", name, DNS_1035_TEXT)]
+    if len(name) > limit:
+        found.append(refusals.bad("metadata.name", name, f"must be no more than {limit} characters"))
+    if not re.fullmatch(pattern, name):
+        found.append(refusals.bad("metadata.name", name, text))
+    return found
+
+
+def qualified_faults(path: str, text: str) -> list[Fault]:
+    """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
+    prefix, slash, name = text.rpartition("/")
+    found = []
+    if slash and not re.fullmatch(_SUBDOMAIN, prefix):
+        found.append(refusals.bad(path, text, f"prefix part {SUBDOMAIN_TEXT}"))
+    if not name:
+        found.append(refusals.bad(path, text, "name part must be non-empty"))
+    if not re.fullmatch(_QUALIFIED, name):
+        found.append(refusals.bad(path, text, _QUALIFIED_TEXT))
+    return found
+
+
+def selector_faults(key: str, values: Sequence[str]) -> list[Fault]:
+    """What is wrong with key and values of a label selector's requirement."""
+    found = qualified_faults("<nil>", key)
+    for index, value in enumerate(values):
+        if not re.fullmatch(_VALUE, value):
+            found.append(refusals.bad(f"values[{index}][{key}]", value, _VALUE_TEXT))
+    return found
+
+
+def label_value_faults(path: str, value: str) -> list[Fault]:
+    """What is wrong with a label's value."""
+    found = []
+    if len(value) > _MAX_LABEL:
+        found.append(refusals.bad(path, value, f"must be no more than {_MAX_LABEL} characters"))
+    if not re.fullmatch(_VALUE, value):
+        found.append(refusals.bad(path, value, _VALUE_TEXT))
+    return found
+
+
+def label_pair_faults(path: str, key: str, value: str) -> list[Fault]:
+    """What is wrong with a label."""
+    return [*qualified_faults(path, key), *label_value_faults(path, value)]
+
+
+def subdomain_faults(path: str, text: str) -> list[Fault]:
+    """What is wrong with an RFC 1123 subdomain."""
+    found = []
+    if len(text) > _MAX_SUBDOMAIN:
+        found.append(refusals.bad(path, text, f"must be no more than {_MAX_SUBDOMAIN} characters"))
+    if not re.fullmatch(_SUBDOMAIN, text):
+        found.append(refusals.bad(path, text, SUBDOMAIN_TEXT))
+    return found
+
+
+def _finalizer_faults(path: str, name: str) -> list[Fault]:
+    wrong = qualified_faults(path, name)
+    if wrong or "/" in name or name in _STANDARD_FINALIZERS:
+        return wrong
+    return [refusals.bad(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+
+
+def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[Fault]:
+    path, found = "metadata.ownerReferences", []
+    for owner in owners:
+        if not owner.get("apiVersion"):
+            found.append(refusals.bad(f"{path}.apiVersion", "", "version must not be empty"))
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                found.append(refusals.bad(f"{path}.{name}", "", "must not be empty"))
+    controllers = [owner for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        one, other = (f"{owner['kind']}/{owner['name']}" for owner in controllers[:2])
+        text = f'Only one reference can have Controller set to true. Found "true" in references for {one} and {other}'
+        shown = [{name: owner[name] for name in _OWNER_ORDER if name in owner} for owner in owners]
+        found.append(refusals.bad(path, shown, text))
+    return found
+
+
+_OWNER_ORDER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+_STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")

@@ -1,0 +1,250 @@
+"""One resource's objects, their recent history, and those who watch them.
+
+Objects on the shelf are never changed, only replaced: readers share them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator
+
+from mews.kube.api.errors import Gone
+from mews.kube.api.objects import Object
+from mews.kube.client.port import EventType, WatchEvent
+from mews.kube.emulated.apiserver.store.selection import Selection, text_at
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace is "" for cluster-scoped objects."""
+
+HISTORY = 10_000
+"""Changes remembered per resource; a watch from before them is told 410 Expired."""
+
+BACKLOG = 100_000
+"""Events that a watcher may leave unread before it is cut off, as the API server does with slow ones."""
+
+
+class Change:
+    """One committed write: what was, what is (None once deleted), and the last state of what went."""
+
+    __slots__ = ("_left", "new", "old", "version")
+
+    def __init__(self, version: int, old: Object | None, new: Object | None) -> None:
+        self.version = version
+        self.old = old
+        self.new = new
+        self._left: Object | None = None
+
+    def seen_by(self, selection: Selection) -> WatchEvent | None:
+        """The event that a watcher with that selection gets: entering is ADDED, leaving is DELETED with the old
+        content and the new version."""
+        was = self.old is not None and selection.matches(self.old)
+        if self.new is not None and selection.matches(self.new):
+            return WatchEvent(EventType.MODIFIED if was else EventType.ADDED, self.new)
+        return WatchEvent(EventType.DELETED, self.left()) if was else None
+
+    def left(self) -> Object:
+        """The old content under the new version."""
+        if self._left is None:
+            assert self.old is not None
+            metadata = {**self.old["metadata"], "resourceVersion": str(self.version)}
+            self._left = {**self.old, "metadata": metadata}
+        return self._left
+
+
+class Subscription:
+    """The inbox of one watch."""
+
+    __slots__ = ("_after", "_ended", "_events", "_waiter", "backlog", "bucket", "selection", "shelf")
+
+    def __init__(self, shelf: Shelf, selection: Selection, after: int) -> None:
+        self.shelf = shelf
+        self.selection = selection
+        self._after = after
+        self.backlog = BACKLOG
+        self.bucket = selection.narrow()
+        self._events: deque[WatchEvent] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended = False
+
+    def offer(self, change: Change) -> None:
+        """Take in a change if it is selected and new to this watch (which may wait for a version yet to come)."""
+        if change.version <= self._after:
+            return
+        event = change.seen_by(self.selection)
+        if event is not None:
+            self.push(event)
+            if len(self._events) > self.backlog:
+                self.end()
+
+    def push(self, event: WatchEvent) -> None:
+        """Put an event at the end of the inbox."""
+        self._events.append(event)
+        self._wake()
+
+    def end(self) -> None:
+        """What is in the inbox is still delivered; then the watch ends."""
+        self._ended = True
+        self.shelf.unsubscribe(self)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def ready(self) -> list[WatchEvent]:
+        """All that can be read without waiting."""
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    async def next(self) -> WatchEvent | None:
+        """The next event, None when the watch has ended."""
+        while not self._events:
+            if self._ended:
+                return None
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return self._events.popleft()
+
+
+class Shelf:
+    """The objects of one resource."""
+
+    def __init__(self, history: int = HISTORY) -> None:
+        self._objects: dict[Key, Object] = {}
+        self._keys: list[Key] = []
+        self._history: deque[Change] = deque(maxlen=history)
+        self._floor = 0
+        # Watches by the path and value they are narrowed to, so that a write meets only those it can concern.
+        self._buckets: dict[tuple[str, ...], dict[str, dict[Subscription, None]]] = {}
+        self._broad: dict[Subscription, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, key: Key) -> Object | None:
+        """The object, or None."""
+        return self._objects.get(key)
+
+    def select(self, selection: Selection) -> Iterator[Object]:
+        """All selected objects, ordered by namespace and name."""
+        for key in self._range(selection.namespace):
+            obj = self._objects[key]
+            if selection.is_everything or selection.matches(obj):
+                yield obj
+
+    def at(self, version: int) -> dict[Key, Object]:
+        """The objects as they were when that version was written; ``Gone`` when the history does not reach back."""
+        if version < self._floor:
+            raise Gone(f"The resourceVersion for the provided list is too old: {version}")
+        found = dict(self._objects)
+        for change in reversed(self._history):
+            if change.version <= version:
+                break
+            told = change.new or change.old
+            assert told is not None
+            key = (told["metadata"].get("namespace", ""), told["metadata"]["name"])
+            if change.old is None:
+                found.pop(key, None)
+            else:
+                found[key] = change.old
+        return found
+
+    def _range(self, namespace: str | None) -> list[Key]:
+        if namespace is None:
+            return list(self._keys)
+        start = bisect_left(self._keys, (namespace, ""))
+        return self._keys[start : bisect_left(self._keys, (namespace + "\0", ""), start)]
+
+    def put(self, key: Key, new: Object | None, version: int) -> Change:
+        """Commit a write; None deletes."""
+        old = self._objects.get(key)
+        if new is None:
+            del self._objects[key]
+            del self._keys[bisect_left(self._keys, key)]
+        else:
+            self._objects[key] = new
+            if old is None:
+                insort(self._keys, key)
+        change = Change(version, old, new)
+        if len(self._history) == self._history.maxlen:
+            self._floor = self._history[0].version
+        self._history.append(change)
+        self._publish(change)
+        return change
+
+    def _publish(self, change: Change) -> None:
+        for subscription in list(self._broad):
+            subscription.offer(change)
+        for path, by_value in self._buckets.items():
+            values = {text_at(obj, path): None for obj in (change.old, change.new) if obj is not None}
+            for value in values:
+                for subscription in list(by_value.get(value, ())):
+                    subscription.offer(change)
+
+    def subscribe(self, selection: Selection, version: int | None) -> Subscription:
+        """Watch: all later changes than ``version``; with None first ADDED for all that is there.
+
+        Raises ``Gone`` when the history does not reach back that far.
+        """
+        if version is not None and version < self._floor:
+            raise Gone(f"too old resource version: {version} ({self._floor})")
+        subscription = Subscription(self, selection, version or 0)
+        if version is None:
+            for obj in self.select(selection):
+                subscription.push(WatchEvent(EventType.ADDED, obj))
+        else:
+            for change in self._since(version):
+                subscription.offer(change)
+        if subscription.bucket is None:
+            self._broad[subscription] = None
+        else:
+            path, value = subscription.bucket
+            self._buckets.setdefault(path, {}).setdefault(value, {})[subscription] = None
+        return subscription
+
+    def _since(self, version: int) -> list[Change]:
+        later: list[Change] = []
+        for change in reversed(self._history):
+            if change.version <= version:
+                break
+            later.append(change)
+        later.reverse()
+        return later
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forget a watch."""
+        if subscription.bucket is None:
+            self._broad.pop(subscription, None)
+            return
+        path, value = subscription.bucket
+        by_value = self._buckets.get(path, {})
+        by_value.get(value, {}).pop(subscription, None)
+        if not by_value.get(value):
+            by_value.pop(value, None)
+        if not by_value:
+            self._buckets.pop(path, None)
+
+    def watchers(self) -> int:
+        """How many watches are open."""
+        return len(self._broad) + sum(len(subs) for by_value in self._buckets.values() for subs in by_value.values())
+
+    def disconnect(self) -> None:
+        """End all watches cleanly, as a restarting server would."""
+        for subscription in list(self._broad):
+            subscription.end()
+        for by_value in list(self._buckets.values()):
+            for subscriptions in list(by_value.values()):
+                for subscription in list(subscriptions):
+                    subscription.end()
+
+    def compact(self, version: int) -> None:
+        """Forget all history up to that version."""
+        self._floor = max(self._floor, version)
+        while self._history and self._history[0].version <= version:
+            self._history.popleft()

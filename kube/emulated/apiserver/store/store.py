@@ -1,0 +1,233 @@
+"""The versioned object store: shelves of objects under one growing resourceVersion, with watches.
+
+State only. The verbs that change it are functions beside it: ``creation``, ``update``, ``deletion``, ``pod_actions``.
+Everything is synchronous: a verb is one atomic step of the event loop.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from mews.kube.api.errors import BadRequest, Gone
+from mews.kube.api.objects import Object, timestamp
+from mews.kube.client.port import ObjectList
+from mews.kube.emulated.apiserver.bootstrap import furnish
+from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.builtin import BUILTIN
+from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
+from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
+from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, Subscription
+from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.types.json_faults import json_fault
+
+_SNAPSHOTS = 64
+"""Unfinished paged lists remembered; the token of an older one has expired."""
+
+_NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+_Page = tuple[tuple[str, str], int, tuple[str | None, str, str]]
+
+CommitListener = Callable[[Kind, "Object | None", "Object | None"], None]
+
+
+class Store:
+    """All objects of one cluster.
+
+    ``now`` gives unix seconds, ``rng`` uids and generated names. A new store holds what a fresh cluster holds: the four
+    namespaces and the two system priority classes.
+    """
+
+    def __init__(self, now: Callable[[], float], rng: random.Random, *, history: int = HISTORY) -> None:
+        self.now = now
+        self.kinds = Registry(BUILTIN)
+        self.keeps_owners = False
+        """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
+        self._rng = rng
+        self._history = history
+        self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._version = 1
+        self._snapshots: OrderedDict[_Page, Sequence[Object]] = OrderedDict()
+        self._listeners: list[CommitListener] = [partial(namespaces.attend, self)]
+        furnish(self)
+
+    @property
+    def version(self) -> int:
+        """The resourceVersion of the last write."""
+        return self._version
+
+    def shelf(self, kind: Kind) -> Shelf:
+        """Where a kind's objects are."""
+        shelf = self._shelves.get(kind.storage)
+        if shelf is None:
+            shelf = self._shelves[kind.storage] = Shelf(self._history)
+            if kind.custom:  # before its definition there was nothing to watch
+                shelf.compact(self._version)
+        return shelf
+
+    def rules(self, kind: Kind) -> Rules:
+        """What the kind brings into the life cycle."""
+        return custom_rules(kind) if kind.custom else rules_of(kind)
+
+    def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
+        """All shelves in use."""
+        yield from list(self._shelves.items())
+
+    def drop_shelf(self, kind: Kind) -> None:
+        """A kind is gone: end its watches and forget its history."""
+        shelf = self._shelves.pop(kind.storage, None)
+        if shelf is not None:
+            shelf.disconnect()
+
+    # Reading
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The stored object, in its storage form, or None."""
+        shelf = self._shelves.get(kind.storage)
+        return None if shelf is None else shelf.get((namespace, name))
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """The object as the kind shows it; 404 when there is none."""
+        obj = self.find(kind, namespace, name)
+        if obj is None:
+            raise refusals.missing(kind, name)
+        return view_of(kind).show(obj)
+
+    def list(
+        self, kind: Kind, selection: Selection = EVERYTHING, *, limit: int | None = None, token: str = ""
+    ) -> ObjectList:
+        """Selected objects by namespace and name; with a limit one page, all pages from the first one's state.
+
+        Raises ``Gone`` when a token has expired.
+        """
+        if token:
+            version, start = _read_token(token)
+            found = self._snapshots.get((kind.storage, version, selection.source))
+            if found is None:
+                raise Gone("The provided continue parameter is too old to display a consistent list result.")
+        else:
+            version, start = self._version, 0
+            found = list(self.shelf(kind).select(selection))
+        return self._page(kind, selection, found, version=version, start=start, limit=limit)
+
+    def list_at(self, kind: Kind, selection: Selection, version: int, *, limit: int | None = None) -> ObjectList:
+        """Selected objects as they were at that version.
+
+        Raises ``Gone`` when the history does not reach back so far.
+        """
+        past = self.shelf(kind).at(version)
+        found = [past[key] for key in sorted(past) if selection.matches(past[key])]
+        return self._page(kind, selection, found, version=version, start=0, limit=limit)
+
+    def _page(
+        self, kind: Kind, selection: Selection, found: Sequence[Object], *, version: int, start: int, limit: int | None
+    ) -> ObjectList:
+        show = view_of(kind).show
+        if not limit or start + limit >= len(found):
+            return ObjectList([show(obj) for obj in found[start:]], str(version))
+        self._remember((kind.storage, version, selection.source), found)
+        end = start + limit
+        remaining = len(found) - end if selection.is_everything else None
+        page = [show(obj) for obj in found[start:end]]
+        return ObjectList(page, str(version), _write_token(version, end), remaining)
+
+    def _remember(self, page_key: _Page, found: Sequence[Object]) -> None:
+        self._snapshots[page_key] = found
+        self._snapshots.move_to_end(page_key)
+        while len(self._snapshots) > _SNAPSHOTS:
+            self._snapshots.popitem(last=False)
+
+    def watch(self, kind: Kind, selection: Selection = EVERYTHING, version: str = "") -> Subscription:
+        """Changes after ``version``; from "" or "0" first ADDED for all that is there.
+
+        Raises ``Gone`` when the version is too old, ``BadRequest`` when it is no number.
+        """
+        return self.shelf(kind).subscribe(selection, read_version(version) or None)
+
+    # Writing
+
+    def commit(self, kind: Kind, key: Key, new: Object | None) -> Object:
+        """Put a finished object on its shelf under a new resourceVersion, or take it off; answers its last state."""
+        self._version += 1
+        if new is not None:
+            new["metadata"]["resourceVersion"] = str(self._version)
+        change = self.shelf(kind).put(key, new, self._version)
+        self.rules(kind).committed(self, change.old, new)
+        for listener in list(self._listeners):
+            listener(kind, change.old, new)
+        return new if new is not None else change.left()
+
+    def listen(self, listener: CommitListener) -> Callable[[], None]:
+        """Hear every commit (kind, old, new) as it happens; call the result to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def new_uid(self) -> str:
+        """A version 4 UUID from the store's own chance."""
+        bits = self._rng.getrandbits(128) & ~(0xF << 76) | (0x4 << 76)
+        bits = bits & ~(0x3 << 62) | (0x2 << 62)
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def new_name(self, prefix: str) -> str:
+        """A name after ``generateName``."""
+        return prefix[:58] + "".join(self._rng.choice(_NAME_ALPHABET) for _ in range(5))
+
+    def timestamp(self) -> str:
+        """Now, as metav1.Time."""
+        return timestamp(self.now())
+
+    # Faults
+
+    def disconnect(self) -> None:
+        """End all watches cleanly, as a restarting server would."""
+        for shelf in list(self._shelves.values()):
+            shelf.disconnect()
+
+    def compact(self) -> None:
+        """Forget all history: watches from before now are told 410 Expired."""
+        for shelf in self._shelves.values():
+            shelf.compact(self._version)
+        self._snapshots.clear()
+
+
+def read_version(text: str) -> int:
+    """A resourceVersion as a number, 0 for "" and "0"; 400 for garbage."""
+    if not text:
+        return 0
+    if not text.isdecimal():
+        raise refusals.bad_version(text)
+    version = int(text[:40])
+    if version >= 1 << 64:
+        raise refusals.bad_version(text)
+    return version
+
+
+def _write_token(version: int, start: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps({"rv": version, "start": start}).encode()).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, int]:
+    try:
+        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (ValueError, binascii.Error):
+        raise _bad_token("illegal base64 data at input byte 0") from None
+    try:
+        fields = json.loads(text)
+        return int(fields["rv"]), int(fields["start"])
+    except ValueError:
+        raise _bad_token(json_fault(text)) from None
+    except (KeyError, TypeError):
+        raise _bad_token("server does not recognize this encoded version ") from None
+
+
+def _bad_token(text: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid: {text}")

@@ -1,0 +1,108 @@
+"""Kinds that are another view of stored objects: how to show them and how to store what comes in.
+
+Events live in the core form; ``events.k8s.io`` shows the same ones under its own names (contract section 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.kinds import Kind
+
+
+def _same(obj: Object) -> Object:
+    return obj
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``show`` turns a stored object into the kind's form, ``store`` back. Neither changes its argument."""
+
+    show: Callable[[Object], Object] = _same
+    store: Callable[[Object], Object] = _same
+
+
+_SHOWN = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_STORED = {new: old for old, new in _SHOWN.items()}
+
+
+_SHOWN_WHEN_SAID = ("reportingController", "reportingInstance", "note", "reason", "type")
+
+
+def _shown(event: Object) -> Object:
+    shown = _renamed(event, _SHOWN, "events.k8s.io/v1")
+    return {key: value for key, value in shown.items() if value or key not in _SHOWN_WHEN_SAID}
+
+
+def _renamed(obj: Object, names: Mapping[str, str], api_version: str) -> Object:
+    return {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
+
+
+_UTILIZATION = "targetCPUUtilizationPercentage"
+_CURRENT_UTILIZATION = "currentCPUUtilizationPercentage"
+
+
+def _shown_autoscaler(scaler: Object) -> Object:
+    """autoscaling/v2 as v1: the average utilization of cpu is a field of its own. Other metrics are not shown."""
+    spec = {key: value for key, value in scaler.get("spec", {}).items() if key not in ("metrics", "behavior")}
+    status = {key: value for key, value in scaler.get("status", {}).items() if key != "currentMetrics"}
+    status.pop("conditions", None)
+    status.setdefault("currentReplicas", 0)
+    for metric in scaler.get("spec", {}).get("metrics") or ():
+        if (target := _cpu_of(metric).get("target", {}).get("averageUtilization")) is not None:
+            spec[_UTILIZATION] = target
+    for metric in scaler.get("status", {}).get("currentMetrics") or ():
+        if (current := _cpu_of(metric).get("current", {}).get("averageUtilization")) is not None:
+            status[_CURRENT_UTILIZATION] = current
+    return {**scaler, "apiVersion": "autoscaling/v1", "spec": spec, "status": status}
+
+
+def _cpu_of(metric: Object) -> Object:
+    resource: Object = metric.get("resource") or {}
+    return resource if metric.get("type") == "Resource" and resource.get("name") == "cpu" else {}
+
+
+def _stored_autoscaler(scaler: Object) -> Object:
+    stored = {**scaler, "apiVersion": "autoscaling/v2"}
+    spec = dict(scaler.get("spec") or {})
+    target = spec.pop(_UTILIZATION, None)
+    if target is not None:
+        wanted = {"type": "Utilization", "averageUtilization": target}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
+    if "spec" in scaler:
+        stored["spec"] = spec
+    return stored
+
+
+VIEWS: Mapping[str, View] = {
+    "": View(),
+    "autoscalers": View(show=_shown_autoscaler, store=_stored_autoscaler),
+    "events": View(
+        show=_shown,
+        store=lambda obj: _renamed(obj, _STORED, "v1"),
+    ),
+}
+
+
+@cache
+def _custom(api_version: str) -> View:
+    """All versions of a custom kind are views of one store: only the version's name differs."""
+    return View(lambda obj: obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version})
+
+
+def view_of(kind: Kind) -> View:
+    """How the kind shows stored objects."""
+    if kind.custom:
+        return _custom(kind.resource.api_version)
+    return VIEWS[kind.view]

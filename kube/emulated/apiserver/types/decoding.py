@@ -1,0 +1,253 @@
+"""From a JSON value to the object that the API server would hold: what Go's decoder and the defaults make of it.
+
+One pass over the value, by closures that are compiled from ``gotypes`` when a type is first met: it copies, drops what
+is null, unknown or empty without being meant, writes quantities as they are stored, and fills in defaults and what is
+always shown. What is wrong is only noticed here; ``strictness`` says it in the server's words.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from mews.kube.api.objects import clone
+from mews.kube.api.quantities import canonical
+from mews.kube.emulated.apiserver.types.gotypes import Field, struct
+
+Decode = Callable[[Any, list[str]], Any]
+"""``(value, unknown)`` -> the decoded value; names of fields that are not known are appended to ``unknown``."""
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
+
+
+class Undecodable(ValueError):
+    """A value has another shape than its type."""
+
+
+def _text(value: Any, _: list[str]) -> Any:
+    if type(value) is str or isinstance(value, str):
+        return value
+    raise Undecodable
+
+
+def _flag(value: Any, _: list[str]) -> Any:
+    if value is True or value is False:
+        return value
+    raise Undecodable
+
+
+def _integer(bits: int) -> Decode:
+    low, high = -(2**bits), 2**bits - 1
+
+    def decode(value: Any, _: list[str]) -> Any:
+        if type(value) is int and low <= value <= high:
+            return value
+        raise Undecodable
+
+    return decode
+
+
+def _number(value: Any, _: list[str]) -> Any:
+    if type(value) is int or type(value) is float:
+        return value
+    raise Undecodable
+
+
+def _coded(value: Any, _: list[str]) -> Any:
+    try:
+        base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
+    except (AttributeError, binascii.Error, ValueError):
+        raise Undecodable from None
+    return value
+
+
+def _time(value: Any, _: list[str]) -> Any:
+    if type(value) is not str or (match := TIME.fullmatch(value)) is None:
+        raise Undecodable
+    if match[1]:
+        value = value.replace(match[1], "", 1)
+    return value
+
+
+def _micro_time(value: Any, _: list[str]) -> Any:
+    if type(value) is str and MICRO_TIME.fullmatch(value):
+        return value
+    raise Undecodable
+
+
+def _quantity(value: Any, _: list[str]) -> Any:
+    if value is True or value is False or not isinstance(value, (str, int, float)):
+        raise Undecodable
+    return canonical(value)
+
+
+def _int_or_text(value: Any, _: list[str]) -> Any:
+    if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
+        return value
+    raise Undecodable
+
+
+def _anything(value: Any, _: list[str]) -> Any:
+    return clone(value)
+
+
+_SCALARS: Mapping[str, Decode] = {
+    "string": _text,
+    "bool": _flag,
+    "int32": _integer(31),
+    "int64": _integer(63),
+    "float64": _number,
+    "bytes": _coded,
+    "time": _time,
+    "microtime": _micro_time,
+    "quantity": _quantity,
+    "intstr": _int_or_text,
+    "fields": _anything,
+    "raw": _anything,
+    "any": _anything,
+}
+_ZEROS: Mapping[str, Any] = {
+    "string": "",
+    "bool": False,
+    "int32": 0,
+    "int64": 0,
+    "float64": 0,
+    "bytes": "",
+    "quantity": "0",
+    "intstr": 0,
+}
+
+
+@cache
+def decoder(type_: str) -> Decode:
+    """The decoder of a type expression. It raises ``ValueError`` for a value of another shape."""
+    if type_ in _SCALARS:
+        return _SCALARS[type_]
+    if type_.startswith("[]"):
+        return _list(type_[2:])
+    if type_.startswith("{}"):
+        return _map(type_[2:])
+    return _struct(type_)
+
+
+def zero(type_: str) -> Any:
+    """What a null in a list stands for."""
+    if type_ in _SCALARS or type_[:2] in ("[]", "{}"):
+        return _ZEROS.get(type_)
+    return decoder(type_)({}, [])
+
+
+@cache
+def nothing(ref: str) -> Mapping[str, Any]:
+    """What an object of that type shows that says nothing and was given no defaults."""
+    found: dict[str, Any] = {}
+    for name, field in struct(ref).fields.items():
+        if field.empty == "null":
+            found[name] = None
+        elif field.empty == "keep":
+            found[name] = nothing(field.type) if _is_struct(field.type) else _ZEROS.get(field.type)
+    return found
+
+
+def _list(item_type: str) -> Decode:
+    each: Decode | None = None
+
+    def decode(value: Any, unknown: list[str]) -> Any:
+        nonlocal each
+        each = each or decoder(item_type)
+        if type(value) is not list and type(value) is not tuple:
+            raise Undecodable
+        return [zero(item_type) if item is None else each(item, unknown) for item in value]
+
+    return decode
+
+
+def _map(item_type: str) -> Decode:
+    each: Decode | None = None
+
+    def decode(value: Any, unknown: list[str]) -> Any:
+        nonlocal each
+        each = each or decoder(item_type)
+        if not isinstance(value, Mapping):
+            raise Undecodable
+        return {key: zero(item_type) if item is None else each(item, unknown) for key, item in value.items()}
+
+    return decode
+
+
+def _struct(ref: str) -> Decode:
+    compiled: list[Any] = []
+
+    def decode(value: Any, unknown: list[str]) -> Any:
+        if not compiled:
+            compiled.extend(_compiled(ref))
+        known, constants, makers = compiled
+        if type(value) is not dict and not isinstance(value, Mapping):
+            raise Undecodable
+        found = {}
+        for key, item in value.items():
+            if item is None:
+                if key not in known:
+                    unknown.append(key)
+                continue
+            entry = known.get(key)
+            if entry is None:
+                unknown.append(key)
+                continue
+            item = entry[0](item, unknown)
+            if item or entry[1]:
+                found[key] = item
+        for key, constant in constants:
+            if key not in found:
+                found[key] = constant
+        for key, make in makers:
+            if key not in found:
+                found[key] = make()
+        return found
+
+    return decode
+
+
+def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Decoders by field and whether they keep what is empty; constants and made values of absent fields."""
+    fields = struct(ref).fields
+    known = {name: (decoder(field.type), _keeps_empty(field)) for name, field in fields.items()}
+    constants, makers = [], []
+    for name, field in fields.items():
+        if field.default is not None:
+            if isinstance(field.default, (dict, list)):
+                makers.append((name, _copier(field.default)))
+            else:
+                constants.append((name, field.default))
+        elif field.empty == "null":
+            constants.append((name, None))
+        elif field.empty == "keep":
+            if _is_struct(field.type):
+                makers.append((name, _maker(field.type)))
+            else:
+                constants.append((name, _ZEROS.get(field.type)))
+    return known, constants, makers
+
+
+def _keeps_empty(field: Field) -> bool:
+    if field.type[:2] in ("[]", "{}"):
+        return False
+    return _is_struct(field.type) or field.pointer or field.empty == "keep" or field.type in ("raw", "any", "fields")
+
+
+def _is_struct(type_: str) -> bool:
+    return type_ not in _SCALARS and type_[:2] not in ("[]", "{}")
+
+
+def _copier(value: Any) -> Callable[[], Any]:
+    return lambda: clone(value)
+
+
+def _maker(type_: str) -> Callable[[], Any]:
+    each = decoder(type_)
+    return lambda: each({}, [])

@@ -1,0 +1,167 @@
+"""One HTTP request on its way through the API server, and the answers it may get."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.emulated.apiserver.access.authentication import Authenticator
+from mews.kube.emulated.apiserver.access.authorization import Authorizer
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.users import User
+from mews.kube.emulated.apiserver.wire import negotiation
+from mews.kube.emulated.apiserver.wire.event_texts import EventTexts
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.apiserver.wire.negotiation import Form
+from mews.kube.emulated.apiserver.wire.routes import Route
+
+MAX_BODY = 3 * 1024 * 1024
+_SUMMARY = 30
+"""Bytes of a body that a refusal shows."""
+
+
+@dataclass(slots=True)
+class World:
+    """What all requests share. ``watches`` are the open ones, to be ended when the server stops."""
+
+    store: Store
+    kubelets: KubeletDirectory
+    authenticator: Authenticator
+    authorizer: Authorizer
+    patience_s: float
+    texts: EventTexts = field(default_factory=EventTexts)
+    watches: dict[Subscription, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request for a resource."""
+
+    world: World
+    request: web.BaseRequest
+    user: User
+    route: Route
+    kind: Kind
+    forms: list[Form]
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The query's parameters."""
+        return self.request.query
+
+    @property
+    def namespace(self) -> str:
+        """ "" for cluster scope."""
+        return self.route.namespace or ""
+
+    @property
+    def media(self) -> str:
+        """The media type to answer in."""
+        return self.forms[0].media
+
+    def answer(self, body: Any, status: int = 200) -> web.Response:
+        """The body in the client's media type."""
+        return answer(body, status=status, media=self.media)
+
+
+def headers() -> dict[str, str]:
+    """What every answer bears."""
+    audit = uuid.UUID(bytes=secrets.token_bytes(16), version=4)
+    return {"Cache-Control": "no-cache, private", "Audit-Id": str(audit)}
+
+
+def warning(text: str) -> str:
+    """The value of a Warning header."""
+    return f"299 - {json.dumps(text, ensure_ascii=False)}"
+
+
+def answer(
+    body: Any,
+    *,
+    status: int = 200,
+    media: str = negotiation.JSON,
+    content_type: str = "",
+    cache: str = "no-cache, private",
+) -> web.Response:
+    """A body as a response."""
+    typed = {**headers(), "Cache-Control": cache, "Content-Type": content_type or media}
+    return web.Response(body=negotiation.encode(body, media), status=status, headers=typed)
+
+
+def text(body: str, status: int = 200) -> web.Response:
+    """Plain text."""
+    return web.Response(text=body, status=status, headers=headers())
+
+
+def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
+    """The error's Status, as YAML where the client asks for that."""
+    try:
+        media = negotiation.accepted(request.headers.get("Accept", ""))[0].media
+    except ApiError:
+        media = negotiation.JSON
+    response = answer(error.status(), status=error.code, media=media)
+    if error.details.get("retryAfterSeconds"):
+        response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
+    return response
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """The raw body; 413 when it is too large."""
+    chunks = bytearray()
+    async for chunk in request.content.iter_any():
+        chunks += chunk
+        if len(chunks) > MAX_BODY:
+            raise ApiError(f"Request entity too large: limit is {MAX_BODY}", code=413, reason="RequestEntityTooLarge")
+    return bytes(chunks)
+
+
+def _summary(raw: bytes) -> str:
+    """The beginning of a body: as text when it looks like JSON, else as hexadecimal."""
+    if not raw:
+        return "<empty>"
+    shown = raw[:_SUMMARY].decode(errors="replace") if raw.startswith(b"{") else raw[:_SUMMARY].hex()
+    return shown if len(raw) <= _SUMMARY else f"{shown} ..."
+
+
+async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
+    """The body as an object, and as it came; 400 for what is none."""
+    request, kind = call.request, call.kind.resource.kind
+    raw = await read_body(request)
+    try:
+        body = negotiation.decode(raw, request.headers.get("Content-Type", ""))
+        if body is None:
+            body = {}
+        if not isinstance(body, dict):
+            raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
+    except BadRequest as error:
+        told = error.message.removeprefix("error converting YAML to JSON: ")
+        text = f"the object provided is unrecognized (must be of type {kind}): {told} ({_summary(raw)})"
+        raise BadRequest(text) from None
+    if call.kind.custom:
+        _check_type(call.kind, body, raw.decode(errors="replace"))
+    return body, raw
+
+
+_SHOWN = 30
+
+
+def _check_type(kind: Kind, body: Mapping[str, Any], raw: str) -> None:
+    """Of a custom object nothing tells what it is but itself."""
+    if not body.get("kind"):
+        shown = raw if len(raw) <= _SHOWN else f"{raw[:_SHOWN]} ..."
+        text = (
+            f"the object provided is unrecognized (must be of type {kind.resource.kind}): Object 'Kind' is missing in"
+        )
+        raise BadRequest(f"{text} '{raw}' ({shown})")
+    if not body.get("apiVersion"):
+        expected = kind.resource.api_version
+        raise BadRequest(f"the API version in the data () does not match the expected API version ({expected})")

@@ -1,0 +1,52 @@
+"""From a pod and perhaps a container's name to the kubelet that runs it (contract apiserver.md section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mews.kube.api.errors import BadRequest, ServerError
+from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, node_name_of
+from mews.kube.api.resources import PODS
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
+
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A container and its kubelet; no kubelet while the pod is unassigned."""
+
+    container: str
+    kubelet: KubeletApi | None
+
+
+def find(store: Store, kubelets: KubeletDirectory, namespace: str, pod_name: str, container: str | None) -> Target:
+    """Raises ``NotFound`` for the pod, ``BadRequest`` for the container, ``ServerError`` when the node's kubelet does
+    not answer."""
+    pod = store.get(store.kinds.of(PODS), namespace, pod_name)
+    chosen = _container(pod, container)
+    node = node_name_of(pod)
+    if not node:
+        return Target(chosen, None)
+    kubelet = kubelets.kubelet_of(node)
+    if kubelet is None:
+        raise ServerError(f'Get "https://{node}:10250/": dial tcp: connect: connection refused', reason="")
+    return Target(chosen, kubelet)
+
+
+def _container(pod: Object, asked: str | None) -> str:
+    mains = [str(container["name"]) for container in containers_of(pod)]
+    inits = [str(container["name"]) for container in init_containers_of(pod)]
+    name = name_of(pod)
+    if asked:
+        if asked not in [*mains, *inits]:
+            raise BadRequest(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(mains) == 1 and not inits:
+        return mains[0]
+    default = (pod["metadata"].get("annotations") or {}).get(_DEFAULT_CONTAINER)
+    if default in mains:
+        return str(default)
+    choices = f"choose one of: [{' '.join([*inits, *mains])}]"
+    raise BadRequest(f"a container name must be specified for pod {name}, {choices}")

@@ -1,0 +1,182 @@
+"""Media types: what a client accepts, and what its body is (contract apiserver.md sections 1 and 2)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import yaml
+
+from mews.emulator.yaml_text import check_extent
+from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.emulated.apiserver.types.json_faults import json_fault
+from mews.kube.emulated.apiserver.wire import protobuf
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+_OFFERED = (JSON, YAML, PROTOBUF)
+_RESHAPED = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_DISCOVERED = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+_STREAMED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is written: the media type, and as which kind if not the object's own (``Table`` …)."""
+
+    media: str = JSON
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+def accepted(header: str, *, streamed: bool = False) -> list[Form]:
+    """The forms of an Accept header that we write, in the client's order; 406 when there is none."""
+    parts = (header or "*/*").split(",")
+    forms = [form for part in parts if (form := _form(part)) is not None]
+    if not forms:
+        raise _refused(f"406: Not Acceptable\n\nAvailable representations: {', '.join((*_OFFERED, *_STREAMED))}", {})
+    known = [form for form in forms if _is_known(form) and not (streamed and form.media == YAML)]
+    if not known:
+        offered = ", ".join(_STREAMED if streamed else _OFFERED)
+        raise _refused(f"only the following media types are accepted: {offered}")
+    return known
+
+
+def _refused(text: str, details: dict[str, Any] | None = None) -> ApiError:
+    return ApiError(text, code=406, reason="NotAcceptable", details=details)
+
+
+def _is_known(form: Form) -> bool:
+    if form.kind in _RESHAPED:
+        return form.group == "meta.k8s.io" and form.version in ("v1", "v1beta1")
+    return not form.kind or (form.kind, form.group, form.version) == _DISCOVERED
+
+
+def _form(part: str) -> Form | None:
+    media, *parameters = (piece.strip() for piece in part.split(";"))
+    values = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
+    if media in ("*/*", ""):
+        media = JSON
+    if media not in (JSON, YAML):
+        return None
+    return Form(media, values.get("as", ""), values.get("g", ""), values.get("v", ""))
+
+
+def encode(body: Any, media: str = JSON) -> bytes:
+    """A body as JSON or YAML."""
+    if media == YAML:
+        return yaml.dump(body, Dumper=_Dumper, default_flow_style=False).encode()
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # whole numbers of more than 64 bits, which custom objects may hold
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Shared parts are written out."""
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """As upstream's writer: in double quotes what would be read as something else than text."""
+        is_text = _resolved(text) == "tag:yaml.org,2002:str"
+        style = "|" if "\n" in text else None if is_text and text not in _ALSO_BOOLEAN else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _resolved(text: str) -> str:
+    """The tag under which plain text would be read."""
+    candidates = yaml.SafeDumper.yaml_implicit_resolvers.get(text[:1], [])
+    return next((tag for tag, pattern in candidates if pattern.match(text)), "tag:yaml.org,2002:str")
+
+
+_ALSO_BOOLEAN = ("y", "Y", "n", "N")
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON: timestamps stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def media_of(content_type: str) -> str:
+    """The media type without parameters; JSON when none is given."""
+    if not content_type:
+        return JSON
+    return content_type.partition(";")[0].strip().lower()
+
+
+def decode(raw: bytes, content_type: str) -> Any:
+    """A body's value.
+
+    Raises ``ApiError`` 415 for a media type that is not known, ``BadRequest`` for one that cannot be read.
+    """
+    media = media_of(content_type)
+    if media == JSON:
+        return parse_json(raw)
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return parse_yaml(raw)
+    if media == PROTOBUF:
+        return protobuf.decode(raw)
+    raise ApiError(
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(_OFFERED)}",
+        code=415,
+        reason="UnsupportedMediaType",
+    )
+
+
+def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse error: ") -> Any:
+    """JSON, worded as the API server does when it is none."""
+    try:
+        value = json.loads(raw.decode(errors="replace"), parse_constant=_no_constant)
+        return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
+    except (ValueError, RecursionError):
+        raise BadRequest(f"{prefix}{json_fault(raw)}") from None
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _whole(value: Any) -> Any:
+    """Halves of surrogate pairs become replacement characters, as Go's decoder makes them."""
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
+
+
+def parse_yaml(raw: bytes) -> Any:
+    """YAML as the API server reads it."""
+    try:
+        check_extent(raw)
+        return yaml.load(raw, Loader=_Loader)
+    except (yaml.YAMLError, ValueError) as error:
+        raise BadRequest(f"error converting YAML to JSON: {_go_yaml_complaint(error)}") from None
+
+
+def _go_yaml_complaint(error: Exception) -> str:
+    """Go's parser tells the line only when it is not the first."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem is None:
+        return f"yaml: {error}"
+    mark = error.problem_mark
+    line = (mark.line if mark is not None else 0) + isinstance(error, yaml.scanner.ScannerError)
+    return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
+
+
+def not_a_struct(body: Any) -> str:
+    """Go's decoder about a body that is no object."""
+    word = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
+    fields = r'{ APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+    return f"json: cannot unmarshal {word} into Go value of type struct {fields}"

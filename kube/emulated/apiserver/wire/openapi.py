@@ -1,0 +1,297 @@
+"""/openapi/v3 and /openapi/v2: paths and schemas of all that is served (contract apiserver.md section 1).
+
+Schemas of built-in kinds come from the table of types, those of custom kinds from their definitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mews.kube.api.resources import Resource
+from mews.kube.client.port import Patch
+from mews.kube.emulated.apiserver.store.kinds import GroupVersion, Kind, Registry, Subresource
+from mews.kube.emulated.apiserver.types.gotypes import root_of, table
+from mews.kube.emulated.apiserver.wire.openapi_schemas import reference, schema_name, schemas_of
+
+Body = dict[str, Any]
+
+ASKED_IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+"""In which kubectl asks for version 2, when a kind is in no document of version 3."""
+
+IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+"""In which it is answered: an @ is not allowed in a media type."""
+
+EMPTY = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.34.2"
+"""A document that tells title and version only: all that is served is told in version 3."""
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_MEDIA = ("application/json", "application/yaml")
+_WRITES = ("dryRun", "fieldManager", "fieldValidation")
+_DELETES = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
+_LISTS = (
+    *("allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion"),
+    *("resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"),
+)
+_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("allowWatchBookmarks", "force", "orphanDependents", "sendInitialEvents", "watch"), "boolean"),
+    **dict.fromkeys(("gracePeriodSeconds", "limit", "timeoutSeconds"), "integer"),
+}
+
+
+def index(kinds: Registry) -> Body:
+    """GET /openapi/v3: one document per group and version, named by its content."""
+    paths = {}
+    for group_version, members in kinds.group_versions().items():
+        path = _path(group_version)
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={_digest(members)}"}
+    return {"paths": dict(sorted(paths.items()))}
+
+
+def _path(group_version: GroupVersion) -> str:
+    group, version = group_version
+    return f"apis/{group}/{version}" if group else f"api/{version}"
+
+
+def _digest(members: list[Kind]) -> str:
+    text = ";".join(f"{kind.plural}:{kind.resource.kind}:{kind.schema}" for kind in members)
+    return hashlib.sha512(text.encode()).hexdigest().upper()
+
+
+def document(kinds: Registry, path: str) -> Body | None:
+    """GET /openapi/v3/<path>, None when there is none."""
+    for group_version, members in kinds.group_versions().items():
+        if _path(group_version) == path:
+            paths = {url: item for kind in members for url, item in _paths(kind)}
+            return {
+                "openapi": "3.0.0",
+                "info": {"title": "Kubernetes", "version": "v1.34.2"},
+                "paths": dict(sorted(paths.items())),
+                "components": {"schemas": _schemas(members)},
+            }
+    return None
+
+
+def swagger(kinds: Registry) -> Body:
+    """GET /openapi/v2: all in one document, in the older form."""
+    everything = [kind for members in kinds.group_versions().values() for kind in members]
+    text = json.dumps(_schemas(everything)).replace("#/components/schemas/", "#/definitions/")
+    return {
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": "v1.34.2"},
+        "paths": {url: _older(item) for kind in everything for url, item in _paths(kind)},
+        "definitions": {name: _plain(schema) for name, schema in json.loads(text).items()},
+    }
+
+
+def _older(item: Body) -> Body:
+    """A path without what version 2 writes elsewhere: bodies and the schemas of parameters."""
+    older: Body = {}
+    for verb, operation in item.items():
+        if verb == "parameters":
+            older[verb] = [_older_parameter(parameter) for parameter in operation]
+            continue
+        kept = {key: value for key, value in operation.items() if key not in ("requestBody", "responses", "parameters")}
+        parameters = [_older_parameter(parameter) for parameter in operation["parameters"]]
+        older[verb] = {
+            **kept,
+            "consumes": list(operation.get("requestBody", {}).get("content", {"*/*": None})),
+            "produces": list(_MEDIA),
+            "parameters": parameters,
+            "responses": {code: {"description": "OK"} for code in operation["responses"]},
+        }
+    return older
+
+
+def _older_parameter(parameter: Body) -> Body:
+    rest = {key: value for key, value in parameter.items() if key != "schema"}
+    return {**rest, **parameter["schema"]}
+
+
+def _plain(schema: Any) -> Any:
+    """References stand alone in version 2, and nothing has several types."""
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "allOf" in schema and len(schema["allOf"]) == 1:
+        rest = {key: value for key, value in schema.items() if key not in ("allOf", "default")}
+        return {**schema["allOf"][0], **rest}
+    if "oneOf" in schema:
+        return {"type": "string", **({"format": schema["format"]} if "format" in schema else {})}
+    return {key: _plain(value) for key, value in schema.items() if key != "default"}
+
+
+def _schemas(members: list[Kind]) -> dict[str, Body]:
+    refs = [f"meta/v1.{name}" for name in ("DeleteOptions", "Status", "Patch")]
+    custom: dict[str, Body] = {}
+    for kind in members:
+        root = None if kind.custom else root_of(kind.resource)
+        if root is None:
+            custom[_schema_name(kind)] = _custom_schema(kind)
+            custom[f"{_schema_name(kind)}List"] = _custom_list(kind)
+            refs += ["meta/v1.ObjectMeta", "meta/v1.ListMeta"]
+            continue
+        refs.append(root.ref)
+        if _has_list(root.ref):
+            refs.append(f"{root.ref}List")
+        refs += [found.ref for sub in kind.subresources if (found := root_of(_sub_resource(sub))) is not None]
+    return dict(sorted({**schemas_of(refs), **custom}.items()))
+
+
+def _has_list(ref: str) -> bool:
+    group, _, name = ref.partition("/")
+    return f"{name}List" in table(group)
+
+
+def _sub_resource(sub: Subresource) -> Resource:
+    return Resource(sub.group, sub.version, sub.name, sub.kind)
+
+
+def _gvk(kind: Kind) -> Body:
+    return {"group": kind.resource.group, "version": kind.resource.version, "kind": kind.resource.kind}
+
+
+def _schema_name(kind: Kind) -> str:
+    root = None if kind.custom else root_of(kind.resource)
+    if root is not None:
+        return schema_name(root.ref)
+    return f"{'.'.join(reversed(kind.resource.group.split('.')))}.{kind.resource.version}.{kind.resource.kind}"
+
+
+def _custom_schema(kind: Kind) -> Body:
+    schema = dict(kind.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+    metadata = {"allOf": [reference(f"{_META}.ObjectMeta")]}
+    schema["properties"] = {**(schema.get("properties") or {}), **head, "metadata": metadata}
+    return {**schema, "x-kubernetes-group-version-kind": [_gvk(kind)]}
+
+
+def _custom_list(kind: Kind) -> Body:
+    gvk = {**_gvk(kind), "kind": f"{kind.resource.kind}List"}
+    properties = {
+        "apiVersion": {"type": "string"},
+        "items": {"type": "array", "items": reference(_schema_name(kind))},
+        "kind": {"type": "string"},
+        "metadata": {"allOf": [reference(f"{_META}.ListMeta")]},
+    }
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [gvk],
+    }
+
+
+def _paths(kind: Kind) -> Iterator[tuple[str, Body]]:
+    """The paths of a kind, with their operations."""
+    resource = kind.resource
+    namespace = "{namespace}" if resource.namespaced else None
+    places = ["namespace"] if resource.namespaced else []
+    shown = reference(_schema_name(kind))
+    collection = dict(_collection(kind, shown))
+    if collection:
+        yield resource.path(namespace), {**collection, "parameters": _in_path(places)}
+    if resource.namespaced and "list" in kind.verbs:
+        everywhere = _operation(kind, "list", f"list{_words(kind)}ForAllNamespaces", _list_of(kind), names=_LISTS)
+        yield resource.path(), {"get": everywhere, "parameters": _in_path([])}
+    item = dict(_item(kind, shown, kind.verbs))
+    if item:
+        yield resource.path(namespace, "{name}"), {**item, "parameters": _in_path([*places, "name"])}
+    for sub in kind.subresources:
+        root = root_of(_sub_resource(sub))
+        below = reference(schema_name(root.ref)) if root is not None and not kind.custom else shown
+        operations = dict(_item(kind, below, sub.verbs, sub=sub))
+        if "create" in sub.verbs:
+            name = f"create{_words(kind)}{sub.name.title()}"
+            operations["post"] = _operation(kind, "post", name, below, names=_WRITES, body=below, sub=sub)
+        path = resource.path(namespace, "{name}", sub.name)
+        yield path, {**operations, "parameters": _in_path([*places, "name"])}
+
+
+def _words(kind: Kind) -> str:
+    """``CoreV1NamespacedPod``."""
+    group = kind.resource.group.partition(".")[0] or "core"
+    scope = "Namespaced" if kind.resource.namespaced else ""
+    return f"{group.title()}{kind.resource.version.title()}{scope}{kind.resource.kind}"
+
+
+def _list_of(kind: Kind) -> Body:
+    return reference(f"{_schema_name(kind)}List")
+
+
+def _collection(kind: Kind, shown: Body) -> Iterator[tuple[str, Body]]:
+    words = _words(kind)
+    if "list" in kind.verbs:
+        yield "get", _operation(kind, "list", f"list{words}", _list_of(kind), names=_LISTS)
+    if "create" in kind.verbs:
+        yield "post", _operation(kind, "post", f"create{words}", shown, names=_WRITES, body=shown)
+    if "deletecollection" in kind.verbs:
+        status, options = reference(f"{_META}.Status"), reference(f"{_META}.DeleteOptions")
+        name = f"delete{words.replace(kind.resource.kind, f'Collection{kind.resource.kind}')}"
+        names = (*_DELETES, *(given for given in _LISTS if given not in ("allowWatchBookmarks", "watch")))
+        yield "delete", _operation(kind, "deletecollection", name, status, names=names, body=options)
+
+
+def _item(
+    kind: Kind, shown: Body, verbs: tuple[str, ...], *, sub: Subresource | None = None
+) -> Iterator[tuple[str, Body]]:
+    words = _words(kind) + (sub.name.title() if sub is not None else "")
+    if "get" in verbs:
+        yield "get", _operation(kind, "get", f"read{words}", shown, sub=sub)
+    if "update" in verbs:
+        yield "put", _operation(kind, "put", f"replace{words}", shown, names=_WRITES, body=shown, sub=sub)
+    if "patch" in verbs:
+        patched = _operation(kind, "patch", f"patch{words}", shown, names=(*_WRITES, "force"), sub=sub)
+        yield "patch", {**patched, "requestBody": _patches(kind)}
+    if "delete" in verbs:
+        status, options = reference(f"{_META}.Status"), reference(f"{_META}.DeleteOptions")
+        yield "delete", _operation(kind, "delete", f"delete{words}", status, names=_DELETES, body=options, sub=sub)
+
+
+def _operation(
+    kind: Kind,
+    action: str,
+    name: str,
+    answer: Body,
+    *,
+    names: tuple[str, ...] = (),
+    body: Body | None = None,
+    sub: Subresource | None = None,
+) -> Body:
+    gvk = _gvk(kind) if sub is None else {"group": sub.group, "version": sub.version, "kind": sub.kind}
+    codes = ("200", "201", "202") if action == "post" else ("200", "201") if action in ("put", "patch") else ("200",)
+    content = {media: {"schema": answer} for media in _MEDIA}
+    responses: Body = {code: {"description": "OK", "content": content} for code in codes}
+    group = kind.resource.group.partition(".")[0] or "core"
+    operation: Body = {
+        "tags": [f"{group}_{kind.resource.version}"],
+        "operationId": name,
+        "parameters": [_parameter(given) for given in names],
+        "responses": {**responses, "401": {"description": "Unauthorized"}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": gvk,
+    }
+    if body is not None:
+        required = {} if action.startswith("delete") else {"required": True}
+        operation["requestBody"] = {"content": {"*/*": {"schema": body}}, **required}
+    return operation
+
+
+def _patches(kind: Kind) -> Body:
+    accepted = (Patch.APPLY, Patch.JSON, Patch.MERGE) if kind.custom else sorted(Patch)
+    return {"content": {media: {"schema": reference(f"{_META}.Patch")} for media in accepted}, "required": True}
+
+
+def _in_path(places: list[str]) -> list[Body]:
+    found: list[Body] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
+        for name in places
+    ]
+    return [*found, _parameter("pretty")]
+
+
+def _parameter(name: str) -> Body:
+    return {"name": name, "in": "query", "schema": {"type": _TYPES.get(name, "string"), "uniqueItems": True}}

@@ -1,0 +1,188 @@
+"""Query parameters and bodies that steer a request (contract apiserver.md section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.errors import BadRequest, Invalid, ServerError
+from mews.kube.client.port import DeleteOptions, Preconditions
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.types.strictness import json_type
+from mews.kube.emulated.apiserver.wire.negotiation import decode, not_a_struct
+
+_FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
+_LONGEST_MANAGER = 128
+_MATCHES = ("Exact", "NotOlderThan")
+_PROPAGATION = ("Foreground", "Background", "Orphan")
+
+Query = Mapping[str, str]
+
+
+def options_error(name: str, fault: Fault) -> Invalid:
+    """422 for an option of the request itself."""
+    return options_errors(name, [fault])
+
+
+def options_errors(name: str, faults: Sequence[Fault]) -> Invalid:
+    """422 for several options at once."""
+    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
+    text = str(faults[0]) if len(faults) == 1 else f"[{', '.join(map(str, faults))}]"
+    return Invalid(
+        f'{name}.meta.k8s.io "" is invalid: {text}', details={"group": "meta.k8s.io", "kind": name, "causes": causes}
+    )
+
+
+def check_list_options(query: Query) -> None:
+    """Check the options of a list.
+
+    Raises ``BadRequest`` for what cannot be read, ``Invalid`` for what does not go together.
+    """
+    match, faults = query.get("resourceVersionMatch", ""), []
+    number(query, "timeoutSeconds")
+    if match and not query.get("resourceVersion"):
+        faults.append(_unmatched("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if match and query.get("continue"):
+        faults.append(_unmatched("resourceVersionMatch is forbidden when continue is provided"))
+    if match not in ("", *_MATCHES):
+        faults.append(refusals.unsupported("resourceVersionMatch", match, (*_MATCHES, "")))
+    if match == "Exact" and query.get("resourceVersion") == "0":
+        faults.append(_unmatched('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if "sendInitialEvents" in query:
+        faults.append(refusals.forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if faults:
+        raise options_errors("ListOptions", faults)
+
+
+def check_watch_options(query: Query) -> None:
+    """Check the options of a watch.
+
+    Raises ``Invalid`` for what does not go together.
+    """
+    match, faults = query.get("resourceVersionMatch", ""), []
+    if "sendInitialEvents" in query and match != "NotOlderThan":
+        faults.append(_unmatched("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match and "sendInitialEvents" not in query:
+        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        faults.append(_unmatched(text))
+    if match not in ("", "NotOlderThan"):
+        faults.append(refusals.unsupported("resourceVersionMatch", match, ("NotOlderThan",)))
+    if query.get("continue"):
+        faults.append(_unmatched("resourceVersionMatch is forbidden when continue is provided"))
+    if faults:
+        raise options_errors("ListOptions", faults)
+
+
+def _unmatched(text: str) -> Fault:
+    return refusals.forbidden_field("resourceVersionMatch", text)
+
+
+def write_request(query: Query, *, user: str, user_agent: str, options: str) -> Request:
+    """Who writes, and how; 422 for a value that is not allowed."""
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        raise options_error(
+            options, Fault("dryRun", "FieldValueNotSupported", f'["{dry_run}"]: supported values: "All"')
+        )
+    validation = query.get("fieldValidation", "")
+    if validation not in _FIELD_VALIDATION:
+        raise options_error(options, refusals.unsupported("fieldValidation", validation, _FIELD_VALIDATION))
+    if len(query.get("fieldManager", "")) > _LONGEST_MANAGER:
+        text = f"may not be more than {_LONGEST_MANAGER} bytes"
+        raise options_error(options, Fault("fieldManager", "FieldValueTooLong", text))
+    for position, character in enumerate(query.get("fieldManager", "")):
+        if not character.isprintable():
+            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            raise options_error(options, refusals.bad("fieldManager", query["fieldManager"], text))
+    manager = query.get("fieldManager") or user_agent.partition("/")[0]
+    return Request(user, manager, dry_run == "All", validation or "Warn")
+
+
+def delete_options(query: Query, body: Any) -> DeleteOptions:
+    """Options of a deletion, from the body or else the query."""
+    given = body if isinstance(body, Mapping) else {}
+    _check_shape(given)
+    dry_run = list(given.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else []))
+    if dry_run not in ([], ["All"]):
+        fault = Fault("dryRun", "FieldValueNotSupported", f'{refusals.shown(dry_run)}: supported values: "All"')
+        raise options_error("DeleteOptions", fault)
+    grace = given.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
+    propagation = given.get("propagationPolicy") or query.get("propagationPolicy") or None
+    orphan = given.get("orphanDependents")
+    if propagation is not None and orphan is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        raise options_error("DeleteOptions", refusals.bad("propagationPolicy", propagation, text))
+    if propagation is None and orphan is not None:
+        propagation = "Orphan" if orphan else "Background"
+    if propagation is not None and propagation not in _PROPAGATION:
+        fault = refusals.unsupported("propagationPolicy", propagation, (*_PROPAGATION, "nil"))
+        raise options_error("DeleteOptions", fault)
+    wanted = given.get("preconditions") or {}
+    preconditions = Preconditions(wanted.get("uid"), wanted.get("resourceVersion"))
+    return DeleteOptions(None if grace is None else int(grace), preconditions, propagation)
+
+
+_DELETE_OPTIONS = {
+    "gracePeriodSeconds": ("int64", "number"),
+    "preconditions": ("v1.Preconditions", "object"),
+    "orphanDependents": ("bool", "bool"),
+    "propagationPolicy": ("v1.DeletionPropagation", "string"),
+    "dryRun": ("[]string", "array"),
+}
+"""Go's type and JSON's, by field."""
+
+
+def _check_shape(given: Mapping[str, Any]) -> None:
+    """500, as upstream, for a body that is no DeleteOptions."""
+    if given.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise ServerError(
+            f'no kind "{given["kind"]}" is registered for version "{given.get("apiVersion", "")}" in scheme '
+            '"pkg/runtime/scheme.go:110"',
+            reason="",
+        )
+    for name, (go_type, wanted) in _DELETE_OPTIONS.items():
+        value = given.get(name)
+        if (value is not None and json_type(value) != wanted) or isinstance(value, float):
+            text = (
+                f"json: cannot unmarshal {json_type(value)} into Go struct field DeleteOptions.{name} of type {go_type}"
+            )
+            raise ServerError(text, reason="")
+
+
+def read_delete_options(raw: bytes, content_type: str) -> Any:
+    """The body of a deletion, None when it is empty; 500, as upstream, for what cannot be read."""
+    if not raw:
+        return None
+    try:
+        body = decode(raw, content_type)
+    except BadRequest as error:
+        raise ServerError(error.message, reason="") from None
+    if not isinstance(body, Mapping):
+        raise ServerError(f"couldn't get version/kind; json parse error: {not_a_struct(body)}", reason="")
+    return body
+
+
+def is_dry(query: Query, body: Any) -> bool:
+    """Whether a deletion is to be tried only."""
+    return query.get("dryRun") == "All" or (isinstance(body, Mapping) and "All" in (body.get("dryRun") or ()))
+
+
+def number(query: Query, name: str) -> int | None:
+    """A whole number among the parameters, None when absent; 400 for anything else."""
+    text = query.get(name)
+    if not text:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not -(1 << 63) <= value < 1 << 63:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value
+
+
+def flag(query: Query, name: str) -> bool:
+    """A boolean among the parameters: all but ``false`` and ``0`` counts as true."""
+    return query.get(name, "false").lower() not in ("false", "0")

@@ -1,0 +1,257 @@
+"""The HTTP face of the store: what kubectl and any other client of Kubernetes speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+
+from aiohttp import web
+
+from mews.kube.api.errors import ApiError
+from mews.kube.emulated.apiserver.access.access_roles import furnish_roles
+from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
+from mews.kube.emulated.apiserver.access.authentication import Authenticator
+from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
+from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.users import User
+from mews.kube.emulated.apiserver.wire import discovery, openapi, reads, routes, streams, writes
+from mews.kube.emulated.apiserver.wire.call import Call, World, answer, headers, refuse, text, warning
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
+from mews.kube.emulated.apiserver.wire.negotiation import accepted
+from mews.kube.emulated.apiserver.wire.parameters import flag
+
+log = logging.getLogger(__name__)
+
+_quiet = log.getChild("http")
+_quiet.addFilter(lambda record: record.levelno < logging.ERROR)
+"""What is no HTTP is answered with 400; it is the client's fault, and nothing to log a traceback for."""
+
+_LONGEST_HEADER = 1 << 20
+"""Bytes; net/http's default."""
+
+Handler = Callable[[Call], Awaitable[web.StreamResponse]]
+
+_HEALTH = ("healthz", "livez", "readyz")
+
+_OF_OBJECTS: Mapping[str, Handler] = {
+    "GET": reads.get,
+    "POST": writes.post,
+    "PUT": writes.put,
+    "PATCH": writes.patch,
+    "DELETE": writes.delete,
+}
+_OF_COLLECTIONS: Mapping[str, Handler] = {
+    "GET": reads.list_,
+    "POST": writes.post,
+    "DELETE": writes.delete_collection,
+}
+_OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_, "attach": streams.attach}
+_VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class ApiServer:
+    """Serves a store on loopback or elsewhere.
+
+    ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
+    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. Who watches and
+    takes nothing for ``patience_s`` is cut off.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        kubelets: KubeletDirectory | None = None,
+        tokens: Mapping[str, str | User] | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        patience_s: float = 30.0,
+    ) -> None:
+        store.keeps_owners = True
+        authorizer = Authorizer(store)
+        authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
+        self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
+        self._ssl = ssl_context
+        self._runner: web.ServerRunner | None = None
+        self._address = ("", 0)
+
+    @property
+    def url(self) -> str:
+        """``http://127.0.0.1:6443``."""
+        host, port = self._address
+        return f"{'https' if self._ssl else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @property
+    def watches(self) -> int:
+        """How many are open."""
+        return len(self._world.watches)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen; port 0 takes a free one."""
+        furnish_roles(self._world.store)
+        note_legacy_tokens(self._world.store)
+        server = web.Server(
+            self._handle,
+            handler_cancellation=True,
+            access_log=None,
+            logger=_quiet,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
+        await site.start()
+        self._address = self._runner.addresses[0][:2]
+
+    async def stop(self) -> None:
+        """End all watches, then close."""
+        for subscription in list(self._world.watches):
+            subscription.end()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answer(request)
+        except ApiError as error:
+            return refuse(error, request)
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path_qs)
+            return refuse(ApiError("Internal error occurred", reason="InternalError"), request)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        parts = [part for part in request.path.split("/") if part]
+        user = self._world.authenticator.user_of(request.headers)
+        route = routes.parse(parts)
+        self._world.authorizer.check(user, _attributes(request, route))
+        if route is None:
+            return self._about(request, parts)
+        kinds = self._world.store.kinds
+        if (route.group, route.version) not in kinds.group_versions():
+            return text("404 page not found\n", 404)
+        kind = route.kind(kinds)
+        streamed = _is_watch(request, route)
+        forms = accepted(request.headers.get("Accept", ""), streamed=streamed)
+        call = Call(self._world, request, user, route, kind, forms)
+        response = await _handler(call)(call)
+        if kind.warning and not response.prepared:
+            response.headers.add("Warning", warning(kind.warning))
+        return response
+
+    def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:
+        """Everything that is not a resource: discovery, OpenAPI, health, version."""
+        if request.method not in ("GET", "HEAD") and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1):
+            raise refusals.wrong_method()
+        kinds = self._world.store.kinds
+        body = None
+        match parts:
+            case []:
+                body = discovery.root_paths(kinds)
+            case ["version"]:
+                body = discovery.version()
+            case [name] if name in _HEALTH:
+                return text("ok")
+            case [name, "ping" | "etcd" | "log"] if name in _HEALTH:
+                return text("ok")
+            case ["api"] | ["apis"]:
+                return self._discovery(request, core=parts[0] == "api")
+            case ["api", version]:
+                body = discovery.resource_list(kinds, ("", version))
+            case ["apis", group]:
+                body = discovery.group(kinds, group)
+            case ["apis", group, version]:
+                body = discovery.resource_list(kinds, (group, version))
+            case ["openapi", "v2"] if openapi.ASKED_IN_PROTOBUF in request.headers.get("Accept", ""):
+                return web.Response(body=openapi.EMPTY, headers={**headers(), "Content-Type": openapi.IN_PROTOBUF})
+            case ["openapi", "v2"]:
+                body = openapi.swagger(kinds)
+            case ["openapi", "v3"]:
+                body = openapi.index(kinds)
+            case ["openapi", "v3", *rest]:
+                body = openapi.document(kinds, "/".join(rest))
+                if body is None:
+                    return web.Response(status=404, headers=headers())
+        if body is None:
+            if parts[0] == "api" or (parts[0] == "apis" and discovery.group(kinds, parts[1]) is not None):
+                raise refusals.unknown_resource()
+            return text("404 page not found\n", 404)
+        return answer(body, media=accepted(request.headers.get("Accept", ""))[0].media)
+
+    def _discovery(self, request: web.BaseRequest, *, core: bool) -> web.Response:
+        kinds = self._world.store.kinds
+        for form in accepted(request.headers.get("Accept", "")):
+            if discovery.wants_aggregated(form):
+                kind = f"application/json;g=apidiscovery.k8s.io;v={form.version};as={discovery.AGGREGATED}"
+                body = discovery.aggregated(kinds, core=core, version=form.version)
+                return answer(body, content_type=kind, cache="public")
+            if not form.kind:
+                return answer(discovery.core_versions() if core else discovery.group_list(kinds), media=form.media)
+        raise refusals.unknown_resource()
+
+
+def _handler(call: Call) -> Handler:
+    """What serves the request; 405 when nothing does."""
+    route, method = call.route, call.request.method
+    if route.subresource in _OF_STREAMS and method in ("GET", "POST"):
+        return _OF_STREAMS[route.subresource]
+    if route.subresource:
+        sub = call.kind.subresource(route.subresource)
+        if sub is None or _VERBS.get(method) not in sub.verbs:
+            raise refusals.wrong_method()
+    elif _verb(call.request, route) not in call.kind.verbs or _deletes_everywhere(call):
+        raise refusals.wrong_method()
+    elif _is_watch(call.request, route):
+        return streams.watch
+    handler = (_OF_OBJECTS if route.name else _OF_COLLECTIONS).get(method)
+    if handler is None:
+        raise refusals.wrong_method()
+    return handler
+
+
+def _is_watch(request: web.BaseRequest, route: routes.Route) -> bool:
+    if request.method != "GET" or route.subresource:
+        return False
+    return route.watched or (not route.name and flag(request.query, "watch"))
+
+
+def _deletes_everywhere(call: Call) -> bool:
+    """Collections are deleted in one namespace at a time."""
+    route = call.route
+    return (
+        call.request.method == "DELETE" and not route.name and call.kind.resource.namespaced and route.namespace is None
+    )
+
+
+def _verb(request: web.BaseRequest, route: routes.Route) -> str:
+    """The verb as authorisation names it."""
+    verb = _VERBS.get(request.method, request.method.lower())
+    if _is_watch(request, route):
+        return "watch"
+    if not route.name:
+        return {"get": "list", "delete": "deletecollection"}.get(verb, verb)
+    return verb
+
+
+def _attributes(request: web.BaseRequest, route: routes.Route | None) -> Attributes:
+    """What the request asks for, as authorisation names it."""
+    if route is None:
+        return Attributes(request.method.lower(), path=request.path)
+    verb, name = _verb(request, route), route.name
+    if not name and verb in ("list", "watch", "deletecollection"):
+        name = _selected(request.query.get("fieldSelector", ""))
+    itself = name if (route.group, route.plural) == ("", "namespaces") else ""
+    namespace = route.namespace or itself
+    return Attributes(verb, route.group, route.plural, route.subresource, namespace, name)
+
+
+def _selected(fields: str) -> str:
+    """The one name that a field selector leaves, if it does."""
+    key, _, name = fields.partition("=")
+    return name.lstrip("=") if key == "metadata.name" and "," not in name else ""

@@ -1,0 +1,250 @@
+"""Answers that go on: watches, logs, commands in containers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from mews.kube.api.errors import ApiError, BadRequest, Gone
+from mews.kube.api.objects import Object
+from mews.kube.client.port import EventType, ExecResult, WatchEvent
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.selection import select
+from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.tables import tables
+from mews.kube.emulated.apiserver.wire import containers, parameters, reads
+from mews.kube.emulated.apiserver.wire.call import Call, headers, warning
+from mews.kube.emulated.apiserver.wire.negotiation import JSON, encode
+
+_BOOKMARK_EVERY_S = 60.0
+_LAST_BOOKMARK_S = 2.0
+"""Before the end of a watch."""
+
+_LONGEST_WATCH_S = 2400
+
+_BACKLOG = 10_000
+"""Events that a client may leave unread, beside what the network holds, before its watch ends."""
+
+_AT_ONCE = 500
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+async def watch(call: Call) -> web.StreamResponse:
+    """Events as JSON lines, until the timeout or until the server hangs up."""
+    query, store = call.query, call.world.store
+    name = call.route.name
+    fields = ",".join(
+        part for part in (query.get("fieldSelector", ""), f"metadata.name={name}" if name else "") if part
+    )
+    selection = select(call.kind, namespace=call.route.namespace, labels=query.get("labelSelector", ""), fields=fields)
+    parameters.check_watch_options(query)
+    version = query.get("resourceVersion", "")
+    bookmarks = parameters.flag(query, "allowWatchBookmarks")
+    initial = parameters.flag(query, "sendInitialEvents") if "sendInitialEvents" in query else version in ("", "0")
+    if version and not version.isdecimal():
+        raise ApiError(str(refusals.version_fault(version)))
+    lasts_s = parameters.number(query, "timeoutSeconds") or _LONGEST_WATCH_S
+    response = web.StreamResponse(headers={**headers(), "Content-Type": JSON})
+    if call.kind.warning:
+        response.headers.add("Warning", warning(call.kind.warning))
+    try:
+        subscription = store.watch(call.kind, selection, "" if initial else version or str(store.version))
+    except Gone as error:
+        await response.prepare(call.request)
+        await response.write(encode({"type": "ERROR", "object": error.status()}) + b"\n")
+        return response
+    call.world.watches[subscription] = None
+    subscription.backlog = _BACKLOG
+    try:
+        await response.prepare(call.request)
+        await _pump(call, subscription, response, initial=initial and bookmarks, lasts_s=lasts_s)
+    except ConnectionError:
+        pass  # the client is gone, and so is whoever would care
+    except _TooSlow:
+        if call.request.transport is not None:
+            call.request.transport.abort()
+    finally:
+        store.shelf(call.kind).unsubscribe(subscription)
+        call.world.watches.pop(subscription, None)
+    return response
+
+
+async def _pump(
+    call: Call, subscription: Subscription, response: web.StreamResponse, *, initial: bool, lasts_s: float
+) -> None:
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + lasts_s
+    bookmarks = parameters.flag(call.query, "allowWatchBookmarks")
+    lines = _Lines(call)
+    if initial:
+        version, ready = call.world.store.version, subscription.ready()
+        await _tell(call, response, lines, ready)
+        await _write(call, response, lines.bookmark(version, initial_end=True))
+    last_s = end_s - _LAST_BOOKMARK_S
+    while (left_s := end_s - loop.time()) > 0:
+        to_bookmark_s = min(_BOOKMARK_EVERY_S, last_s - loop.time())
+        due = bookmarks and to_bookmark_s > 0
+        try:
+            async with asyncio.timeout(to_bookmark_s if due else left_s):
+                event = await subscription.next()
+        except TimeoutError:
+            if due:  # a bookmark says that all up to it was told, also what came in this very moment
+                version, ready = call.world.store.version, subscription.ready()
+                await _tell(call, response, lines, ready)
+                await _write(call, response, lines.bookmark(version))
+            continue
+        if event is None:
+            return
+        await _tell(call, response, lines, [event, *subscription.ready()])
+
+
+class _TooSlow(Exception):
+    """The client takes nothing any more."""
+
+
+async def _tell(call: Call, response: web.StreamResponse, lines: _Lines, events: Sequence[WatchEvent]) -> None:
+    for start in range(0, len(events), _AT_ONCE):
+        await _write(call, response, b"".join(lines.line(each) for each in events[start : start + _AT_ONCE]))
+
+
+async def _write(call: Call, response: web.StreamResponse, data: bytes) -> None:
+    try:
+        async with asyncio.timeout(call.world.patience_s):
+            await response.write(data)
+    except TimeoutError:
+        raise _TooSlow from None
+
+
+class _Lines:
+    """Writes events in the client's form; only the first Table carries its columns."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._form = reads.single_form(call)
+        self._show = view_of(call.kind).show
+        self._head = True
+
+    def line(self, event: WatchEvent) -> bytes:
+        """One event."""
+        if self._form is None:
+            return self._call.world.texts.line(event, self._call.kind)
+        obj: Any = self._show(event.object)
+        metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        obj = reads.shaped(self._call, self._form, [obj], metadata, single=True, head=self._head)
+        self._head = False
+        return encode({"type": event.type.value, "object": obj}) + b"\n"
+
+    def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
+        """How far the watch has come."""
+        resource = self._call.kind.resource
+        metadata: Object = {"resourceVersion": str(version)}
+        if initial_end:
+            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+        obj: Any = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        if self._form is not None and self._form.kind != "Table":
+            obj |= {"kind": self._form.kind, "apiVersion": f"meta.k8s.io/{self._form.version}"}
+        elif self._form is not None:
+            obj = self._table(metadata, obj if initial_end else None)
+        return encode({"type": EventType.BOOKMARK.value, "object": obj}) + b"\n"
+
+    def _table(self, metadata: Object, ended: Object | None) -> Object:
+        """A Table without rows; at the end of the initial events with one, of an object that is nothing but that."""
+        form = self._form
+        assert form is not None
+        version = {"resourceVersion": metadata["resourceVersion"]}
+        table = {**reads.shaped(self._call, form, [], version, single=False, head=self._head), "rows": None}
+        if ended is not None:
+            shown = tables.partial(ended, form.version)
+            table["rows"] = [{"cells": tables.empty_cells(self._call.kind), "object": shown}]
+        return table
+
+
+async def log(call: Call) -> web.StreamResponse:
+    """A container's log; 204 while its pod is unassigned."""
+    world, query, route = call.world, call.query, call.route
+    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
+    if target.kubelet is None:
+        return web.Response(status=204, headers=headers())
+    stream = target.kubelet.log(
+        call.namespace,
+        route.name,
+        target.container,
+        follow=parameters.flag(query, "follow"),
+        previous=parameters.flag(query, "previous"),
+        tail_lines=parameters.number(query, "tailLines"),
+    )
+    return await _send(call, stream)
+
+
+async def _send(call: Call, stream: AsyncIterator[bytes]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={**headers(), "Content-Type": "text/plain"})
+    prepared = False
+    try:
+        async for chunk in stream:
+            if not prepared:  # only now, so that a refusal of the kubelet is still an answer
+                await response.prepare(call.request)
+                prepared = True
+            await response.write(chunk)
+        if not prepared:
+            await response.prepare(call.request)
+    except ConnectionError:
+        pass  # the reader has gone away
+    return response
+
+
+async def attach(call: Call) -> web.StreamResponse:
+    """Attaching to a running container is refused, in upstream's words as far as it refuses too."""
+    world, query, route = call.world, call.query, call.route
+    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
+    if target.kubelet is None:
+        raise BadRequest(f"pod {route.name} does not have a host assigned")
+    raise BadRequest("attaching to a container is not served here; run a command in it with exec")
+
+
+_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_STDOUT, _STDERR, _ERROR = 1, 2, 3
+
+
+async def exec_(call: Call) -> web.StreamResponse:
+    """A command in a container, over a WebSocket: channels 1 and 2 carry its output, 3 its end."""
+    world, query, route = call.world, call.request.query, call.route
+    command = query.getall("command", [])
+    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
+    if not command:
+        raise BadRequest("you must specify at least 1 command for the container")
+    if target.kubelet is None:
+        raise BadRequest(f"pod {route.name} does not have a host assigned")
+    if call.request.headers.get("Upgrade", "").lower() != "websocket":
+        raise BadRequest("Upgrade request required")
+    result = await target.kubelet.exec(call.namespace, route.name, target.container, command)
+    return await send_exec(call.request, result)
+
+
+async def send_exec(request: web.BaseRequest, result: ExecResult) -> web.StreamResponse:
+    """What came of a command, over the WebSocket that the request asks for."""
+    socket = web.WebSocketResponse(protocols=_PROTOCOLS)
+    await socket.prepare(request)
+    for channel, output in ((_STDOUT, result.stdout), (_STDERR, result.stderr)):
+        if output:
+            await socket.send_bytes(bytes([channel]) + output)
+    await socket.send_bytes(bytes([_ERROR]) + json.dumps(_end(result)).encode())
+    await socket.close()
+    return socket
+
+
+def _end(result: ExecResult) -> Object:
+    if result.exit_code == 0:
+        return {"metadata": {}, "status": "Success"}
+    cause = {"reason": "ExitCode", "message": str(result.exit_code)}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {result.exit_code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [cause]},
+    }

@@ -1,0 +1,266 @@
+"""POST, PUT, PATCH, DELETE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from mews.kube.api.errors import ApiError, BadRequest, Invalid
+from mews.kube.api.objects import Object
+from mews.kube.api.patches import json_patch, merge_patch
+from mews.kube.api.resources import Resource
+from mews.kube.client.port import Patch
+from mews.kube.emulated.apiserver.access import reviews
+from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, scales, update
+from mews.kube.emulated.apiserver.objects.apply import apply
+from mews.kube.emulated.apiserver.objects.limits import check_stored_size
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.selection import select
+from mews.kube.emulated.apiserver.types import strictness
+from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
+from mews.kube.emulated.apiserver.types.bodies import decode_action
+from mews.kube.emulated.apiserver.wire import parameters
+from mews.kube.emulated.apiserver.wire.call import Call, read_body, read_object, warning
+from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml
+from mews.kube.emulated.apiserver.wire.reads import list_body, written
+
+_CREATED = 201
+_JSON_TEXTS = ("application/json", Patch.JSON, Patch.MERGE, Patch.STRATEGIC)
+_JOB_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
+
+
+def _request(call: Call, options: str) -> Request:
+    agent = call.request.headers.get("User-Agent", "unknown")
+    return parameters.write_request(call.query, user=call.user.name, user_agent=agent, options=options)
+
+
+def _with_body(call: Call, request: Request, raw: bytes) -> Request:
+    """The request with what strict validation wants to know of its body."""
+    if request.validation == "Ignore" or media_of(call.request.headers.get("Content-Type", "")) not in _JSON_TEXTS:
+        return request
+    duplicates = strictness.strict_faults(raw, None) if strictness.has_duplicates(raw) else ()
+    return replace(request, raw=raw, duplicates=duplicates)
+
+
+def _warned(response: web.StreamResponse, request: Request) -> web.StreamResponse:
+    """The response with a Warning header for each thing to be told."""
+    for text in request.warnings:
+        response.headers.add("Warning", warning(text))
+    return response
+
+
+async def post(call: Call) -> web.StreamResponse:
+    """Create an object, or act on a pod."""
+    request = _request(call, "CreateOptions")
+    body, raw = await read_object(call)
+    request = _with_body(call, request, raw)
+    if call.route.subresource:
+        return _warned(call.answer(_act(call, body, request), _CREATED), request)
+    if call.route.name:
+        raise refusals.wrong_method()
+    if "get" not in call.kind.verbs:
+        return _warned(call.answer(_unstored(call, body, request), _CREATED), request)
+    namespace = call.namespace
+    if call.kind.resource.namespaced and call.route.namespace is None:
+        raise refusals.wrong_method()
+
+    def create(request: Request) -> Object:
+        return creation.create(call.world.store, call.kind, namespace, body, request)
+
+    check_stored_size(raw, create, request, encode)
+    return _warned(written(call, create(request), _CREATED), request)
+
+
+def _unstored(call: Call, body: Object, request: Request) -> Object:
+    """What is created only to be answered."""
+    body = decode_body(call.kind, body, request)
+    if call.kind.plural == "bindings":
+        name = (body.get("metadata") or {}).get("name", "")
+        return pod_actions.bind(call.world.store, call.namespace, name, body, request)
+    return reviews.review(call, body)
+
+
+def _act(call: Call, body: Object, request: Request) -> Object:
+    name = call.route.name
+    body = _action(call, body, request)
+    given = (body.get("metadata") or {}).get("name")
+    version = str(body.get("apiVersion") or "")
+    match call.route.subresource:
+        case "eviction" if version not in ("", "policy/v1", "policy/v1beta1"):
+            text = f'no kind "Eviction" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
+            raise BadRequest(
+                f'Eviction in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: {text}'
+            )
+        case "token":
+            return reviews.issue_token(call, body)
+        case "binding":
+            if given != name:
+                raise BadRequest("name in URL does not match name in Binding object")
+            return pod_actions.bind(call.world.store, call.namespace, name, body, request)
+        case "eviction":
+            if given and given != name:
+                raise BadRequest("name in URL does not match name in Eviction object")
+            options = parameters.delete_options(call.query, body.get("deleteOptions"))
+            return pod_actions.evict(call.world.store, call.namespace, name, options, request)
+    raise refusals.wrong_method()
+
+
+def _action(call: Call, body: Object, request: Request) -> Object:
+    """A subresource's body, decoded by its own kind."""
+    sub = call.kind.subresource(call.route.subresource)
+    assert sub is not None
+    return decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), body, request)
+
+
+async def put(call: Call) -> web.StreamResponse:
+    """Replace an object, its status, finalizers or scale."""
+    request = _request(call, "UpdateOptions")
+    body, raw = await read_object(call)
+    request = _with_body(call, request, raw)
+    if call.route.subresource == "scale":
+        return _warned(call.answer(_scaled(call, _action(call, body, request), request)), request)
+    store, route = call.world.store, call.route
+    created = store.find(call.kind, call.namespace, route.name) is None
+
+    def replace_it(request: Request) -> Object:
+        sub = route.subresource
+        return update.replace(store, call.kind, call.namespace, route.name, body, subresource=sub, request=request)
+
+    check_stored_size(raw, replace_it, request, encode)
+    return _warned(written(call, replace_it(request), _CREATED if created else 200), request)
+
+
+def _scaled(call: Call, scale: Object, request: Request) -> Object:
+    metadata = scale.get("metadata") or {}
+    given = metadata.get("name", "")
+    if given and given != call.route.name:
+        raise refusals.names_differ(given, call.route.name)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        fault = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
+        causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+        raise Invalid(
+            f'Scale.autoscaling "{call.route.name}" is invalid: {fault}',
+            details={"name": call.route.name, "group": "autoscaling", "kind": "Scale", "causes": causes},
+        )
+    body = scales.change_of(call.kind, replicas)
+    if metadata.get("resourceVersion"):
+        body["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
+    new = update.patch(
+        call.world.store,
+        call.kind,
+        call.namespace,
+        call.route.name,
+        body,
+        patch_kind=Patch.MERGE,
+        request=replace(request, subresource="scale"),
+    )
+    return scales.scale_of(call.kind, new)
+
+
+async def patch(call: Call) -> web.StreamResponse:
+    """JSON, merge, strategic merge patch; apply."""
+    request = _request(call, "PatchOptions")
+    media = media_of(call.request.headers.get("Content-Type", ""))
+    if media not in list(Patch):
+        raise ApiError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})
+    kind, store, route = Patch(media), call.world.store, call.route
+    raw = await read_body(call.request)
+    forced = "force" in call.query
+    if kind is Patch.APPLY:
+        created = store.find(call.kind, call.namespace, route.name) is None
+        if not call.query.get("fieldManager"):
+            raise parameters.options_error(
+                "PatchOptions", refusals.required("fieldManager", "is required for apply patch")
+            )
+        configuration = _configuration(raw)
+
+        def apply_it(request: Request) -> Object:
+            return apply(
+                store,
+                call.kind,
+                call.namespace,
+                route.name,
+                configuration,
+                subresource=route.subresource,
+                force=parameters.flag(call.query, "force"),
+                request=request,
+            )
+
+        check_stored_size(raw, apply_it, request, encode)
+        return written(call, apply_it(request), _CREATED if created else 200)
+    if forced:
+        fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
+        raise parameters.options_error("PatchOptions", fault)
+    body = parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
+    request = replace(_with_body(call, request, raw), raw=b"")
+    if route.subresource == "scale":
+        return call.answer(_scaled(call, _patched_scale(call, body, kind), request))
+
+    def patch_it(request: Request) -> Object:
+        return update.patch(
+            store,
+            call.kind,
+            call.namespace,
+            route.name,
+            body,
+            patch_kind=kind,
+            subresource=route.subresource,
+            request=request,
+        )
+
+    check_stored_size(raw, patch_it, request, encode)
+    return _warned(written(call, patch_it(request)), request)
+
+
+def _configuration(raw: bytes) -> Any:
+    """What is to be applied."""
+    try:
+        return parse_yaml(raw)
+    except BadRequest as error:
+        raise BadRequest(f"error decoding YAML: {error.message}") from None
+
+
+def _patched_scale(call: Call, body: Any, kind: Patch) -> Object:
+    """What a patch makes of an object's Scale; without a version, so that the object may be of any."""
+    scale = scales.scale_of(call.kind, call.world.store.get(call.kind, call.namespace, call.route.name))
+    del scale["metadata"]["resourceVersion"]
+    patched: Object = json_patch(scale, body) if kind is Patch.JSON else merge_patch(scale, body)
+    return patched
+
+
+async def delete(call: Call) -> web.StreamResponse:
+    """Delete an object."""
+    raw = await read_body(call.request)
+    body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
+    request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
+    options = parameters.delete_options(call.query, body)
+    if call.kind.qualified == "jobs.batch" and options.propagation is None:
+        request.warnings.append(_JOB_ORPHANS)
+    store, route = call.world.store, call.route
+    gone = deletion.delete(store, call.kind, call.namespace, route.name, options, request)
+    return _warned(written(call, gone), request)
+
+
+async def delete_collection(call: Call) -> web.StreamResponse:
+    """Delete all that is selected."""
+    if "deletecollection" not in call.kind.verbs:
+        raise refusals.wrong_method()
+    raw = await read_body(call.request)
+    body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
+    request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
+    selection = select(
+        call.kind,
+        namespace=call.route.namespace,
+        labels=call.query.get("labelSelector", ""),
+        fields=call.query.get("fieldSelector", ""),
+    )
+    options = parameters.delete_options(call.query, body)
+    gone = deletion.delete_collection(call.world.store, call.kind, selection, options, request)
+    return call.answer(list_body(call.kind, gone))

@@ -1,0 +1,197 @@
+"""Every controller of ours, by the name that kube-controller-manager gives it, and the choice of those that run.
+
+What a controller needs is imported as it is made: those of workloads are not before the first workload is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mews.kube.api.resources import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from mews.kube.clock import Pace
+from mews.kube.component import Component, Context
+from mews.kube.emulated.controllers.dormant import Dormant
+from mews.kube.emulated.controllers.owners import Informers
+from mews.kube.events import EventRecorder
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a controller is made of. ``recorder`` makes one that records under a name."""
+
+    context: Context
+    pace: Pace
+    informers: Informers
+    recorder: Callable[[str], EventRecorder]
+
+
+Make = Callable[[Parts], Component]
+
+
+def _nodes(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.node_lifecycle import NodeLifecycle
+
+    nodes, pods = parts.informers.of(NODES), parts.informers.of(PODS)
+    return NodeLifecycle(parts.context, parts.pace, nodes=nodes, pods=pods, events=parts.recorder("node-controller"))
+
+
+def _taints(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.taint_eviction import TaintEviction
+
+    nodes, pods = parts.informers.of(NODES), parts.informers.of(PODS)
+    events = parts.recorder("taint-eviction-controller")
+    return TaintEviction(parts.context, parts.pace, nodes=nodes, pods=pods, events=events)
+
+
+def _pod_garbage(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.pod_garbage import PodGarbage
+
+    return PodGarbage(parts.context, parts.pace, nodes=parts.informers.of(NODES), pods=parts.informers.of(PODS))
+
+
+def _garbage(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.garbage import GarbageCollector
+
+    return GarbageCollector(parts.context, parts.pace, informers=parts.informers)
+
+
+def _namespaces(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.namespaces import NamespaceDeletion
+
+    return NamespaceDeletion(parts.context, parts.pace)
+
+
+def _replica_sets(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.replicaset.controller import ReplicaSetController
+
+    events = parts.recorder("replicaset-controller")
+    return ReplicaSetController(parts.context, informers=parts.informers, events=events)
+
+
+def _deployments(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.deployment.controller import DeploymentController
+
+    events = parts.recorder("deployment-controller")
+    return DeploymentController(parts.context, informers=parts.informers, events=events)
+
+
+def _jobs(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.job.controller import JobController
+
+    return JobController(parts.context, informers=parts.informers, events=parts.recorder("job-controller"))
+
+
+def _ended_jobs(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.job.ttl import TtlAfterFinished
+
+    return TtlAfterFinished(parts.context, informers=parts.informers)
+
+
+def _daemon_sets(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.daemonset.controller import DaemonSetController
+
+    events = parts.recorder("daemonset-controller")
+    return DaemonSetController(parts.context, informers=parts.informers, events=events)
+
+
+def _stateful_sets(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.statefulset.controller import StatefulSetController
+
+    events = parts.recorder("statefulset-controller")
+    return StatefulSetController(parts.context, informers=parts.informers, events=events)
+
+
+def _cron_jobs(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.cronjob.controller import CronJobController
+
+    return CronJobController(parts.context, informers=parts.informers, events=parts.recorder("cronjob-controller"))
+
+
+def _budgets(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.disruption.controller import DisruptionController
+
+    events = parts.recorder("controllermanager")
+    return DisruptionController(parts.context, informers=parts.informers, events=events)
+
+
+def _slices(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.endpointslice.controller import EndpointSliceController
+
+    return EndpointSliceController(parts.context, informers=parts.informers)
+
+
+def _endpoints(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.endpointslice.controller import EndpointsController
+
+    return EndpointsController(parts.context, informers=parts.informers)
+
+
+def _quotas(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.quotas import QuotaController
+
+    return QuotaController(parts.context, informers=parts.informers)
+
+
+def _accounts(parts: Parts) -> Component:
+    from mews.kube.emulated.controllers.service_accounts import ServiceAccounts
+
+    return ServiceAccounts(parts.context, informers=parts.informers)
+
+
+def _asleep(make: Make, *resources: Resource) -> Make:
+    """Made when the first object of one of the resources is there."""
+
+    def dormant(parts: Parts) -> Component:
+        return Dormant(tuple(parts.informers.of(resource) for resource in resources), lambda: make(parts))
+
+    return dormant
+
+
+CONTROLLERS: Mapping[str, Make] = {
+    "node-lifecycle-controller": _nodes,
+    "taint-eviction-controller": _taints,
+    "pod-garbage-collector-controller": _pod_garbage,
+    "garbage-collector-controller": _garbage,
+    "namespace-controller": _namespaces,
+    "replicaset-controller": _asleep(_replica_sets, REPLICA_SETS),
+    "deployment-controller": _asleep(_deployments, DEPLOYMENTS),
+    "job-controller": _asleep(_jobs, JOBS),
+    "cronjob-controller": _asleep(_cron_jobs, CRON_JOBS),
+    "ttl-after-finished-controller": _asleep(_ended_jobs, JOBS),
+    "daemonset-controller": _asleep(_daemon_sets, DAEMON_SETS),
+    "statefulset-controller": _asleep(_stateful_sets, STATEFUL_SETS),
+    "disruption-controller": _asleep(_budgets, DISRUPTION_BUDGETS),
+    "endpointslice-controller": _asleep(_slices, SERVICES),
+    "endpoints-controller": _asleep(_endpoints, SERVICES),
+    "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
+    "serviceaccount-controller": _accounts,
+}
+
+
+def chosen(wishes: Sequence[str]) -> tuple[str, ...]:
+    """The controllers that run, by wishes as kube-controller-manager's ``--controllers``: ``*`` all, ``name`` that
+    one, ``-name`` all the same not that one; none of them: none.
+
+    Raises ValueError for a name that is none of ours.
+    """
+    for wish in wishes:
+        if wish != ALL and wish.removeprefix("-") not in CONTROLLERS:
+            raise ValueError(f"controller {wish!r}: must be * or, with or without -, one of {', '.join(CONTROLLERS)}")
+    everything = ALL in wishes
+    return tuple(name for name in CONTROLLERS if name in wishes or (everything and f"-{name}" not in wishes))

@@ -1,0 +1,277 @@
+"""Removes what nobody owns any more (upstream pkg/controller/garbagecollector): dependents of owners that are gone, in
+the background or before their owner; references to owners that never were; and lets orphans be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.objects import Object, is_deleting, name_of, namespace_of, uid_of
+from mews.kube.api.resources import (
+    CONFIGMAPS,
+    CONTROLLER_REVISIONS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    JOBS,
+    LEASES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from mews.kube.client.informer import Informer
+from mews.kube.client.port import DeleteOptions, Patch, Preconditions
+from mews.kube.clock import Pace, rest
+from mews.kube.component import Context
+from mews.kube.emulated.controllers.owners import Informers
+from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
+
+DISCOVERY_S = 30.0
+"""How often it is looked for kinds of the user's own."""
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+WATCHED = (
+    *(PODS, CONFIGMAPS, SECRETS, SERVICES, SERVICE_ACCOUNTS, ENDPOINTS, ENDPOINT_SLICES, LEASES, NODES),
+    *(DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, CONTROLLER_REVISIONS, REPLICATION_CONTROLLERS),
+    *(JOBS, CRON_JOBS, DISRUPTION_BUDGETS),
+)
+"""Built-in kinds that own or are owned; all kinds of the user's own come to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an object lies, and what it was as it was last seen."""
+
+    resource: Resource
+    obj: Object
+
+
+class GarbageCollector:
+    """Component: one for a cluster."""
+
+    def __init__(self, context: Context, pace: Pace, *, informers: Informers) -> None:
+        self._context = context
+        self._pace = pace
+        self._watched: dict[Resource, Informer] = {resource: informers.of(resource) for resource in WATCHED}
+        self._places: dict[str, _Place] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+        self._kinds: dict[tuple[str, str], Resource] = {}
+        self._loop = SyncLoop(context, self._attend)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        for informer in self._watched.values():
+            await informer.synced()
+        for resource, informer in self._watched.items():
+            self._listen(resource, informer)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._loop.run())
+            while True:
+                try:
+                    await self._discover(tasks)
+                except (ApiError, Unavailable) as error:
+                    self._context.log.info("kinds are not looked up: %s", error)
+                await rest(self._pace.loop_s(DISCOVERY_S))
+
+    async def _discover(self, tasks: asyncio.TaskGroup) -> None:
+        """Watch the user's own kinds too, as they come."""
+        for resource in await self._context.kube.discovery():
+            self._kinds[resource.api_version, resource.kind] = resource
+            if _is_users(resource) and resource not in self._watched:
+                informer = self._watched[resource] = Informer(self._context.kube, resource)
+                tasks.create_task(informer.run())
+                self._listen(resource, informer)
+
+    def _listen(self, resource: Resource, informer: Informer) -> None:
+        def hear(old: Object | None, new: Object | None) -> None:
+            self._hear(resource, old, new)
+
+        informer.on_change(hear)
+
+    # The graph
+
+    def _hear(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        if old is not None:
+            for owner in _owners(old):
+                self._dependents.get(str(owner.get("uid")), {}).pop(uid_of(old), None)
+        if new is None:
+            if old is not None:
+                self._forget(uid_of(old), old)
+            return
+        uid = uid_of(new)
+        self._places[uid] = _Place(resource, new)
+        for owner in _owners(new):
+            self._dependents.setdefault(str(owner.get("uid")), {})[uid] = None
+        changed = old is None or _owners(old) != _owners(new) or is_deleting(old) != is_deleting(new)
+        if changed and (_needs_owner(new, self._places) or _is_ending(new)):
+            self._loop.add(uid)
+        for owner in _owners(new):  # an owner that waits for its dependents, and a dependent that comes late
+            known = self._places.get(str(owner.get("uid")))
+            if known is not None and _is_ending(known.obj):
+                self._loop.add(uid)
+
+    def _forget(self, uid: str, old: Object) -> None:
+        self._places.pop(uid, None)
+        for dependent in self._dependents.get(uid, {}):
+            self._loop.add(dependent)
+        for owner in _owners(old):
+            known = self._places.get(str(owner.get("uid")))
+            if known is not None and _is_ending(known.obj):
+                self._loop.add(str(owner.get("uid")))
+
+    def _dependents_of(self, uid: str) -> list[str]:
+        return [dependent for dependent in self._dependents.get(uid, {}) if dependent in self._places]
+
+    # What is to be done about one object
+
+    async def _attend(self, uid: str) -> None:
+        place = self._places.get(uid)
+        if place is None:
+            return
+        obj = place.obj
+        finalizers = obj["metadata"].get("finalizers") or ()
+        if is_deleting(obj):
+            if ORPHAN in finalizers:
+                await self._orphan(place)
+            elif FOREGROUND in finalizers:
+                await self._end_dependents(place)
+            return
+        if _owners(obj):
+            await self._judge(place)
+
+    async def _orphan(self, place: _Place) -> None:
+        """The dependents stay, without the owner; then it goes."""
+        owner = uid_of(place.obj)
+        for uid in self._dependents_of(owner):
+            await self._drop_references(self._places[uid], [owner])
+        await self._drop_finalizer(place, ORPHAN)
+
+    async def _end_dependents(self, place: _Place) -> None:
+        """The dependents that hold their owner go first; then it goes."""
+        owner = uid_of(place.obj)
+        holding = [uid for uid in self._dependents_of(owner) if _holds(self._places[uid].obj, owner)]
+        for uid in self._dependents_of(owner):
+            self._loop.add(uid)
+        if not holding:
+            await self._drop_finalizer(place, FOREGROUND)
+
+    async def _judge(self, place: _Place) -> None:
+        """Whether an object with owners may stay: one of them must be there, and not wait for this to go."""
+        obj, solid, dangling, waiting = place.obj, 0, [], []
+        for owner in _owners(obj):
+            found = await self._find(owner, namespace_of(obj))
+            if found is None:
+                dangling.append(str(owner.get("uid")))
+            elif _is_ending(found) and owner.get("blockOwnerDeletion"):
+                waiting.append(str(owner.get("uid")))
+            else:
+                solid += 1
+        if solid:
+            if dangling or waiting:
+                await self._drop_references(place, [*dangling, *waiting])
+            return
+        if waiting and self._dependents_of(uid_of(obj)):
+            await self._delete(place, "Foreground")
+        else:
+            await self._delete(place, _propagation(obj))
+
+    async def _find(self, owner: Mapping[str, Any], namespace: str) -> Object | None:
+        """The owner as it was last seen or as the server has it, None when it is gone. One of a kind that is not
+        served stands for itself: nothing is deleted on a guess."""
+        known = self._places.get(str(owner.get("uid")))
+        if known is not None:
+            return known.obj
+        resource = await self._resource(str(owner.get("apiVersion")), str(owner.get("kind")))
+        if resource is None:
+            return {"metadata": {"name": owner.get("name"), "uid": owner.get("uid")}}
+        try:
+            found = await self._context.kube.get(
+                resource, str(owner["name"]), namespace=namespace if resource.namespaced else None
+            )
+        except NotFound:
+            return None
+        return found if uid_of(found) == owner.get("uid") else None
+
+    async def _resource(self, api_version: str, kind: str) -> Resource | None:
+        if (api_version, kind) not in self._kinds:
+            for resource in await self._context.kube.discovery():
+                self._kinds[resource.api_version, resource.kind] = resource
+        return self._kinds.get((api_version, kind))
+
+    # Writes
+
+    async def _drop_references(self, place: _Place, uids: Sequence[str]) -> None:
+        obj = place.obj
+        kept = [dict(owner) for owner in _owners(obj) if owner.get("uid") not in uids]
+        await self._change(place, {"ownerReferences": kept or None})
+
+    async def _drop_finalizer(self, place: _Place, finalizer: str) -> None:
+        kept = [name for name in place.obj["metadata"].get("finalizers") or () if name != finalizer]
+        await self._change(place, {"finalizers": kept or None})
+
+    async def _change(self, place: _Place, metadata: Mapping[str, Any]) -> None:
+        """A merge patch that fails, and is tried again on what is there then, if anybody else was faster."""
+        obj = place.obj
+        body = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"], **metadata}}
+        try:
+            await self._context.kube.patch(
+                place.resource, name_of(obj), body, kind=Patch.MERGE, namespace=namespace_of(obj) or None,
+                field_manager=MANAGER,
+            )  # fmt: skip
+        except NotFound:
+            return
+
+    async def _delete(self, place: _Place, propagation: str) -> None:
+        obj = place.obj
+        preconditions = Preconditions(uid=uid_of(obj), resource_version=obj["metadata"]["resourceVersion"])
+        options = DeleteOptions(preconditions=preconditions, propagation=propagation)
+        try:
+            await self._context.kube.delete(
+                place.resource, name_of(obj), namespace=namespace_of(obj) or None, options=options
+            )
+        except NotFound:
+            return
+        except Conflict:
+            current = self._places.get(uid_of(obj))
+            if current is not None:
+                raise
+
+
+def _owners(obj: Object) -> Sequence[Mapping[str, Any]]:
+    return obj["metadata"].get("ownerReferences") or ()
+
+
+def _needs_owner(obj: Object, known: Mapping[str, _Place]) -> bool:
+    """Whether an owner of it is not known to be there."""
+    return any(str(owner.get("uid")) not in known for owner in _owners(obj))
+
+
+def _is_ending(obj: Object) -> bool:
+    """Whether it is deleted and waits for its dependents: for their end or for their freedom."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return is_deleting(obj) and (FOREGROUND in finalizers or ORPHAN in finalizers)
+
+
+def _holds(dependent: Object, owner: str) -> bool:
+    return any(ref.get("uid") == owner and ref.get("blockOwnerDeletion") for ref in _owners(dependent))
+
+
+def _propagation(obj: Object) -> str:
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
+
+
+def _is_users(resource: Resource) -> bool:
+    """Whether a kind is none of Kubernetes' own."""
+    return "." in resource.group and not resource.group.endswith(".k8s.io")

@@ -1,0 +1,298 @@
+"""One pass over one Job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from mews.kube.api.errors import ApiError
+from mews.kube.api.objects import (
+    Object,
+    clone,
+    is_deleting,
+    is_terminal,
+    key_of,
+    name_of,
+    phase_of,
+    timestamp,
+    uid_of,
+)
+from mews.kube.api.resources import JOBS
+from mews.kube.emulated.controllers.conditions import Condition, find, nonzero
+from mews.kube.emulated.controllers.job import policy
+from mews.kube.emulated.controllers.owners import controller_reference
+from mews.kube.emulated.controllers.pod_control import PodControl, is_terminating_namespace, slow_start
+from mews.kube.emulated.controllers.pods import first_to_go, is_active, is_ready, pod_of
+
+_SHOWN_AT_ZERO = ("ready", "terminating", "uncountedTerminatedPods")
+
+
+class Office(Protocol):
+    """What a pass asks of the controller."""
+
+    control: PodControl
+
+    def now(self) -> float:
+        """Unix seconds."""
+        ...
+
+    def look_again(self, job: Object, delay_s: float) -> None:
+        """Look at it again after a while."""
+        ...
+
+    def tell(self, job: Object, kind: str, reason: str, text: str) -> None:
+        """An event about a Job."""
+        ...
+
+    async def untrack(self, pod: Object, key: str = "") -> None:
+        """Take the finalizer off."""
+        ...
+
+    async def write(self, job: Object) -> None:
+        """PUT of the status."""
+        ...
+
+
+class Work:
+    """``job`` is the pass's own copy. ``succeeded`` and ``failed``: pods that ended and were not noted yet; ``noted``:
+    whether they are by now."""
+
+    def __init__(self, office: Office, cached: Object, pods: Sequence[Object]) -> None:
+        self.job: Object = clone(cached)
+        self.noted = False
+        self._office = office
+        self._stored: dict[str, Any] = dict(cached.get("status") or {})
+        self._pods = list(pods)
+        self._active = [pod for pod in pods if is_active(pod)]
+        self._doomed: dict[str, None] = {}
+        status = {**self._stored, "uncountedTerminatedPods": self._stored.get("uncountedTerminatedPods") or {}}
+        if "startTime" not in status and not policy.is_suspended(cached):
+            status["startTime"] = timestamp(office.now())
+        self.job["status"] = status
+        fresh = [pod for pod in pods if policy.is_tracked(pod) and policy.counts(pod, cached)]
+        self.succeeded = [
+            p for p in fresh if phase_of(p) == "Succeeded" and uid_of(p) not in self._uncounted("succeeded")
+        ]
+        self.failed = [p for p in fresh if policy.has_failed(p, cached) and uid_of(p) not in self._uncounted("failed")]
+        self._before = policy.parse_indexes(status.get("completedIndexes", ""))
+        ended = [policy.index_of(p) for p in pods if phase_of(p) == "Succeeded" and policy.counts(p, cached)]
+        self._indexes = sorted({*self._before, *(index for index in ended if index is not None)})
+
+    @property
+    def _status(self) -> dict[str, Any]:
+        return self.job["status"]  # type: ignore[no-any-return]
+
+    def _uncounted(self, name: str) -> list[str]:
+        return list((self._status["uncountedTerminatedPods"]).get(name) or ())
+
+    async def advance(self, backoff: policy.Backoff) -> Exception | None:
+        """Do what is to be done now; answers what failed meanwhile, once the status is written."""
+        job, now = self.job, self._office.now()
+        succeeded = self._total("succeeded", len(self.succeeded))
+        failed = self._total("failed", sum(policy.failure_rule(job, pod)[0] != "Ignore" for pod in self.failed))
+        if policy.is_indexed(job):
+            succeeded = len(self._indexes)
+        end = policy.verdict(job, self._pods, failed=failed, now=now)
+        active, failure = len(self._active), None
+        if end is not None:
+            failure = await self._delete(self._active)
+            active -= len(self._doomed)
+            end = None if failure is not None else end
+        else:
+            self._watch_deadline()
+            if not is_deleting(job):
+                active, failure = await self._manage(succeeded, backoff)
+            end = self._success(succeeded, active)
+            if end is None and not is_deleting(job):
+                self._tell_suspension()
+        self._status["active"] = active
+        self._status["ready"] = sum(is_ready(pod) for pod in self._active if uid_of(pod) not in self._doomed)
+        self._status["terminating"] = self._going() + len(self._doomed)
+        await self._count(end)
+        return failure
+
+    def _total(self, name: str, fresh: int) -> int:
+        return int(self._status.get(name, 0)) + len(self._uncounted(name)) + fresh
+
+    def _going(self) -> int:
+        return sum(is_deleting(pod) and not is_terminal(pod) for pod in self._pods)
+
+    def _watch_deadline(self) -> None:
+        left_s = policy.deadline_left_s(self.job, self._office.now())
+        if left_s is not None:
+            self._office.look_again(self.job, left_s)
+
+    def _success(self, succeeded: int, active: int) -> Condition | None:
+        completions = policy.completions_of(self.job)
+        enough = succeeded > 0 if completions is None else succeeded >= completions
+        return policy.success(self._office.now()) if enough and active == 0 else None
+
+    def _tell_suspension(self) -> None:
+        suspended = policy.is_suspended(self.job)
+        state, reason, text = (
+            ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
+        )
+        wanted = policy.condition("Suspended", reason, text, now=self._office.now(), status=state)
+        conditions = policy.ensured(self._status.get("conditions") or (), wanted)
+        if conditions is None:
+            return
+        self._status["conditions"] = conditions
+        self._office.tell(self.job, "Normal", "Suspended" if suspended else "Resumed", text)
+        if not suspended:
+            self._status["startTime"] = timestamp(self._office.now())
+
+    # Pods
+
+    async def _manage(self, succeeded: int, backoff: policy.Backoff) -> tuple[int, Exception | None]:
+        """Make or delete pods; answers how many are active after it."""
+        job, active = self.job, len(self._active)
+        if policy.is_suspended(job):
+            return await self._shrink(self._active)
+        wanted = policy.wanted_active(job, active=active, succeeded=succeeded)
+        doomed = policy.superfluous(job, self._active)
+        rest = [pod for pod in self._active if pod not in doomed]
+        surplus = active - wanted - len(doomed)
+        if surplus > 0:
+            doomed += first_to_go(rest, [0] * len(rest), self._office.now())[:surplus]
+        if doomed:
+            return await self._shrink(doomed[: policy.MOST_PER_SYNC])
+        missing = wanted - active - (self._going() if policy.only_failed_are_replaced(job) else 0)
+        if missing <= 0:
+            return active, None
+        left_s = backoff.left_s(self._office.now())
+        if left_s > 0:
+            self._office.look_again(job, left_s)
+            return 0, None
+        return await self._grow(min(missing, policy.MOST_PER_SYNC))
+
+    async def _grow(self, count: int) -> tuple[int, Exception | None]:
+        bodies = self._bodies(count)
+        made: list[Object] = []
+
+        async def create(number: int) -> None:
+            made.append(await self._office.control.create(self.job, bodies[number]))
+
+        failure = await slow_start(len(bodies), create)
+        if failure is not None and is_terminating_namespace(failure):
+            failure = None
+        return len(self._active) + len(made), failure
+
+    def _bodies(self, count: int) -> list[dict[str, Any]]:
+        job, template = self.job, policy.tracked_template(self.job)
+        reference = controller_reference(job, JOBS)
+        if not policy.is_indexed(job):
+            return [pod_of(template, name_of(job), reference)] * count
+        bodies = []
+        for index in policy.pending_indexes(job, self._pods, self._indexes, count):
+            made, prefix = policy.indexed(template, job, index)
+            body = pod_of(made, name_of(job), reference)
+            body["metadata"]["generateName"] = prefix
+            bodies.append(body)
+        return bodies
+
+    async def _shrink(self, doomed: Sequence[Object]) -> tuple[int, Exception | None]:
+        """Delete pods that shall not count."""
+        for pod in doomed:
+            if policy.is_tracked(pod):
+                await self._office.untrack(pod, key_of(self.job))
+        failure = await self._delete(doomed)
+        return len(self._active) - len(self._doomed), failure
+
+    async def _delete(self, doomed: Sequence[Object]) -> Exception | None:
+        deletions = (self._office.control.delete(self.job, pod) for pod in doomed)
+        found = await asyncio.gather(*deletions, return_exceptions=True)
+        failure: Exception | None = None
+        for pod, result in zip(doomed, found, strict=True):
+            if isinstance(result, ApiError):
+                failure = failure or result
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                self._doomed[uid_of(pod)] = None
+        return failure
+
+    # Counting
+
+    async def _count(self, end: Condition | None) -> None:
+        """Note the pods that ended, then take their finalizers off, then count them: so each counts exactly once, even
+        if this controller dies in between."""
+        job = self.job
+        tracked = [uid_of(pod) for pod in self._pods if policy.is_tracked(pod)]
+        job["status"] = policy.settled(self._status, tracked)
+        released = [pod for pod in self._pods if policy.is_tracked(pod) and self._may_go(pod, end)]
+        self._note(released, end)
+        end = None if end is None else self._interim(end)
+        await self._write_if_changed()
+        self.noted = True
+        await asyncio.gather(*(self._office.untrack(pod, key_of(job)) for pod in released))
+        gone = {uid_of(pod) for pod in released}
+        job["status"] = policy.settled(self._status, [uid for uid in tracked if uid not in gone])
+        finished = end is not None and self._finish(end)
+        await self._write_if_changed()
+        if finished and end is not None:
+            self._tell_end(end)
+
+    def _may_go(self, pod: Object, end: Condition | None) -> bool:
+        job = self.job
+        return is_deleting(job) or end is not None or phase_of(pod) == "Succeeded" or policy.has_failed(pod, job)
+
+    def _note(self, released: Sequence[Object], end: Condition | None) -> None:
+        job = self.job
+        succeeded, failed = self._uncounted("succeeded"), self._uncounted("failed")
+        lost = end is not None and end["type"] in ("FailureTarget", "Failed")
+        for pod in released:
+            uid = uid_of(pod)
+            if phase_of(pod) == "Succeeded" and uid not in failed:
+                if not policy.is_indexed(job) and uid not in succeeded:
+                    succeeded.append(uid)
+            elif uid not in failed and (lost or policy.has_failed(pod, job)) and self._is_loss(pod):
+                failed.append(uid)
+        uncounted = {"succeeded": succeeded, "failed": failed}
+        self._status["uncountedTerminatedPods"] = {name: uids for name, uids in uncounted.items() if uids}
+        if policy.is_indexed(job):
+            self._status["succeeded"] = len(self._indexes)
+            self._status["completedIndexes"] = policy.write_indexes(self._indexes)
+
+    def _is_loss(self, pod: Object) -> bool:
+        return policy.counts(pod, self.job) and policy.failure_rule(self.job, pod)[0] != "Ignore"
+
+    def _interim(self, end: Condition) -> Condition:
+        """Say how it will end; answers the condition of the end itself."""
+        conditions = list(self._status.get("conditions") or ())
+        if end["type"] in ("SuccessCriteriaMet", "FailureTarget"):
+            if find(conditions, end["type"]) is None:
+                self._status["conditions"] = [*conditions, end]
+            kind = "Complete" if end["type"] == "SuccessCriteriaMet" else "Failed"
+            return policy.condition(kind, end.get("reason", ""), end.get("message", ""), now=self._office.now())
+        return end
+
+    def _finish(self, end: Condition) -> bool:
+        """Say that it has ended, unless pods are still to be counted or to go."""
+        if not policy.is_count_settled(self._status) or self._status["terminating"] > 0:
+            return False
+        now = self._office.now()
+        wanted = policy.condition(end["type"], end.get("reason", ""), end.get("message", ""), now=now)
+        conditions = policy.ensured(self._status.get("conditions") or (), wanted)
+        if conditions is not None:
+            self._status["conditions"] = conditions
+        if end["type"] == "Complete":
+            self._status["completionTime"] = timestamp(now)
+        return True
+
+    def _tell_end(self, end: Condition) -> None:
+        if end["type"] != "Complete":
+            self._office.tell(self.job, "Warning", end["reason"], end["message"])
+            return
+        completions = policy.completions_of(self.job)
+        if completions is not None and int(self._status.get("succeeded", 0)) > completions:
+            text = "Too many succeeded pods running after completion count reached"
+            self._office.tell(self.job, "Warning", "TooManySucceededPods", text)
+        self._office.tell(self.job, "Normal", "Completed", "Job completed")
+
+    async def _write_if_changed(self) -> None:
+        status = nonzero(self._status, *_SHOWN_AT_ZERO)
+        if status != self._stored:
+            self.job["status"] = self._stored = status
+            await self._office.write(self.job)
+            self.job["status"] = dict(status)

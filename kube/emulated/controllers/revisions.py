@@ -1,0 +1,92 @@
+"""ControllerRevisions: the templates that a DaemonSet or a StatefulSet had, kept up for its controller
+(pkg/controller/history/controller_history.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from mews.kube.api.errors import AlreadyExists
+from mews.kube.api.objects import Object, clone, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.resources import CONTROLLER_REVISIONS
+from mews.kube.client.port import KubeApi, Patch
+from mews.kube.emulated.controllers.owners import Owned, controller_of
+from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
+
+
+def data_of(owner: Object) -> dict[str, Any]:
+    """What a revision holds: the patch that brings its template back."""
+    return {"spec": {"template": {"$patch": "replace", **clone(owner["spec"]["template"])}}}
+
+
+def revision_of(revision: Object) -> int:
+    """Its number."""
+    return int(revision.get("revision", 0))
+
+
+def current(owner: Object, revisions: Sequence[Object]) -> Object | None:
+    """The revision with the owner's template."""
+    wanted = data_of(owner)
+    return next((found for found in revisions if found.get("data") == wanted), None)
+
+
+def next_number(revisions: Sequence[Object]) -> int:
+    """The number of a revision that is made, or taken up again, after these."""
+    return max((revision_of(known) for known in revisions), default=0) + 1
+
+
+def surplus(owner: Object, idle: Sequence[Object]) -> list[Object]:
+    """Of the revisions that nobody has any more the oldest, beyond the owner's ``revisionHistoryLimit``."""
+    limit = int(owner["spec"].get("revisionHistoryLimit", 10))
+    return sorted(idle, key=revision_of)[: max(len(idle) - limit, 0)]
+
+
+class Revisions:
+    """Writes them; ``expectations`` are told of what is written."""
+
+    def __init__(self, kube: KubeApi, *, owned: Owned, expectations: Expectations) -> None:
+        self._kube = kube
+        self._owned = owned
+        self._expectations = expectations
+
+    async def newest(
+        self,
+        owner: Object,
+        known: Sequence[Object],
+        *,
+        make: Callable[[], Object],
+        collided: Callable[[], Awaitable[None]],
+    ) -> Object:
+        """The revision with the owner's template, and the highest number: one of ``known``, or what ``make`` makes.
+
+        Raises ApiError; AlreadyExists where somebody else's has its name, after ``collided`` has noted that.
+        """
+        found = current(owner, known)
+        number = next_number(known)
+        if found is not None and revision_of(found) == number - 1:
+            return found
+        namespace = namespace_of(owner)
+        if found is not None:
+            written = await self._kube.patch(
+                CONTROLLER_REVISIONS, name_of(found), {"revision": number}, kind=Patch.MERGE, namespace=namespace,
+                field_manager=MANAGER,
+            )  # fmt: skip
+        else:
+            made = make()
+            try:
+                written = await self._kube.create(
+                    CONTROLLER_REVISIONS, made, namespace=namespace, field_manager=MANAGER
+                )
+            except AlreadyExists:
+                there = await self._kube.get(CONTROLLER_REVISIONS, name_of(made), namespace=namespace)
+                if (controller_of(there) or {}).get("uid") == uid_of(owner):
+                    return there
+                await collided()
+                raise
+        self._expectations.wrote(key_of(owner), self._owned.informer, written)
+        return written
+
+    async def drop(self, revisions: Sequence[Object]) -> None:
+        """Delete them."""
+        for revision in revisions:
+            await self._kube.delete(CONTROLLER_REVISIONS, name_of(revision), namespace=namespace_of(revision))

@@ -1,0 +1,247 @@
+"""One node's container daemon: sandboxes and containers, which live on while their kubelet is dead."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
+from mews.kube.client.port import ExecResult
+from mews.kube.clock import Clock
+from mews.kube.emulated.kubelet.errors import NoSuchContainer
+from mews.kube.emulated.kubelet.handlers import Answer, Question
+from mews.kube.emulated.kubelet.runtime import Launch, Process, Runtime, follow
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One start of a container; times are unix seconds. ``exit_code`` is None while it runs; ``reason`` is "" where the
+    exit code says it all; ``message`` is the end of its log, for a container that failed and wants it told."""
+
+    container: str
+    id: str
+    attempt: int
+    started_at: float
+    finished_at: float | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.exit_code is None
+
+
+@dataclass(slots=True)
+class Sandbox:
+    """One pod on this node: its address and its containers' starts, oldest first."""
+
+    pod: Object
+    ip: str
+    ready: bool = True
+    instances: dict[str, tuple[Instance, ...]] = field(default_factory=dict)
+    processes: dict[str, list[Process]] = field(default_factory=dict)
+    ends: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+
+Listener = Callable[[str], None]
+"""Called with a pod's uid when one of its containers started or ended. Must not wait."""
+
+
+class Containerd:
+    """Runs containers as processes where the image can be one and ``processes`` is given, else plays them.
+
+    ``network`` is the first three numbers of the pods' addresses: ``10.244.1``, or ``127.7.1`` where processes are to
+    have an address of their own on this machine.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        simulated: Runtime,
+        processes: Runtime | None = None,
+        network: str = "10.244.0",
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._simulated = simulated
+        self._processes = processes
+        self._network = network
+        self._addresses = 0
+        self._sandboxes: dict[str, Sandbox] = {}
+        self._listeners: list[Listener] = []
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Hear of changes; call the result to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def sandbox(self, uid: str) -> Sandbox | None:
+        """The pod's sandbox, up or stopped, or None."""
+        return self._sandboxes.get(uid)
+
+    def sandboxes(self) -> tuple[Sandbox, ...]:
+        """All of them, oldest first."""
+        return tuple(self._sandboxes.values())
+
+    def create(self, pod: Object) -> Sandbox:
+        """Bring up a sandbox with an address of its own. In place of one that is down: its main containers' starts are
+        remembered, its init containers are to run again."""
+        taken = {sandbox.ip for sandbox in self._sandboxes.values() if sandbox.ready}
+        for _ in range(253):
+            self._addresses = self._addresses % 253 + 1
+            if f"{self._network}.{self._addresses + 1}" not in taken:
+                break
+        sandbox = Sandbox(pod, f"{self._network}.{self._addresses + 1}")
+        down, inits = self._sandboxes.get(uid_of(pod)), {init["name"] for init in init_containers_of(pod)}
+        if down is not None:
+            sandbox.instances = {name: starts for name, starts in down.instances.items() if name not in inits}
+            sandbox.processes = {name: started for name, started in down.processes.items() if name not in inits}
+        self._sandboxes[uid_of(pod)] = sandbox
+        self._tell(uid_of(pod))
+        return sandbox
+
+    async def start(self, launch: Launch) -> Instance:
+        """Start a container in its pod's sandbox.
+
+        Raises StartError.
+        """
+        uid = uid_of(launch.pod)
+        sandbox = self._sandboxes[uid]
+        use_process = self._processes is not None and launch.image.process is not None
+        runtime = self._processes if use_process else self._simulated
+        assert runtime is not None
+        process = await runtime.start(launch)
+        instance = Instance(launch.container, f"{self._rng.getrandbits(256):064x}", launch.attempt, self._clock.now())
+        sandbox.instances[launch.container] = (*sandbox.instances.get(launch.container, ())[-1:], instance)
+        sandbox.processes[launch.container] = [*sandbox.processes.get(launch.container, [])[-1:], process]
+        task = asyncio.get_running_loop().create_task(self._watch(uid, instance, process))
+        sandbox.ends[launch.container] = task
+        self._watching.add(task)
+        task.add_done_callback(self._watching.discard)
+        self._tell(uid)
+        return instance
+
+    async def _watch(self, uid: str, instance: Instance, process: Process) -> None:
+        code = await process.wait()
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is None:
+            return
+        ended = replace(instance, finished_at=self._clock.now(), exit_code=code)
+        if code and _tells_log(sandbox.pod, instance.container):
+            ended = replace(ended, message=_last_words(process.log.read()))
+        known = sandbox.instances.get(instance.container, ())
+        if not any(one.id == ended.id and one.running for one in known):
+            return
+        sandbox.instances[instance.container] = tuple(ended if one.id == ended.id else one for one in known)
+        self._tell(uid)
+
+    async def stop(self, uid: str, container: str, grace_s: float) -> None:
+        """TERM, then KILL after the grace; returns when the container has ended and is recorded so."""
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is None or not sandbox.processes.get(container):
+            return
+        end = sandbox.ends[container]
+        await sandbox.processes[container][-1].stop(grace_s)
+        await asyncio.wait((end,))
+
+    async def reboot(self) -> None:
+        """The machine goes down and comes up: every sandbox is down, what ran ended with 255, reason Unknown."""
+        ended = []
+        for sandbox in self._sandboxes.values():
+            sandbox.ready = False
+            for name, starts in sandbox.instances.items():
+                if starts and starts[-1].running:
+                    lost = replace(starts[-1], finished_at=self._clock.now(), exit_code=255, reason="Unknown")
+                    sandbox.instances[name] = (*starts[:-1], lost)
+                    ended.append(sandbox.processes[name][-1].stop(0.0))
+        await asyncio.gather(*ended)
+
+    def down(self, uid: str) -> None:
+        """Stop the sandbox; its containers must have ended."""
+        if uid in self._sandboxes:
+            self._sandboxes[uid].ready = False
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod and its logs."""
+        self._sandboxes.pop(uid, None)
+
+    def log(
+        self, uid: str, container: str, *, follows: bool = False, previous: bool = False, tail_lines: int | None = None
+    ) -> AsyncIterator[bytes]:
+        """A container's log in chunks.
+
+        Raises NoSuchContainer at once.
+        """
+        process = self._process(uid, container, previous=previous)
+        return _chunks(process, follows=follows, tail_lines=tail_lines)
+
+    async def exec(self, uid: str, container: str, command: Sequence[str]) -> ExecResult:
+        """Run a command beside a running container.
+
+        Raises NoSuchContainer, ExecRefused.
+        """
+        process = self._process(uid, container)
+        if not self._sandboxes[uid].instances[container][-1].running:
+            raise NoSuchContainer(f"container {container} is not running")
+        return await process.exec(command)
+
+    async def ask(self, uid: str, container: str, question: Question) -> Answer:
+        """Do a probe's or a hook's action in a container.
+
+        Raises NoSuchContainer.
+        """
+        return await self._process(uid, container).ask(question)
+
+    def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
+        sandbox = self._sandboxes.get(uid)
+        processes = sandbox.processes.get(container, []) if sandbox else []
+        if len(processes) < (2 if previous else 1):
+            which = "previous terminated container" if previous else "container"
+            where = f'pod "{name_of(sandbox.pod)}" in {namespace_of(sandbox.pod)}' if sandbox else f"pod {uid}"
+            raise NoSuchContainer(f'{which} "{container}" in {where} not found')
+        return processes[-2 if previous else -1]
+
+    def _tell(self, uid: str) -> None:
+        for listener in list(self._listeners):
+            listener(uid)
+
+    async def close(self) -> None:
+        """End every container and give everything back."""
+        await self._simulated.close()
+        if self._processes is not None:
+            await self._processes.close()
+        for task in list(self._watching):
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+
+
+def _tells_log(pod: Object, name: str) -> bool:
+    found = next((c for c in (*init_containers_of(pod), *containers_of(pod)) if c["name"] == name), {})
+    return bool(found.get("terminationMessagePolicy") == "FallbackToLogsOnError")
+
+
+def _last_words(log: bytes) -> str:
+    """At most 80 lines and 2048 bytes (pkg/kubelet/container/runtime.go)."""
+    return b"".join(log.splitlines(keepends=True)[-80:])[-2048:].decode("utf-8", "replace")
+
+
+async def _chunks(process: Process, *, follows: bool, tail_lines: int | None) -> AsyncIterator[bytes]:
+    text = process.log.read()
+    if tail_lines is not None:
+        lines = text.splitlines(keepends=True)
+        start = len(text) - len(b"".join(lines[-tail_lines:] if tail_lines else []))
+    else:
+        start = 0
+    if not follows:
+        if text[start:]:
+            yield text[start:]
+        return
+    async for chunk in follow(process, start):
+        yield chunk

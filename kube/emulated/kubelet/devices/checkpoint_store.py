@@ -1,0 +1,83 @@
+"""Where the checkpoint is kept: in memory in virtual time, in a file in wall-clock time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from mews.kube.emulated.kubelet.devices.checkpoint import MISSING, Checkpoint, from_text, to_text
+from mews.kube.emulated.kubelet.devices.errors import CheckpointError
+
+FILE_NAME = "kubelet_internal_checkpoint"
+
+
+class CheckpointStore(Protocol):
+    """Outlives the kubelet process."""
+
+    def load(self) -> Checkpoint:
+        """The last one saved.
+
+        Raises CheckpointError.
+        """
+        ...
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Replace it.
+
+        Raises CheckpointError when that is not possible.
+        """
+        ...
+
+
+class MemoryCheckpoint:
+    """Kept as a value; ``spoil`` stands for whatever damages the file."""
+
+    def __init__(self) -> None:
+        self._saved: Checkpoint | None = None
+        self._damage = MISSING
+
+    def load(self) -> Checkpoint:
+        """The last one saved. Raises CheckpointError when there is none, or it is spoilt."""
+        if self._saved is None:
+            raise CheckpointError(self._damage)
+        return self._saved
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Replace it."""
+        self._saved = checkpoint
+
+    def spoil(self, damage: str = MISSING) -> None:
+        """Lose it: reading says ``damage`` until it is saved again."""
+        self._saved, self._damage = None, damage
+
+
+class FileCheckpoint:
+    """``kubelet_internal_checkpoint`` in a folder, 0600, written beside and renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+
+    def load(self) -> Checkpoint:
+        """Read the file. Raises CheckpointError when it is missing, no JSON, or has a wrong checksum."""
+        try:
+            text = self.path.read_text()
+        except FileNotFoundError as error:
+            raise CheckpointError(MISSING) from error
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{self.path}: {error}") from error
+        return from_text(text)
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the file atomically; a few kilobytes, so on the caller's own time. Raises CheckpointError."""
+        try:
+            self._write(to_text(checkpoint))
+        except OSError as error:
+            raise CheckpointError(f'failed to write checkpoint file "{FILE_NAME}": {error}') from error
+
+    def _write(self, text: str) -> None:
+        beside = self.path.with_name(f".{FILE_NAME}-{os.getpid()}")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        beside.replace(self.path)

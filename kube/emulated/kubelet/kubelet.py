@@ -1,0 +1,233 @@
+"""The emulated kubelet: its node, its pods, over KubeApi only (contract kubelet.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, request_of, uid_of
+from mews.kube.api.resources import PODS
+from mews.kube.client.informer import Informer
+from mews.kube.clock import Pace
+from mews.kube.component import Context
+from mews.kube.emulated.kubelet.containerd import Containerd
+from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.fit import check_machine
+from mews.kube.emulated.kubelet.images import ImageBook
+from mews.kube.emulated.kubelet.node import NodeSpec
+from mews.kube.emulated.kubelet.node_agent import NodeAgent
+from mews.kube.emulated.kubelet.note import Note, silent
+from mews.kube.emulated.kubelet.pod_worker import PodWorker
+from mews.kube.emulated.kubelet.podstatus import rejected_status
+from mews.kube.emulated.kubelet.status import StatusManager
+from mews.kube.emulated.kubelet.timings import MEASURED, Timings
+from mews.kube.emulated.kubelet.tools import Delay, Devices, NodeState, Overhead, Tools
+from mews.kube.events import EventRecorder, pod_reference
+
+OpenSockets = Callable[[], Awaitable[None]]
+"""Makes the kubelet's sockets anew and starts to answer on them."""
+
+
+_PATIENCE_S = 1.0
+"""Plugins come back after the first status, which shows none of their devices (contract section 2); an API server that
+does not answer does not keep them out for longer than this."""
+
+
+async def no_sockets() -> None:
+    """A kubelet that no plugin can reach."""
+
+
+class Kubelet:
+    """One start of a node's kubelet. A dead one leaves ``containerd`` running; the next one adopts it.
+
+    ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        spec: NodeSpec,
+        devices: Devices,
+        containerd: Containerd,
+        pace: Pace,
+        *,
+        images: ImageBook,
+        overhead: Overhead | None = None,
+        note: Note = silent,
+        timings: Timings = MEASURED,
+        open_sockets: OpenSockets = no_sockets,
+    ) -> None:
+        self.spec = spec
+        self._context = context
+        self._containerd = containerd
+        self._devices = devices
+        self._model = overhead
+        self._open_sockets = open_sockets
+        self._status = StatusManager(context)
+        self._events = EventRecorder(context, "kubelet", spec.name)
+        self._tools = Tools(
+            context=context, node=spec.name, host_ip=spec.address, pace=pace, timings=timings, images=images,
+            devices=devices, containerd=containerd, status=self._status, events=self._events, note=note,
+            overhead=self._overhead, relist_phase_s=context.rng.random() * timings.relist_s,
+            began=context.clock.now(),
+        )  # fmt: skip
+        self._agent = NodeAgent(self._tools, spec)
+        self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")
+        self._workers: dict[str, PodWorker] = {}
+        self._rejected: set[str] = set()
+        self._changes: deque[tuple[Object | None, Object | None]] = deque()
+        self._changed = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._looks = False
+
+    async def run(self) -> None:
+        """Boot, register, and look after the node and its pods until cancelled."""
+        unlisten = self._containerd.listen(self._container_changed)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                tasks.create_task(self._events.run())
+                tasks.create_task(self._status.run())
+                await self._tools.sleep(self._tools.timings.boot)
+                registered = tasks.create_task(self._agent.register())
+                await asyncio.wait((registered,), timeout=self._tools.pace.loop_s(_PATIENCE_S))
+                await self._open_sockets()
+                await registered
+                tasks.create_task(self._agent.run())
+                self._pods.on_change(self._pod_changed)
+                tasks.create_task(self._pods.run())
+                await self._pods.synced()
+                self._settle_in()
+                await self._sync_loop()
+        finally:
+            unlisten()
+
+    # What others ask of a kubelet.
+
+    def active_pods(self) -> tuple[Object, ...]:
+        """Pods that may hold devices: bound to this node, not rejected, not at their end. {} until the first list."""
+        return tuple(self._active())
+
+    def known_pod(self, namespace: str, name: str) -> Object | None:
+        """Any pod of this node, ended and rejected ones too."""
+        return self._pods.get(name, namespace)
+
+    def allocatable(self) -> Mapping[str, Any]:
+        """``status.allocatable`` of the Node as last seen."""
+        return self._agent.allocatable()
+
+    def _active(self) -> Iterator[Object]:
+        if not self._looks:
+            return
+        for pod in self._pods.items():
+            worker = self._workers.get(uid_of(pod))
+            if uid_of(pod) not in self._rejected and not is_terminal(pod) and not (worker and worker.ended):
+                yield pod
+
+    # Changes: one at a time, in order, so that an Allocate that hangs holds up all that come later.
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        self._changes.append((old, new))
+        self._changed.set()
+
+    def _settle_in(self) -> None:
+        """The first list is there: oldest pods first; what runs without a pod in the API is an orphan."""
+        self._looks = True
+        first = sorted(self._changes, key=lambda change: _age(change[1]))
+        self._changes = deque(first)
+        known = {uid_of(pod) for pod in self._pods.items()}
+        for sandbox in self._containerd.sandboxes():
+            if uid_of(sandbox.pod) not in known:
+                self._live(sandbox.pod).removed()
+
+    async def _sync_loop(self) -> None:
+        while True:
+            while self._changes:
+                old, new = self._changes.popleft()
+                if old is None and new is not None:
+                    await self._added(new)
+                elif new is not None:
+                    self._updated(new)
+                elif old is not None:
+                    self._removed(uid_of(old))
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _added(self, pod: Object) -> None:
+        current = self._pods.get(name_of(pod), namespace_of(pod))
+        if current is None or uid_of(current) != uid_of(pod) or is_terminal(current):
+            return
+        if not is_deleting(current):
+            sandbox = self._containerd.sandbox(uid_of(pod))
+            starts = sandbox.instances if sandbox else {}
+            running = [name for name in starts if starts[name] and starts[name][-1].running]
+            try:
+                await self._devices.admit(current, running=running)
+                if sandbox is None:
+                    check_machine(current, self._admitted(), self._agent.allocatable())
+            except AdmissionRejected as rejection:
+                self._reject(current, rejection)
+                return
+        self._live(current)
+
+    def _admitted(self) -> Iterator[Object]:
+        return (worker.pod for worker in self._workers.values() if not worker.ended)
+
+    def _reject(self, pod: Object, rejection: AdmissionRejected) -> None:
+        self._rejected.add(uid_of(pod))
+        self._events.event(pod_reference(pod), "Warning", rejection.reason, rejection.event_message)
+        now, before = self._context.clock.now(), self._status.known(pod)
+        status = rejected_status(pod, rejection.reason, rejection.message, now=now, before=before)
+        self._status.publish(pod, status)
+        fields = {"reason": rejection.reason, "message": rejection.message}
+        self._tools.note("rejected", pod=key_of(pod), uid=uid_of(pod), **fields)
+
+    def _updated(self, pod: Object) -> None:
+        worker = self._workers.get(uid_of(pod))
+        if worker is not None:
+            worker.update(pod)
+            self._status.reconcile(pod)
+
+    def _removed(self, uid: str) -> None:
+        worker = self._workers.get(uid)
+        if worker is not None:
+            worker.removed()
+            return
+        self._rejected.discard(uid)
+        self._status.forget(uid)
+        self._containerd.remove(uid)
+
+    def _live(self, pod: Object) -> PodWorker:
+        assert self._tasks is not None
+        worker = PodWorker(self._tools, pod, self._tasks.create_task)
+        self._workers[worker.uid] = worker
+        self._tasks.create_task(self._work(worker))
+        return worker
+
+    async def _work(self, worker: PodWorker) -> None:
+        await worker.run()
+        del self._workers[worker.uid]
+
+    def _container_changed(self, uid: str) -> None:
+        worker = self._workers.get(uid)
+        if worker is not None:
+            worker.changed()
+
+    # What a testbed's overhead may depend on.
+
+    def _overhead(self, pod: Object) -> Delay:
+        if self._model is None:
+            return Delay()
+        resources = self._devices.node_resources()
+        running = [other for other in self._workers.values() if other.uid != uid_of(pod) and other.running()]
+        held = sum(request_of(other.pod, resource) for other in running for resource in resources)
+        devices = sum(healthy for _, healthy in resources.values())
+        return self._model(pod, NodeState(pods=len(self._workers), devices=devices, held=held))
+
+
+def _age(pod: Object | None) -> tuple[str, str]:
+    if pod is None:
+        return ("", "")
+    return (str(pod["metadata"].get("creationTimestamp", "")), key_of(pod))

@@ -1,0 +1,99 @@
+"""One emulated node as a machine: what outlives its kubelets, and how each start of its kubelet is put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mews.kube.clock import Pace
+from mews.kube.component import Context
+from mews.kube.emulated.kubelet.api import KubeletApi
+from mews.kube.emulated.kubelet.containerd import Containerd
+from mews.kube.emulated.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources
+from mews.kube.emulated.kubelet.devices.folder import KubeletFolder
+from mews.kube.emulated.kubelet.images import ImageBook
+from mews.kube.emulated.kubelet.kubelet import Kubelet
+from mews.kube.emulated.kubelet.node import NodeSpec
+from mews.kube.emulated.kubelet.note import Note, silent
+from mews.kube.emulated.kubelet.timings import MEASURED, Timings
+from mews.kube.emulated.kubelet.tools import Overhead
+
+__all__ = ["KubeletFolder", "KubeletProcess", "Machine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a node keeps over the deaths of its kubelet: containers, device-plugins folder, checkpoint."""
+
+    spec: NodeSpec
+    containerd: Containerd
+    folder: KubeletFolder
+    checkpoint: CheckpointStore
+    images: ImageBook
+    pace: Pace
+    overhead: Overhead | None = None
+    note: Note = silent
+    timings: Timings = MEASURED
+
+    async def reboot(self) -> None:
+        """The machine restarts; kill its kubelet and its plugins first and start them after."""
+        await self.containerd.reboot()
+
+    def api(self) -> KubeletApi:
+        """Logs and commands of its pods."""
+        return KubeletApi(self.containerd)
+
+    def kubelet(self, context: Context, *, note: Note | None = None) -> KubeletProcess:
+        """A new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that incarnation."""
+        return KubeletProcess(self, context, note or self.note)
+
+
+class KubeletProcess:
+    """One start of a kubelet with its device manager: a Component."""
+
+    def __init__(self, machine: Machine, context: Context, note: Note) -> None:
+        self._machine = machine
+        self._context = context
+        self._note = note
+        self.kubelet: Kubelet | None = None
+        self.devices: DeviceManager | None = None
+
+    async def run(self) -> None:
+        """Run until cancelled; then its connections and sockets are closed, and its containers run on."""
+        machine = self._machine
+        devices = DeviceManager(
+            dialer=machine.folder,
+            checkpoint=machine.checkpoint,
+            pace=machine.pace,
+            rng=self._context.rng,
+            active_pods=lambda: kubelet.active_pods(),
+            node_allocatable=lambda: kubelet.allocatable(),
+            log=self._context.log,
+            note=self._note,
+        )
+        resources = ManagerPodResources(
+            devices,
+            active_pods=lambda: kubelet.active_pods(),
+            find_pod=lambda namespace, name: kubelet.known_pod(namespace, name),
+        )
+
+        async def open_sockets() -> None:
+            await machine.folder.start(devices, resources)
+
+        kubelet = Kubelet(
+            self._context,
+            machine.spec,
+            devices,
+            machine.containerd,
+            machine.pace,
+            images=machine.images,
+            overhead=machine.overhead,
+            note=self._note,
+            timings=machine.timings,
+            open_sockets=open_sockets,
+        )
+        self.kubelet, self.devices = kubelet, devices
+        try:
+            await kubelet.run()
+        finally:
+            await machine.folder.stop()
+            await devices.close()

@@ -1,0 +1,253 @@
+"""One pod's life: look, decide (``podstate``), act, and look again when something changed (pod_workers.go)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_of, seconds, uid_of
+from mews.kube.clock import rest
+from mews.kube.emulated.kubelet.backoff import BackOff
+from mews.kube.emulated.kubelet.hooks import kill_container
+from mews.kube.emulated.kubelet.podstate import Plan, PodState, Waiting, container_of, decide, is_sidecar
+from mews.kube.emulated.kubelet.podstatus import status_of
+from mews.kube.emulated.kubelet.prober import Prober, Spawn
+from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
+from mews.kube.emulated.kubelet.tools import Delay, Tools
+from mews.kube.events import pod_reference
+
+DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_ASKED = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations")
+_FORCED_GRACE_S = 1.0
+
+
+class PodWorker:
+    """Runs (``run``) until the pod is gone from the API and from the node.
+
+    ``ended``: all is stopped and the terminal phase published; the pod holds nothing any more.
+    """
+
+    def __init__(self, tools: Tools, pod: Object, spawn: Spawn) -> None:
+        self.pod = pod
+        self.uid = uid_of(pod)
+        self.ended = False
+        self._tools = tools
+        self._gone = False
+        self._killed = ("", "")
+        self._waiting: dict[str, Waiting] = {}
+        self._delay = Delay()
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._relist: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._retry: asyncio.Task[None] | None = None
+        self._prober = Prober(tools, pod, spawn=spawn, changed=self._wake.set)
+        self._starter = Starter(
+            tools, self._waiting, BackOff(tools.timings.backoff_first_s, tools.timings.backoff_last_s)
+        )
+
+    def update(self, pod: Object) -> None:
+        """The API's pod changed; only what is asked of the kubelet wakes it, not statuses."""
+        old, self.pod = self.pod, pod
+        self._prober.update(pod)
+        if is_deleting(pod):
+            self._stopping.set()
+        if any(_asked(old, key) != _asked(pod, key) for key in _ASKED) or old["spec"] != pod["spec"]:
+            self._wake.set()
+
+    def removed(self) -> None:
+        """The pod is gone from the API."""
+        self._gone = True
+        self._stopping.set()
+        self._wake.set()
+
+    def changed(self) -> None:
+        """A container started or ended: seen at the next relist."""
+        if self._relist is None:
+            self._relist = asyncio.get_running_loop().call_at(self._tools.next_relist(), self._seen)
+
+    def _seen(self) -> None:
+        self._relist = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Live."""
+        try:
+            await self._tools.sleep(self._tools.timings.see_pod)
+            self._set_deadline()
+            self._prober.start()
+            while not self._gone:
+                self._wake.clear()
+                if not self.ended:
+                    await self._sync()
+                elif is_deleting(self.pod):
+                    await self._remove()
+                if not self._gone:
+                    await self._wake.wait()
+            await self._clean()
+        finally:
+            self._prober.close()
+            for timer in (self._relist, self._deadline, self._retry):
+                if timer is not None:
+                    timer.cancel()
+
+    def state(self) -> PodState:
+        """All that is known of the pod now."""
+        sandbox = self._tools.containerd.sandbox(self.uid)
+        if sandbox is None:
+            return PodState(self.pod, waiting=dict(self._waiting), ended=self.ended, killed=self._killed)
+        return PodState(
+            self.pod,
+            ip=sandbox.ip,
+            up=sandbox.ready,
+            instances=dict(sandbox.instances),
+            health=self._prober.healths(sandbox.instances),
+            waiting=dict(self._waiting),
+            ended=self.ended,
+            killed=self._killed,
+        )
+
+    def running(self) -> list[str]:
+        """The names of the containers that run."""
+        sandbox = self._tools.containerd.sandbox(self.uid)
+        if sandbox is None:
+            return []
+        return [name for name, starts in sandbox.instances.items() if starts and starts[-1].running]
+
+    async def _sync(self) -> None:
+        before = self.state()
+        plan = decide(before)
+        if plan.end:
+            await self._end()
+            return
+        self._publish()
+        if plan.sandbox:
+            if not await self._make_sandbox():
+                return
+            before = self.state()
+            plan = decide(before)
+        await self._kill(plan, before)
+        failed = False
+        for name in plan.start:
+            if self._stopping.is_set():
+                return
+            latest = before.latest(name)
+            exited = (before.previous(name) or latest) if latest is not None and latest.running else None
+            failed |= not await self._starter.start(self.state(), name, exited=exited)
+        if failed:
+            self._sync_later()
+
+    async def _kill(self, plan: Plan, state: PodState) -> None:
+        """Kill what has failed its probe, with the probe's own grace where it has one."""
+        kills = []
+        for name, message in plan.kill:
+            probe = container_of(self.pod, name)[0].get(f"{state.well(name).failed}Probe") or {}
+            own = probe.get("terminationGracePeriodSeconds")
+            grace_s = self._grace_s() if own is None else float(own)
+            kills.append(kill_container(self._tools, self.pod, name, ip=state.ip, grace_s=grace_s, message=message))
+        await asyncio.gather(*kills)
+
+    async def _make_sandbox(self) -> bool:
+        tools = self._tools
+        if tools.containerd.sandbox(self.uid) is not None:
+            text = "Pod sandbox changed, it will be killed and re-created."
+            tools.events.event(pod_reference(self.pod), "Normal", "SandboxChanged", text)
+        self._delay = tools.overhead(self.pod)
+        delay_s = tools.span_s(tools.timings.sandbox) + tools.pace.loop_s(self._delay.start_s)
+        if self._stopping.is_set() or await self._interrupted(delay_s):
+            return False
+        tools.containerd.create(self.pod)
+        return True
+
+    async def _interrupted(self, delay_s: float) -> bool:
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _sync_later(self) -> None:
+        if self._retry is None or self._retry.done():
+            delay_s = self._tools.span_s(self._tools.timings.retry)
+            self._retry = asyncio.get_running_loop().create_task(self._wake_after(delay_s))
+
+    async def _wake_after(self, delay_s: float) -> None:
+        await rest(delay_s)
+        self._wake.set()
+
+    def _publish(self) -> None:
+        tools = self._tools
+        before = tools.status.known(self.pod)
+        now = tools.context.clock.now()
+        state = self.state()
+        tools.status.publish(self.pod, status_of(state, now=now, host_ip=tools.host_ip, before=before))
+        self._prober.see(state.instances, state.ip)
+
+    async def _end(self) -> None:
+        tools, asked = self._tools, is_deleting(self.pod) or bool(self._killed[0])
+        if asked:
+            await tools.sleep(tools.timings.see_deletion)
+        self._publish()
+        await self._stop_all(self._grace_s())
+        span = tools.timings.killed if asked else tools.timings.finished
+        await asyncio.sleep(tools.span_s(span) + tools.pace.loop_s(self._delay.stop_s))
+        tools.containerd.down(self.uid)
+        self.ended = True
+        self._prober.close()
+        tools.note("pod-ended", pod=key_of(self.pod), uid=self.uid)
+        self._publish()
+        await tools.status.flushed(self.uid)
+        if is_deleting(self.pod):
+            await self._remove()
+
+    async def _remove(self) -> None:
+        await self._tools.sleep(self._tools.timings.remove)
+        await self._tools.status.delete(self.pod)
+
+    def _grace_s(self) -> float:
+        spec_s = self.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
+        return float(self.pod["metadata"].get("deletionGracePeriodSeconds", spec_s))
+
+    async def _stop_all(self, grace_s: float) -> None:
+        """All are told at once; sidecars then wait their turn: after those that they serve, the last one first."""
+        sidecars = [container["name"] for container in init_containers_of(self.pod) if is_sidecar(container)]
+        running, ip = self.running(), self.state().ip
+        turns = [name for name in running if name not in sidecars]
+        turns += [name for name in reversed(sidecars) if name in running]
+        ends: list[asyncio.Task[None]] = []
+        for name in turns:
+            after = tuple(ends) if name in sidecars else ()
+            kill = kill_container(self._tools, self.pod, name, ip=ip, grace_s=grace_s, after=after)
+            ends.append(asyncio.create_task(kill))
+        await asyncio.gather(*ends)
+
+    async def _clean(self) -> None:
+        """The pod left the API: kill what still runs, as the kubelet does after a forced deletion."""
+        await self._stop_all(max(self._grace_s(), _FORCED_GRACE_S) if is_deleting(self.pod) else _FORCED_GRACE_S)
+        self._tools.containerd.down(self.uid)
+        self._tools.containerd.remove(self.uid)
+        self._tools.status.forget(self.uid)
+        if not self.ended:
+            self.ended = True
+            self._tools.note("pod-ended", pod=key_of(self.pod), uid=self.uid)
+
+    def _set_deadline(self) -> None:
+        limit_s = self.pod["spec"].get("activeDeadlineSeconds")
+        if limit_s is None:
+            return
+        tools = self._tools
+        started = tools.status.known(self.pod).get("startTime")
+        passed_s = tools.context.clock.now() - seconds(started) if started else 0.0
+        delay_s = max(0.0, tools.pace.loop_s(float(limit_s)) - passed_s)
+        self._deadline = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        if not self.ended:
+            self._killed = DEADLINE
+            self._tools.events.event(pod_reference(self.pod), "Normal", *DEADLINE)
+            self._stopping.set()
+            self._wake.set()
+
+
+def _asked(pod: Object, key: str) -> object:
+    return pod["metadata"].get(key)

@@ -1,0 +1,229 @@
+"""Containers that are only played: their time passes on the loop, virtual or not, and nothing else happens."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mews.kube.api.objects import annotations_of
+from mews.kube.client.port import ExecResult
+from mews.kube.clock import Pace
+from mews.kube.emulated.kubelet.errors import ExecRefused, StartError
+from mews.kube.emulated.kubelet.handlers import Action, Answer, Exec, HttpGet, Question, refused, timed_out
+from mews.kube.emulated.kubelet.illness import FAILING, Illness, illnesses_of
+from mews.kube.emulated.kubelet.images import Simulation, render
+from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.emulated.kubelet.script import Play, play
+from mews.kube.emulated.kubelet.training import Hall
+
+DURATION = "mews.dev/duration-s"
+EXIT_CODE = "mews.dev/exit-code"
+IGNORES_TERM = "mews.dev/ignores-term"
+"""Annotations of a pod: how long its simulated containers run, how they end, and that TERM does not end them."""
+
+
+class MemoryLog:
+    """A log kept in memory; one waiter is woken per reader when it grows."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._ended = False
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def write(self, text: str) -> None:
+        """Append."""
+        self._data += text.encode()
+        self._wake()
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._ended = True
+        self._wake()
+
+    def read(self, offset: int = 0) -> bytes:
+        """All bytes from that offset on."""
+        return bytes(self._data[offset:])
+
+    async def grown(self, offset: int) -> None:
+        """Return once there is more, or nothing follows."""
+        while len(self._data) <= offset and not self._ended:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+
+class SimulatedProcess:
+    """One played container."""
+
+    def __init__(self, scene: Play, env: dict[str, str], pace: Pace, illnesses: Sequence[Illness] = ()) -> None:
+        self.log = MemoryLog()
+        self._scene = scene
+        self._env = env
+        self._pace = pace
+        self._illnesses = illnesses
+        loop = asyncio.get_running_loop()
+        self._began_s = loop.time()
+        self._exit: asyncio.Future[int] = loop.create_future()
+        self._timers: list[asyncio.TimerHandle] = []
+        for at_s, text in scene.outputs:
+            if at_s <= 0:
+                self.log.write(text)
+            else:
+                self._timers.append(loop.call_later(pace.loop_s(at_s), self.log.write, text))
+        for age_s in (age for illness in illnesses for age in (illness.since_s, illness.until_s)):
+            if 0 < age_s < math.inf:  # something will happen then: probes alone only go round and round
+                self._timers.append(loop.call_later(pace.loop_s(age_s), lambda: None))
+        if not math.isinf(scene.duration_s):
+            self._timers.append(loop.call_later(pace.loop_s(scene.duration_s), self._end, scene.exit_code))
+
+    async def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        return await asyncio.shield(self._exit)
+
+    async def stop(self, grace_s: float) -> None:
+        """TERM, and KILL after the grace; both paced."""
+        code, delay_s = self._scene.term_exit_code, self._scene.term_delay_s
+        if code is None or delay_s > grace_s:
+            code, delay_s = 137, grace_s
+        if delay_s > 0 and not self._exit.done():
+            await asyncio.wait((self._exit,), timeout=self._pace.loop_s(delay_s))
+        self._end(code)
+
+    async def exec(self, command: Sequence[str]) -> ExecResult:
+        """Play a command over the container's environment.
+
+        Raises ExecRefused.
+        """
+        scene = play(command, self._env)
+        if scene is None or math.isinf(scene.duration_s):
+            raise ExecRefused(
+                f"{list(command)!r}: the container is simulated, it can only play env, printenv, echo, sleep, true, "
+                "false and exit; use an image with `process` and --time wall to run real commands"
+            )
+        await asyncio.sleep(self._pace.loop_s(scene.duration_s))
+        return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
+
+    async def ask(self, question: Question) -> Answer:
+        """Ill as the pod's annotation says (``illness``); a command is played where it can be, all else is well."""
+        age_s = (asyncio.get_running_loop().time() - self._began_s) * self._pace.speed
+        if any(illness.covers(question.purpose, age_s) for illness in self._illnesses):
+            return _ill(question.action)
+        scene = play(question.action.command, self._env) if isinstance(question.action, Exec) else None
+        if scene is None:
+            return Answer(True)
+        await asyncio.sleep(self._pace.loop_s(min(scene.duration_s, question.timeout_s)))
+        if scene.duration_s > question.timeout_s:
+            return Answer(False, timed_out(question.action))
+        return Answer(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
+
+    def say(self, text: str) -> None:
+        """Write to its log."""
+        self.log.write(text)
+
+    def end(self, code: int) -> None:
+        """End by itself."""
+        self._end(code)
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call once it has ended, whatever ended it."""
+        self._exit.add_done_callback(lambda _: call())
+
+    def _end(self, code: int) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if not self._exit.done():
+            self._exit.set_result(code)
+            self.log.end()
+
+
+class SimulatedRuntime:
+    """Plays containers: by the pod's annotation, else by the command, else as the image declares."""
+
+    def __init__(self, pace: Pace, hall: Hall | None = None) -> None:
+        self._pace = pace
+        self._hall = hall or Hall(pace)
+        self._running: list[SimulatedProcess] = []
+
+    async def start(self, launch: Launch) -> SimulatedProcess:
+        """Start one.
+
+        Raises StartError where nothing says what it would do.
+        """
+        self._running = [process for process in self._running if not process._exit.done()]
+        illnesses = illnesses_of(annotations_of(launch.pod).get(FAILING, ""), launch.container)
+        process = SimulatedProcess(scene_of(launch), launch.env, self._pace, illnesses)
+        if launch.image.simulate is not None and launch.image.simulate.trains and not launch.command:
+            self._hall.enter(launch, process)
+        self._running.append(process)
+        return process
+
+    async def close(self) -> None:
+        """End all."""
+        for process in self._running:
+            process._end(137)
+        self._running.clear()
+
+
+def scene_of(launch: Launch) -> Play:
+    """What the container will do.
+
+    Raises StartError.
+    """
+    annotations = annotations_of(launch.pod)
+    command = (*launch.command, *launch.args)
+    declared = launch.image.simulate or Simulation()
+    scene = play(command, launch.env)
+    if scene is None:
+        unknown = bool(launch.command) or launch.image.simulate is None
+        if unknown and declared.duration_s is None and DURATION not in annotations:
+            raise StartError(
+                "RunContainerError",
+                f"simulated container {launch.container}: {list(command)!r} cannot be played; annotate the "
+                f"pod with {DURATION}, or give image {launch.image.name} a simulate.duration_s",
+            )
+        scene = _declared(declared, launch.env)
+    if DURATION in annotations:
+        scene = replace(scene, duration_s=_number(annotations[DURATION], DURATION), outputs=_early(scene))
+    if EXIT_CODE in annotations:
+        scene = replace(scene, exit_code=int(_number(annotations[EXIT_CODE], EXIT_CODE)))
+    if annotations.get(IGNORES_TERM) == "true":
+        scene = replace(scene, term_exit_code=None)
+    return scene
+
+
+def _ill(action: Action) -> Answer:
+    if isinstance(action, HttpGet):
+        return Answer(False, "HTTP probe failed with statuscode: 500")
+    return Answer(False, refused(action), 1)
+
+
+def _declared(declared: Simulation, env: dict[str, str]) -> Play:
+    text = render(declared.log, env)
+    return Play(
+        outputs=((0.0, text),) if text else (),
+        duration_s=declared.duration_s or 0.0,
+        exit_code=declared.exit_code,
+        term_exit_code=declared.term_exit_code if declared.obeys_term else None,
+    )
+
+
+def _early(scene: Play) -> tuple[tuple[float, str], ...]:
+    return tuple((0.0, text) for _, text in scene.outputs)
+
+
+def _number(text: str, annotation: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if value < 0:
+        raise StartError("RunContainerError", f"annotation {annotation}: {text!r}: must be a number from 0 on")
+    return value

@@ -1,0 +1,137 @@
+"""Starting one container: back-off, image, PreStartContainer, environment, process; with the events of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
+from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
+from mews.kube.emulated.kubelet.containerd import Instance
+from mews.kube.emulated.kubelet.devices import PreStartFailed
+from mews.kube.emulated.kubelet.environment import environment, expand_all
+from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.hooks import after_start
+from mews.kube.emulated.kubelet.images import Image
+from mews.kube.emulated.kubelet.podstate import PodState, Waiting, container_of
+from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.emulated.kubelet.sources import Sources, sources_of
+from mews.kube.emulated.kubelet.tools import Tools
+from mews.kube.events import pod_reference
+
+DEFAULT_GRACE_S = 30.0
+"""What a pod that says nothing gives its containers to end."""
+
+
+class Starter:
+    """Starts the containers of one pod; what fails is left in ``waiting`` for the next status."""
+
+    def __init__(self, tools: Tools, waiting: dict[str, Waiting], backoff: BackOff) -> None:
+        self._tools = tools
+        self._waiting = waiting
+        self._backoff = backoff
+        self._pulled_s = 0.0
+
+    async def start(self, state: PodState, name: str, *, exited: Instance | None = None) -> bool:
+        """Start a container, or start it again; False when it has to be tried later. ``exited``: the end that the
+        back-off counts from, where it is not the last one (of a container that was just killed for its probe)."""
+        pod, tools = state.pod, self._tools
+        container, init = container_of(pod, name)
+        involved = pod_reference(pod, container=name, init=init)
+        if not self._may_restart(state, name, exited or state.latest(name), involved):
+            return False
+        try:
+            image = self._pull(str(container.get("image", "")), str(container.get("imagePullPolicy", "")), involved)
+            await self._pre_start(uid_of(pod), name)
+            sources = await sources_of(tools.context.kube, namespace_of(pod), container)
+            launch = self._launch(state, container, image, sources)
+            await tools.sleep(tools.timings.create)
+            tools.events.event(involved, "Normal", "Created", f"Created container: {name}")
+            await tools.sleep(tools.timings.start)
+            await tools.containerd.start(launch)
+        except StartError as error:
+            self._waiting[name] = Waiting(error.reason, error.message)
+            tools.events.event(involved, "Warning", "Failed", f"Error: {_shown(error)}")
+            return False
+        self._waiting.pop(name, None)
+        tools.events.event(involved, "Normal", "Started", f"Started container {name}")
+        given = tools.devices.container_allocation(uid_of(pod), name).envs
+        env = {key: launch.env[key] for key in sorted(given)}
+        tools.note("container-started", pod=key_of(pod), uid=uid_of(pod), container=name, env=env)
+        return await self._hooked(state, name)
+
+    async def _hooked(self, state: PodState, name: str) -> bool:
+        grace_s = float(state.pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S))
+        try:
+            await after_start(self._tools, state.pod, name, ip=state.ip, grace_s=grace_s)
+        except StartError as error:
+            self._waiting[name] = Waiting(error.reason, error.message)
+            return False
+        return True
+
+    def _may_restart(self, state: PodState, name: str, exited: Instance | None, involved: Mapping[str, Any]) -> bool:
+        pod, speed = state.pod, self._tools.pace.speed
+        if exited is None or exited.finished_at is None:
+            return True
+        since_s, now_s = exited.finished_at * speed, self._tools.emulated_now()
+        delay_s = self._backoff.holds(name, since_s, now_s)
+        if delay_s is None:
+            self._backoff.next(name, since_s, now_s)
+            return True
+        whole_name = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
+        text = f"Back-off restarting failed container {name} in pod {whole_name}"
+        self._tools.events.event(involved, "Warning", "BackOff", text)
+        text = f"back-off {go_duration(delay_s)} restarting failed container={name} pod={whole_name}"
+        self._waiting[name] = Waiting("CrashLoopBackOff", text)
+        return False
+
+    def _pull(self, reference: str, policy: str, involved: Mapping[str, Any]) -> Image:
+        tools, image = self._tools, self._tools.images.find(reference)
+        if image is not None:
+            text = f'Container image "{reference}" already present on machine'
+            tools.events.event(involved, "Normal", "Pulled", text)
+            return image
+        if policy == "Never":
+            text = f'Container image "{reference}" is not present with pull policy of Never'
+            tools.events.event(involved, "Warning", "ErrImageNeverPull", text)
+            raise StartError("ErrImageNeverPull", text)
+        key, now_s = f"image {reference}", tools.emulated_now()
+        cause = (
+            f'failed to pull and unpack image "{reference}": failed to resolve reference "{reference}": '
+            f"{reference}: not found: add it to images.yaml"
+        )
+        if self._backoff.holds(key, self._pulled_s, now_s) is not None:
+            tools.events.event(involved, "Normal", "BackOff", f'Back-off pulling image "{reference}"')
+            raise StartError("ImagePullBackOff", f'Back-off pulling image "{reference}": ErrImagePull: {cause}')
+        self._backoff.next(key, now_s, now_s)
+        self._pulled_s = now_s
+        tools.events.event(involved, "Normal", "Pulling", f'Pulling image "{reference}"')
+        tools.events.event(involved, "Warning", "Failed", f'Failed to pull image "{reference}": {cause}')
+        raise StartError("ErrImagePull", cause)
+
+    async def _pre_start(self, uid: str, container: str) -> None:
+        try:
+            await self._tools.devices.pre_start(uid, container)
+        except PreStartFailed as error:
+            raise StartError("CreateContainerConfigError", str(error)) from error
+
+    def _launch(self, state: PodState, container: Mapping[str, Any], image: Image, sources: Sources) -> Launch:
+        pod, name = state.pod, str(container["name"])
+        given = self._tools.devices.container_allocation(uid_of(pod), name).envs
+        host_ip = self._tools.host_ip
+        env = environment(pod, container, given=given, pod_ip=state.ip, host_ip=host_ip, sources=sources)
+        latest = state.latest(name)
+        return Launch(
+            pod=pod,
+            container=name,
+            attempt=0 if latest is None else latest.attempt + 1,
+            image=image,
+            command=expand_all(container.get("command"), env),
+            args=expand_all(container.get("args"), env),
+            env=env,
+            working_dir=str(container.get("workingDir") or ""),
+        )
+
+
+def _shown(error: StartError) -> str:
+    return error.reason if error.reason.startswith(("ErrImage", "ImagePull")) else error.message

@@ -1,0 +1,130 @@
+"""Writes pod statuses: the last one wanted of each pod, in order, from one task (pkg/kubelet/status)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
+from mews.kube.api.resources import PODS
+from mews.kube.client.port import DeleteOptions, Patch, Preconditions
+from mews.kube.clock import rest
+from mews.kube.component import Context
+from mews.kube.emulated.kubelet.podstatus import OWN_CONDITIONS
+
+_RETRY_S = 1.0
+_KEYS = (
+    *("observedGeneration", "phase", "reason", "message", "conditions", "hostIP", "hostIPs", "podIP", "podIPs"),
+    *("startTime", "initContainerStatuses", "containerStatuses", "qosClass"),
+)
+
+
+class StatusManager:
+    """``publish`` does not wait; ``run`` writes."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._wanted: dict[str, tuple[Object, dict[str, Any]]] = {}
+        self._published: dict[str, dict[str, Any]] = {}
+        self._writing = ""
+        self._queued = asyncio.Event()
+        self._written = asyncio.Event()
+
+    def known(self, pod: Object) -> Mapping[str, Any]:
+        """The status last published, or the API's."""
+        return self._published.get(uid_of(pod)) or pod.get("status") or {}
+
+    def publish(self, pod: Object, status: dict[str, Any]) -> None:
+        """Have that status written if it differs from the last one."""
+        uid = uid_of(pod)
+        if self._published.get(uid) == status:
+            return
+        self._published[uid] = status
+        self._wanted[uid] = (pod, status)
+        self._queued.set()
+
+    def reconcile(self, pod: Object) -> None:
+        """The API's pod was seen: if somebody else changed one of the kubelet's conditions, write them again."""
+        uid = uid_of(pod)
+        published = self._published.get(uid)
+        if published is None or uid in self._wanted or self._writing == uid:
+            return
+        if _verdicts(published) != _verdicts(pod.get("status") or {}):
+            self._wanted[uid] = (pod, published)
+            self._queued.set()
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._published.pop(uid, None)
+        self._wanted.pop(uid, None)
+
+    async def flushed(self, uid: str) -> None:
+        """Wait until all that was published of that pod is written."""
+        while uid in self._wanted or self._writing == uid:
+            self._written.clear()
+            await self._written.wait()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            while self._wanted:
+                uid = next(iter(self._wanted))
+                pod, status = self._wanted.pop(uid)
+                self._writing = uid
+                try:
+                    await self._write(pod, status)
+                finally:
+                    self._writing = ""
+                self._written.set()
+            self._queued.clear()
+            await self._queued.wait()
+
+    async def _write(self, pod: Object, status: dict[str, Any]) -> None:
+        while True:
+            try:
+                await self._patch(pod, status)
+                return
+            except NotFound:
+                return
+            except ApiError as error:
+                self._context.log.warning("status of pod %s refused: %s", name_of(pod), error)
+                return
+            except Unavailable:
+                if uid_of(pod) in self._wanted:
+                    return  # a newer status follows
+                await rest(_RETRY_S)
+
+    async def _patch(self, pod: Object, status: dict[str, Any]) -> None:
+        kube, name, namespace = self._context.kube, name_of(pod), namespace_of(pod)
+        current = await kube.get(PODS, name, namespace=namespace)
+        if uid_of(current) != uid_of(pod):
+            return
+        had = current.get("status") or {}
+        others = [entry for entry in had.get("conditions") or () if entry["type"] not in OWN_CONDITIONS]
+        own = [entry for entry in status.get("conditions") or () if entry["type"] in OWN_CONDITIONS]
+        wanted = {**status, "conditions": others + own or None}
+        change = {key: wanted.get(key) for key in _KEYS if wanted.get(key) != had.get(key)}
+        if change:
+            await kube.patch(
+                PODS, name, {"status": change}, kind=Patch.MERGE, namespace=namespace, subresource="status",
+                field_manager="kubelet",
+            )  # fmt: skip
+
+    async def delete(self, pod: Object) -> None:
+        """Take a stopped pod off the API: grace 0, this uid only."""
+        options = DeleteOptions(grace_period_s=0, preconditions=Preconditions(uid=uid_of(pod)))
+        while True:
+            try:
+                await self._context.kube.delete(PODS, name_of(pod), namespace=namespace_of(pod), options=options)
+                return
+            except ApiError:
+                return
+            except Unavailable:
+                await rest(_RETRY_S)
+
+
+def _verdicts(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    own = [entry for entry in status.get("conditions") or () if entry["type"] in OWN_CONDITIONS]
+    return sorted((entry["type"], entry["status"]) for entry in own)

@@ -1,0 +1,122 @@
+"""What one kubelet's parts share, and the ports that it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from mews.kube.api.objects import Object
+from mews.kube.clock import Pace
+from mews.kube.component import Context
+from mews.kube.deviceplugin.port import Allocation
+from mews.kube.emulated.kubelet.containerd import Containerd
+from mews.kube.emulated.kubelet.images import ImageBook
+from mews.kube.emulated.kubelet.note import Note
+from mews.kube.emulated.kubelet.status import StatusManager
+from mews.kube.emulated.kubelet.timings import Span, Timings
+from mews.kube.events import EventRecorder
+
+
+class Devices(Protocol):
+    """The device manager of this kubelet (``mews.kube.emulated.kubelet.devices``)."""
+
+    async def admit(self, pod: Object, *, running: Collection[str] = ()) -> None:
+        """Allocate for all containers but those that were running when the kubelet started.
+
+        Raises AdmissionRejected.
+        """
+        ...
+
+    def container_allocation(self, pod_uid: str, container: str) -> Allocation:
+        """What the plugins gave to a container, over all resources."""
+        ...
+
+    async def pre_start(self, pod_uid: str, container: str) -> None:
+        """PreStartContainer of every plugin that wants it.
+
+        Raises PreStartFailed.
+        """
+        ...
+
+    def node_resources(self) -> Mapping[str, tuple[int, int]]:
+        """Resource -> (capacity, allocatable), for every resource that the manager knows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node as a pod is about to start on it: pods that are there, healthy devices of all resources, and those of
+    them that a running container of another pod holds."""
+
+    pods: int
+    devices: int
+    held: int
+
+    @property
+    def idle(self) -> int:
+        """Devices that nobody holds yet, the pod's own included."""
+        return self.devices - self.held
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Extra seconds before a pod's first container runs, and between its end and its terminal phase."""
+
+    start_s: float = 0.0
+    stop_s: float = 0.0
+
+
+Overhead = Callable[[Object, NodeState], Delay]
+"""What a testbed takes longer than the measured kubelet; asked once per pod, as its sandbox is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The world of one kubelet's pod workers."""
+
+    context: Context
+    node: str
+    host_ip: str
+    pace: Pace
+    timings: Timings
+    images: ImageBook
+    devices: Devices
+    containerd: Containerd
+    status: StatusManager
+    events: EventRecorder
+    note: Note
+    overhead: Callable[[Object], Delay]
+    relist_phase_s: float
+    began: float
+    """When this kubelet started, in unix seconds."""
+
+    @property
+    def rng(self) -> random.Random:
+        """This kubelet's chance."""
+        return self.context.rng
+
+    def up_s(self) -> float:
+        """Loop seconds since this kubelet started."""
+        return self.context.clock.now() - self.began
+
+    def span_s(self, span: Span) -> float:
+        """A measured span, drawn, in loop seconds."""
+        return self.pace.loop_s(span.draw(self.context.rng))
+
+    async def sleep(self, span: Span) -> None:
+        """Let a measured span pass."""
+        await asyncio.sleep(self.span_s(span))
+
+    def emulated_now(self) -> float:
+        """Emulated seconds; only differences mean something."""
+        return self.context.clock.now() * self.pace.speed
+
+    def next_relist(self) -> float:
+        """The loop time at which the kubelet next looks at its containers."""
+        now = asyncio.get_running_loop().time()
+        period_s = self.pace.loop_s(self.timings.relist_s)
+        phase_s = self.pace.loop_s(self.relist_phase_s)
+        return phase_s + (int((now - phase_s) // period_s) + 1) * period_s

@@ -1,0 +1,79 @@
+"""Tells the emulated host which devices a container's process uses while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+from zlib import crc32
+
+from mews.kube.api.objects import name_of, uid_of
+from mews.kube.client.port import ExecResult
+from mews.kube.emulated.kubelet.handlers import Answer, Question
+from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
+
+
+class Users(Protocol):
+    """Who hears it; must not wait."""
+
+    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
+        """A process opens devices."""
+        ...
+
+    def end(self, key: str) -> None:
+        """It has ended."""
+        ...
+
+
+class ToldRuntime:
+    """A Runtime whose containers are told of: which devices they use stands in their variable ``uuid_env``."""
+
+    def __init__(self, runtime: Runtime, users: Users, uuid_env: str) -> None:
+        self._runtime = runtime
+        self._users = users
+        self._uuid_env = uuid_env
+
+    async def start(self, launch: Launch) -> Process:
+        """Start one.
+
+        Raises StartError.
+        """
+        process = await self._runtime.start(launch)
+        uuids = [uuid for uuid in launch.env.get(self._uuid_env, "").split(",") if uuid]
+        if not uuids:
+            return process
+        key = f"pod/{uid_of(launch.pod)}/{launch.container}/{launch.attempt}"
+        # A simulated process has no number of its own: one that no process of a Linux machine can have.
+        pid = getattr(process, "pid", 0) or 0x400000 + crc32(key.encode()) % 0x3FFFFF
+        self._users.begin(key, uuids, pid=pid, name=f"{name_of(launch.pod)}/{launch.container}")
+        return _Told(process, self._users, key)
+
+    async def close(self) -> None:
+        """End everything."""
+        await self._runtime.close()
+
+
+class _Told:
+    """A process whose end is told."""
+
+    def __init__(self, process: Process, users: Users, key: str) -> None:
+        self._process = process
+        self._users = users
+        self._key = key
+
+    @property
+    def log(self) -> Log:
+        return self._process.log
+
+    async def wait(self) -> int:
+        code = await self._process.wait()
+        self._users.end(self._key)
+        return code
+
+    async def stop(self, grace_s: float) -> None:
+        await self._process.stop(grace_s)
+
+    async def exec(self, command: Sequence[str]) -> ExecResult:
+        return await self._process.exec(command)
+
+    async def ask(self, question: Question) -> Answer:
+        return await self._process.ask(question)

@@ -1,0 +1,1 @@
+"""The software under test, a folder per published system."""

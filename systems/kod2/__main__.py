@@ -1,0 +1,78 @@
+"""The operator as a process: ``python -m mews.systems.kod2 operator --config FILE --kubeconfig FILE``, or ``crd``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from importlib.resources import files
+from pathlib import Path
+
+from mews.kube.clock import Clock
+from mews.kube.component import Context
+from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
+from mews.systems.kod2.config import OperatorConfig, load_config
+from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.install import install
+from mews.systems.kod2.metrics import Metrics, Recorder
+from mews.systems.kod2.operator import Operator
+
+COMPONENTS = ("operator", "crd")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m mews.systems.kod2", description=__doc__)
+    made.add_argument("component", choices=COMPONENTS, help="crd prints the TFJob definition for kubectl apply -f -")
+    made.add_argument("--config", type=Path, help="YAML file (mews.systems.kod2.config); default: all defaults")
+    add_kubeconfig_arguments(made)
+    made.add_argument("--metrics-port", type=port_number, metavar="PORT", help="serve /metrics for Prometheus there")
+    made.add_argument("--metrics-host", default="127.0.0.1", metavar="ADDRESS", help="of this address (%(default)s)")
+    made.add_argument("--no-crd", action="store_true", help="do not install the TFJob definition")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
+    options = parser().parse_args(arguments)
+    if options.component == "crd":
+        sys.stdout.write(files("mews.systems.kod2").joinpath("crd.yaml").read_text("utf-8"))
+        return 0
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    try:
+        config = load_config(options.config) if options.config is not None else OperatorConfig()
+        asyncio.run(run_until_ended(lambda stack: _operator(options, config, stack)))
+    except (ConfigError, KubeconfigError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: AsyncExitStack) -> Operator:
+    metrics = _metrics(options.metrics_host, options.metrics_port, stack)
+    kube = kube_of(options, "kod2-operator")
+    stack.push_async_callback(kube.close)
+    if not options.no_crd:
+        await install(kube)
+    return Operator(Context(kube, Clock.wall(), random.Random(), logging.getLogger("operator")), config, metrics)
+
+
+def _metrics(host: str, port: int | None, stack: AsyncExitStack) -> Metrics:
+    if port is None:
+        return Recorder()
+    from mews.systems.kod2.prometheus import PrometheusMetrics
+
+    metrics = PrometheusMetrics()
+    try:
+        stack.callback(metrics.serve(port, host))
+    except OSError as error:
+        raise ConfigError(f"--metrics-port {port}: cannot listen on {host}: {error.strerror}") from error
+    return metrics
+
+
+if __name__ == "__main__":
+    sys.exit(main())

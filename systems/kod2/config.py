@@ -1,0 +1,107 @@
+"""The operator's settings, and how they are read from YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from mews.kube.config_text import read_config
+from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.model import Mode, Options
+from mews.systems.kubecomp.config import NAMESPACE, RESOURCE, SCHEDULER
+
+
+class Scheduling(StrEnum):
+    """Who decides where pods run: the elastic scheduler, or (the baseline) whichever scheduler the template names."""
+
+    KOD2 = "kod2"
+    TF_OPERATOR = "tf-operator"
+
+
+_DEFAULT = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorConfig:
+    """``scheduling: tf-operator`` creates all pods of a job at once, unpinned, as Kubeflow's operator does.
+
+    The next seven are the elastic scheduler's (``mews.systems.kod2.model.Options``). ``tick_s``: a pass at least that
+    often. ``settle_s``: the workers of a job end within moments of one another, as each kubelet sees them; for so long
+    the room of those that ended counts as held unless the job has ended, lest the next job be placed with its minimum
+    on the first of it. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the
+    pools that ``pool_namespace`` publishes.
+    """
+
+    scheduling: str = Scheduling.KOD2.value
+    mode: str = _DEFAULT.mode.value
+    starve_limit_s: float = _DEFAULT.starve_limit_s
+    cooldown_s: float = _DEFAULT.cooldown_s
+    backfill: bool = _DEFAULT.backfill
+    preemption: bool = _DEFAULT.preemption
+    scale_out: bool = _DEFAULT.scale_out
+    affinity: bool = _DEFAULT.affinity
+    tick_s: float = 5.0
+    settle_s: float = 5.0
+    pooled_resource: str = RESOURCE
+    pool_scheduler: str = SCHEDULER
+    pool_namespace: str = NAMESPACE
+
+    @property
+    def options(self) -> Options:
+        """What the policy is told."""
+        return Options(
+            mode=Mode(self.mode),
+            starve_limit_s=self.starve_limit_s,
+            cooldown_s=self.cooldown_s,
+            backfill=self.backfill,
+            preemption=self.preemption,
+            scale_out=self.scale_out,
+            affinity=self.affinity,
+        )
+
+
+_CHOICES = {"mode": [mode.value for mode in Mode], "scheduling": [kind.value for kind in Scheduling]}
+_WORDS = {str: "a text", float: "a number of seconds from 0 on", bool: "true or false"}
+
+
+def config_of(document: Mapping[str, Any], where: str) -> OperatorConfig:
+    """The configuration with these fields changed.
+
+    Raises ConfigError in one line.
+    """
+    known = {field.name: type(field.default) for field in dataclasses.fields(OperatorConfig)}
+    values: dict[str, Any] = {}
+    for name, value in document.items():
+        if name not in known:
+            raise ConfigError(f"{where}: {name}: unknown option; allowed: {', '.join(known)}")
+        values[name] = _value(value, known[name], f"{where}: {name}")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise ConfigError(f"{where}: {name}: {value!r}: must be one of {', '.join(_CHOICES[name])}")
+    return OperatorConfig(**values)
+
+
+def _value(value: Any, kind: type, place: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, float) and value < 0):
+        raise ConfigError(f"{place}: {value!r}: must be {_WORDS[kind]}")
+    return value
+
+
+def load_config(path: Path | str) -> OperatorConfig:
+    """The configuration in a YAML file whose keys are the fields of ``OperatorConfig``.
+
+    Raises ConfigError in one line.
+    """
+    file = Path(path)
+    try:
+        document = read_config(file)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if document is not None and not isinstance(document, dict):
+        raise ConfigError(f"{file}: {document!r}: must be a mapping")
+    return config_of(document or {}, str(file))

@@ -1,0 +1,336 @@
+"""The operator: caches, a queue of keys, one worker, and the elastic scheduler (the KOD2 paper, section 4.2).
+
+All that it decides is written to the TFJobs' status before it is acted on: whenever it dies, its successor reads the
+queues from there. Decisions shrink before they place, so that half of them is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import (
+    Object,
+    is_deleting,
+    is_terminal,
+    key_of,
+    micro_timestamp,
+    node_name_of,
+    timestamp,
+    uid_of,
+)
+from mews.kube.client.workqueue import WorkQueue
+from mews.kube.clock import rest
+from mews.kube.component import Context, record
+from mews.systems.kod2 import status as statuses
+from mews.systems.kod2.books import Books
+from mews.systems.kod2.config import OperatorConfig, Scheduling
+from mews.systems.kod2.events import EventWriter
+from mews.systems.kod2.metrics import Count, Metrics, Recorder
+from mews.systems.kod2.model import (
+    Decision,
+    Placed,
+    Queues,
+    Reason,
+    Running,
+    ScaledIn,
+    ScaledOut,
+    Starved,
+    State,
+    is_worker,
+)
+from mews.systems.kod2.podspec import owner_uid, task_of
+from mews.systems.kod2.policy import decide, next_look_s, published, weights_of
+from mews.systems.kod2.reconciler import Reconciler
+from mews.systems.kod2.room import Room
+from mews.systems.kod2.scaling import rehome
+from mews.systems.kod2.view import View
+
+PASS = "*"
+"""The key that stands for a scheduling pass."""
+
+
+class Operator:
+    """Component ``operator``. One runs at a time."""
+
+    def __init__(self, context: Context, config: OperatorConfig | None = None, metrics: Metrics | None = None) -> None:
+        self._context = context
+        self._config = config or OperatorConfig()
+        self._metrics: Metrics = metrics if metrics is not None else Recorder()
+        self._books = Books(context, self._config)
+        self._view = View(self._books, self._config)
+        self._events = EventWriter(context)
+        self._queue = WorkQueue()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._reconciler = Reconciler(
+            context,
+            self._config,
+            self._books,
+            self._view,
+            events=self._events,
+            metrics=self._metrics,
+            again=self._again,
+            decide=self._decide,
+        )
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._books.run())
+                await self._books.synced()
+                self._books.tfjobs.on_change(self._tfjob_changed)
+                self._books.pods.on_change(self._pod_changed)
+                self._books.services.on_change(self._service_changed)
+                self._books.nodes.on_change(self._node_changed)
+                self._books.pools.on_change(lambda old, new: self._decide())
+                tasks.create_task(self._tick())
+                await self._work()
+        finally:
+            for timer in self._timers.values():
+                timer.cancel()
+
+    # What makes it look
+
+    def _decide(self) -> None:
+        if self._config.scheduling == Scheduling.KOD2:
+            self._queue.add(PASS)
+
+    def _again(self, key: str, delay_s: float) -> None:
+        """Look at the key once more by then; only the earliest of several such wishes counts."""
+        loop = asyncio.get_running_loop()
+        known, due = self._timers.get(key), loop.time() + delay_s
+        if known is not None and not known.cancelled() and loop.time() < known.when() <= due:
+            return
+        if known is not None:
+            known.cancel()
+        self._timers[key] = loop.call_later(delay_s, self._queue.add, key)
+
+    def _forget_timer(self, key: str) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            await rest(self._config.tick_s)
+            self._decide()
+
+    def _tfjob_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self._queue.add(key_of(new))
+        if new is None or old is None or _generation(old) != _generation(new):
+            self._decide()
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        owner = self._look_at_owner(new or old or {})
+        freed = new is None or (is_terminal(new) and not (old is not None and is_terminal(old)))
+        bound = new is not None and node_name_of(new) and not (old is not None and node_name_of(old))
+        if freed:
+            for key in sorted(self._reconciler.lacking):
+                self._queue.add(key)
+        if freed or (bound and not owner):
+            self._decide()
+
+    def _service_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is None:
+            self._look_at_owner(old)
+
+    def _look_at_owner(self, owned: Object) -> str:
+        """Queue the TFJob that owns an object; its name, "" where there is none."""
+        metadata = owned["metadata"]
+        owner = next((ref["name"] for ref in metadata.get("ownerReferences") or () if ref["kind"] == "TFJob"), "")
+        if owner and owner_uid(owned):
+            self._queue.add(f"{metadata['namespace']}/{owner}")
+        return str(owner)
+
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or _room_of(old) != _room_of(new):
+            self._decide()
+
+    # The worker
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                await (self._pass() if key == PASS else self._sync(key))
+            except (ApiError, Unavailable) as error:
+                self._metrics.count(Count.RETRIES)
+                self._context.log.info("%s is tried again: %s", key, error)
+                self._queue.retry(key)
+            else:
+                self._queue.forget(key)
+
+    async def _sync(self, key: str) -> None:
+        tfjob = self._books.tfjob(key)
+        if tfjob is not None and not is_deleting(tfjob):
+            # Whatever it must be looked at again for, it asks for anew.
+            self._forget_timer(key)
+            await self._reconciler.sync(tfjob)
+        else:
+            self._reconciler.lacking.discard(key)
+            self._forget_timer(key)
+
+    # The elastic scheduler
+
+    async def _pass(self) -> None:
+        loop = asyncio.get_running_loop()
+        begun_s, now_s = loop.time(), self._context.clock.now()
+        queues = self._view.queues(now_s)
+        verdict = decide(queues, now_s, self._config.options)
+        self._metrics.decided(loop.time() - begun_s)
+        await self._show_weights(queues)
+        for decision in verdict.decisions:
+            await self._act(decision)
+        for key in sorted(verdict.reasons):
+            await self._explain(key, verdict.reasons[key])
+        await self._rehome(queues, {decision.job for decision in verdict.decisions})
+        self._show_states()
+        then = self._view.queues(now_s) if verdict.decisions else queues
+        look_s = next_look_s(then, now_s, self._config.options)
+        if look_s is not None:
+            self._again(PASS, look_s - now_s)
+
+    async def _show_weights(self, queues: Queues) -> None:
+        raw = weights_of(queues)
+        for entry in queues.waiting:
+            tfjob = self._books.tfjob(entry.job.key)
+            shown = round(1.0 if entry.starving else published(raw[entry.job.key]), 6)
+            if tfjob is not None and tfjob["status"]["elastic"].get("weight") != shown:
+                status = statuses.with_elastic(statuses.status_of(tfjob), weight=shown)
+                await self._books.write_status(tfjob, status)
+
+    async def _act(self, decision: Decision) -> None:
+        tfjob = self._books.tfjob(decision.job)
+        if tfjob is None:
+            return
+        status, now_s = statuses.status_of(tfjob), self._context.clock.now()
+        stamp = micro_timestamp(now_s)
+        tasks = statuses.placement_of(status)
+        match decision:
+            case Starved():
+                status = statuses.with_elastic(status, state=State.STARVING.value, weight=1.0)
+                kind, reason = "Warning", "Starving"
+                text = f"it waits for longer than {self._config.starve_limit_s:g} s and goes before all others now"
+                self._metrics.count(Count.STARVED)
+            case Placed():
+                status = statuses.with_elastic(
+                    status, state=State.RUNNING.value, placement=dict(decision.tasks), reason=None,
+                    workers=_workers(decision.tasks), weight=self._base_weight(decision.job),
+                )  # fmt: skip
+                status["startTime"] = timestamp(now_s)
+                kind, reason, text = "Normal", "Placed", f"placed: {_where(decision.tasks)}"
+                self._metrics.count(Count.PLACED)
+            case ScaledIn():
+                left = {task: node for task, node in tasks.items() if task not in decision.tasks}
+                status = statuses.with_elastic(status, placement=left, workers=_workers(left), scaledAt=stamp)
+                kind, reason = "Normal", "ScaledIn"
+                text = f"gives {', '.join(decision.tasks)} for {decision.beneficiary}; {_workers(left)} worker(s) left"
+                self._metrics.count(Count.SCALED_IN, len(decision.tasks))
+            case ScaledOut():
+                more = {**tasks, **decision.tasks}
+                status = statuses.with_elastic(status, placement=more, workers=_workers(more), scaledAt=stamp)
+                kind, reason = "Normal", "ScaledOut"
+                text = f"gets {_where(decision.tasks)}; {_workers(more)} worker(s) now"
+                self._metrics.count(Count.SCALED_OUT, len(decision.tasks))
+        record(self._context.log, reason.lower(), job=decision.job, text=text)
+        tfjob = await self._books.write_status(tfjob, status)
+        self._queue.add(decision.job)
+        await self._events.tell(tfjob, kind, reason, text)
+
+    def _base_weight(self, key: str) -> float:
+        return round(published(weights_of(self._view.queues(self._context.clock.now())).get(key, 0.0)), 6)
+
+    async def _explain(self, key: str, reason: Reason) -> None:
+        tfjob = self._books.tfjob(key)
+        if tfjob is None:
+            return
+        status = statuses.status_of(tfjob)
+        told = str((status.get("elastic") or {}).get("reason") or "")
+        text = f"{reason.code}: {reason.text}"
+        if told == text:
+            return
+        tfjob = await self._books.write_status(tfjob, statuses.with_elastic(status, reason=text))
+        if told.partition(":")[0] != reason.code:
+            kind = "Warning" if reason.code == "LargerThanCluster" else "Normal"
+            await self._events.tell(tfjob, kind, reason.code, reason.text)
+
+    # Nodes that do not take what was placed on them
+
+    async def _rehome(self, queues: Queues, busy: set[str]) -> None:
+        room = Room(queues.cluster, queues.running)
+        for runner in queues.running:
+            if runner.job.key not in busy:
+                await self._rehome_job(room, runner)
+
+    async def _rehome_job(self, room: Room, runner: Running) -> None:
+        tfjob = self._books.tfjob(runner.job.key)
+        job = self._books.good_spec_of(tfjob) if tfjob is not None else None
+        if tfjob is None or job is None:
+            return
+        pods = self._books.pods_of(uid_of(tfjob))
+        for task, node in runner.tasks.items():
+            if task in pods or not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
+                continue
+            home = rehome(room, runner, task)
+            if home is None:
+                continue
+            placement = {**statuses.placement_of(tfjob["status"]), task: home}
+            status = statuses.with_elastic(statuses.status_of(tfjob), placement=placement)
+            tfjob = await self._books.write_status(tfjob, status)
+            self._queue.add(runner.job.key)
+            await self._events.tell(
+                tfjob, "Normal", "Moved", f"{task} goes to {home}: {node} does not take it any more"
+            )
+            return
+
+    def _is_stuck(self, role: str, key: str, node: str) -> bool:
+        """The node is gone or closed; or it has no room and nobody there is on the way out."""
+        if not self._view.takes(node):
+            return True
+        if key not in self._reconciler.lacking:
+            return False
+        return not any(is_deleting(pod) or self._is_leaving(pod) for pod in self._books.pods_on(node))
+
+    def _is_leaving(self, pod: Object) -> bool:
+        """A TFJob's pod that its job does not count on any more."""
+        for reference in pod["metadata"].get("ownerReferences") or ():
+            tfjob = self._books.tfjob(f"{pod['metadata']['namespace']}/{reference['name']}")
+            if tfjob is not None and uid_of(tfjob) == owner_uid(pod):
+                labels = pod["metadata"].get("labels") or {}
+                return task_of(labels) not in statuses.placement_of(tfjob.get("status") or {})
+        return False
+
+    def _show_states(self) -> None:
+        states = Counter(statuses.state_of(tfjob.get("status") or {}) for tfjob in self._books.all_tfjobs())
+        self._metrics.states(states)
+
+
+def _workers(tasks: Iterable[str]) -> int:
+    return sum(is_worker(task) for task in tasks)
+
+
+def _where(tasks: Mapping[str, str]) -> str:
+    by_node: dict[str, list[str]] = {}
+    for task, node in tasks.items():
+        by_node.setdefault(node, []).append(task)
+    return "; ".join(f"{', '.join(names)} on {node}" for node, names in sorted(by_node.items()))
+
+
+def _generation(tfjob: Object) -> int:
+    return int(tfjob["metadata"].get("generation") or 0)
+
+
+def _room_of(node: Object) -> tuple[object, ...]:
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    ready = [c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"]
+    return (
+        spec.get("unschedulable"),
+        spec.get("taints"),
+        status.get("allocatable"),
+        ready,
+        node["metadata"].get("labels"),
+    )

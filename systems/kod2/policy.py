@@ -1,0 +1,250 @@
+"""The elastic scheduler: weights and Algorithm 1 (the KOD2 paper, section 3.2, contract kod2.md section 2). Pure.
+
+``decide`` takes the queues and says what to do; whoever acts on it (the operator, the simulator) writes it down and
+asks again at the next event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mews.systems.kod2 import literal
+from mews.systems.kod2.model import (
+    CPU,
+    MEMORY,
+    Cluster,
+    Decision,
+    Job,
+    Mode,
+    Options,
+    Placed,
+    Queues,
+    Reason,
+    Running,
+    ScaledIn,
+    ScaledOut,
+    Starved,
+    Verdict,
+    Waiting,
+)
+from mews.systems.kod2.placement import could_place, place
+from mews.systems.kod2.room import Room
+from mews.systems.kod2.scaling import scale_in, scale_out
+
+_DIGITS = 12
+_MOMENT_S = 0.001
+"""Longer than a limit is meant, not as long."""
+
+
+def decide(queues: Queues, now_s: float, options: Options | None = None) -> Verdict:
+    """Everything that can be decided now: passes of Algorithm 1, repeated until one changes nothing.
+
+    ``now_s`` counts in the same seconds as the jobs' ``arrived_s``.
+    """
+    chosen = options or Options()
+    if chosen.mode is Mode.LITERAL:
+        decisions = literal.decide(queues, now_s, chosen, weights_of(queues))
+        return Verdict(tuple(decisions), {})
+    scheduling = _Scheduling(queues, now_s, chosen)
+    while scheduling.one_pass():
+        pass
+    return Verdict(tuple(scheduling.decisions), scheduling.reasons())
+
+
+def weight(job: Job, cluster: Cluster) -> float:
+    """w' = n_min / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
+    the largest node. Devices count for fitting only."""
+    return _weight(job, _largest(cluster))
+
+
+def _largest(cluster: Cluster) -> tuple[int, int]:
+    cpu = max((node.allocatable[CPU] for node in cluster.nodes), default=0)
+    return cpu, max((node.allocatable[MEMORY] for node in cluster.nodes), default=0)
+
+
+def _weight(job: Job, largest: tuple[int, int]) -> float:
+    share = 0.0
+    for dimension, whole in zip((CPU, MEMORY), largest, strict=True):
+        asked = sum(ask.amounts[dimension] for _, ask in job.fixed) + job.minimum * job.worker.amounts[dimension]
+        if whole:
+            share += asked / whole
+    return round(job.minimum / share, _DIGITS) if share else math.inf
+
+
+def published(raw: float) -> float:
+    """Equation 1: the sigmoid of w', what people are shown. It saturates, so nothing is decided by it."""
+    return 1.0 if math.isinf(raw) else 1.0 / (1.0 + math.exp(-raw))
+
+
+def weights_of(queues: Queues) -> dict[str, float]:
+    """w' of every job, waiting or running; starving ones have their base weight here."""
+    jobs = [*(entry.job for entry in queues.waiting), *(entry.job for entry in queues.running)]
+    largest = _largest(queues.cluster)
+    return {job.key: _weight(job, largest) for job in jobs}
+
+
+class _Scheduling:
+    """One decision in the making: the queues as they will be."""
+
+    def __init__(self, queues: Queues, now_s: float, options: Options) -> None:
+        self._cluster = queues.cluster
+        self._now_s = now_s
+        self._options = options
+        self._waiting = {entry.job.key: entry for entry in queues.waiting}
+        self._running = {entry.job.key: entry for entry in queues.running}
+        self._weights = weights_of(queues)
+        self._room = Room(queues.cluster, queues.running)
+        empty = Room(queues.cluster)
+        self._too_large = {key for key, entry in self._waiting.items() if not could_place(empty, entry.job)}
+        self._heaviest = max((self._weights[key] for key in self._running), default=-math.inf)
+        self._line: list[Waiting] | None = None
+        self.decisions: list[Decision] = []
+
+    # One pass
+
+    def one_pass(self) -> bool:
+        """Lines 5 to 36; whether anything changed."""
+        order = self._order()
+        changed = False
+        if order:
+            changed = self._head(order) if self._is_heaviest(order[0]) else self._walk(order)
+        return changed or self._starve(order) or self._grow(order)
+
+    def _starve(self, order: list[Waiting]) -> bool:
+        """Lines 27 to 29, for all that still wait: behind a head that cannot be placed they would starve as well."""
+        changed = False
+        for entry in order:
+            if not entry.starving and self._now_s - entry.job.arrived_s > self._options.starve_limit_s:
+                self._waiting[entry.job.key] = replace(entry, starving=True)
+                self._line = None
+                self.decisions.append(Starved(entry.job.key))
+                changed = True
+        return changed
+
+    def _order(self) -> list[Waiting]:
+        """The waiting: starving ones by their wait, then by descending weight, equal ones by arrival. A job that does
+        not fit the empty cluster waits outside the line."""
+        if self._line is None:
+            line = [entry for key, entry in self._waiting.items() if key not in self._too_large]
+            self._line = sorted(line, key=self._rank)
+        return self._line
+
+    def _rank(self, entry: Waiting) -> tuple[bool, float, float, str]:
+        job = entry.job
+        return (not entry.starving, 0.0 if entry.starving else -self._weights[job.key], job.arrived_s, job.key)
+
+    def _effective(self, entry: Waiting) -> float:
+        return math.inf if entry.starving else self._weights[entry.job.key]
+
+    def _is_heaviest(self, head: Waiting) -> bool:
+        return self._effective(head) >= self._heaviest
+
+    def _head(self, order: list[Waiting]) -> bool:
+        if self._place(order[0]) or (self._options.preemption and self._preempt(order[0])):
+            return True
+        return self._walk(order[1:]) if self._options.backfill else False
+
+    def _walk(self, order: list[Waiting]) -> bool:
+        changed = False
+        in_vain: set[tuple[object, ...]] = set()
+        for entry in list(order):
+            shape = (tuple(ask for _, ask in entry.job.fixed), entry.job.worker, entry.job.minimum)
+            if shape in in_vain:
+                continue
+            if self._place(entry):
+                changed = True
+            else:
+                in_vain.add(shape)
+        return changed
+
+    # Acts
+
+    def _place(self, entry: Waiting) -> bool:
+        tasks = place(self._room, entry.job, affinity=self._options.affinity)
+        if tasks is None:
+            return False
+        self._room.take_all(entry.job, tasks)
+        del self._waiting[entry.job.key]
+        if self._line is not None:
+            self._line.remove(entry)
+        self._heaviest = max(self._heaviest, self._weights[entry.job.key])
+        self._running[entry.job.key] = Running(entry.job, tasks)
+        self.decisions.append(Placed(entry.job.key, tasks))
+        return True
+
+    def _preempt(self, entry: Waiting) -> bool:
+        weights = {**self._weights, entry.job.key: self._effective(entry)}
+        removals = scale_in(self._room, entry.job, list(self._running.values()), weights)
+        if removals is None:
+            return False
+        by_job: dict[str, list[str]] = {}
+        for victim, task in removals:
+            by_job.setdefault(victim.job.key, []).append(task)
+        for key, tasks in by_job.items():
+            self._shrink(key, tasks, entry.job.key)
+        return self._place(entry)
+
+    def _shrink(self, key: str, tasks: list[str], beneficiary: str) -> None:
+        victim = self._running[key]
+        for task in tasks:
+            self._room.give(victim.tasks[task], victim.job.worker)
+        left = {task: node for task, node in victim.tasks.items() if task not in tasks}
+        self._running[key] = replace(victim, tasks=left, scaled_s=self._now_s)
+        self.decisions.append(ScaledIn(key, tuple(tasks), beneficiary))
+
+    def _grow(self, order: list[Waiting]) -> bool:
+        growing = [runner for runner in self._running.values() if self._may_grow(runner)]
+        if not growing or any(could_place(self._room, entry.job) for entry in order):
+            return False
+        changed = False
+        for runner in sorted(growing, key=lambda r: (-self._weights[r.job.key], r.job.arrived_s, r.job.key)):
+            added = scale_out(self._room, runner)
+            if added:
+                self._room.take_all(runner.job, added)
+                tasks = {**runner.tasks, **added}
+                self._running[runner.job.key] = replace(runner, tasks=tasks, scaled_s=self._now_s)
+                self.decisions.append(ScaledOut(runner.job.key, added))
+                changed = True
+        return changed
+
+    def _may_grow(self, runner: Running) -> bool:
+        if not self._options.scale_out or runner.finishing or len(runner.workers) >= runner.job.maximum:
+            return False
+        return runner.scaled_s is None or self._now_s - runner.scaled_s >= self._options.cooldown_s
+
+    # What people are told
+
+    def reasons(self) -> Mapping[str, Reason]:
+        """Why each waiting job waits."""
+        order = self._order()
+        heaviest = max(self._running, key=lambda key: self._weights[key], default=None)
+        blocked = order[0].job.key if order and self._is_heaviest(order[0]) else None
+        return {key: self._reason(entry.job, heaviest, blocked) for key, entry in self._waiting.items()}
+
+    def _reason(self, job: Job, heaviest: str | None, blocked: str | None) -> Reason:
+        least = f"its {len(job.fixed)} fixed task(s) and {job.minimum} worker(s)"
+        if job.key in self._too_large:
+            text = f"{least} fit no placement even with no other TFJob running"
+            return Reason("LargerThanCluster", text)
+        if job.key == blocked:
+            text = f"{least} do not fit, and those that run cannot give enough; it is next in line"
+            return Reason("NextInLine", text)
+        if blocked is not None:
+            return Reason("Behind", f"{blocked} is ahead of it in the line and cannot be placed yet")
+        weight = self._weights[job.key]
+        ahead = "" if heaviest is None else f", and {heaviest} runs with {self._weights[heaviest]:.3g}"
+        return Reason("TooLight", f"{least} do not fit, and its weight {weight:.3g} lets it preempt nobody{ahead}")
+
+
+def next_look_s(queues: Queues, now_s: float, options: Options) -> float | None:
+    """The next time at which time alone may change the decision, in the seconds of ``now_s``: a waiting job's limit or
+    a grown job's cooldown is over, or the room of ended workers counts no more. None: never.
+    """
+    starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not e.starving]
+    grown = [r for r in queues.running if r.scaled_s is not None and len(r.workers) < r.job.maximum]
+    cool = [r.scaled_s + options.cooldown_s for r in grown if r.scaled_s is not None]
+    settled = [r.settled_s for r in queues.running if r.settled_s is not None]
+    ahead = min((due_s for due_s in (*starve, *cool, *settled) if due_s >= now_s), default=None)
+    return None if ahead is None else ahead + _MOMENT_S

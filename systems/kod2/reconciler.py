@@ -1,0 +1,293 @@
+"""One TFJob made to be what its status says it should: its pods, services, conditions, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mews.kube.api.errors import AlreadyExists, NotFound
+from mews.kube.api.objects import Object, is_deleting, is_terminal, name_of, phase_of, seconds, timestamp, uid_of
+from mews.kube.api.resources import PODS, SERVICES, Resource
+from mews.kube.client.port import DeleteOptions, Preconditions
+from mews.kube.component import Context, record
+from mews.systems.kod2 import status as statuses
+from mews.systems.kod2.books import Books
+from mews.systems.kod2.config import OperatorConfig, Scheduling
+from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.events import EventWriter
+from mews.systems.kod2.install import TFJOBS
+from mews.systems.kod2.metrics import Count, Metrics
+from mews.systems.kod2.model import Mode, State
+from mews.systems.kod2.outcome import Outcome, is_training, outcome_of
+from mews.systems.kod2.podspec import pod_of_task, service_of_task
+from mews.systems.kod2.status import Status
+from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob
+from mews.systems.kod2.view import View
+
+_FIRST_DELAY_S = 1.0
+_LAST_DELAY_S = 60.0
+
+
+class Reconciler:
+    """``sync`` one TFJob; ``again(key, delay_s)`` is asked to come back later, ``decide()`` to look at the queues."""
+
+    def __init__(
+        self,
+        context: Context,
+        config: OperatorConfig,
+        books: Books,
+        view: View,
+        *,
+        events: EventWriter,
+        metrics: Metrics,
+        again: Callable[[str, float], None],
+        decide: Callable[[], None],
+    ) -> None:
+        self._context = context
+        self._config = config
+        self._books = books
+        self._view = view
+        self._events = events
+        self._metrics = metrics
+        self._again = again
+        self._decide = decide
+        self._refusals: dict[tuple[str, str], tuple[int, float]] = {}
+        self.lacking: set[str] = set()
+        """Jobs with a task whose node has no room for it yet."""
+
+    async def sync(self, tfjob: Object) -> None:
+        """Bring one TFJob a step further. Raises ApiError or Unavailable; asked again it goes on from there."""
+        status = statuses.status_of(tfjob)
+        if statuses.is_finished(status):
+            await self._after_the_end(tfjob, status)
+            return
+        try:
+            job = self._checked(tfjob)
+        except BadTFJob as error:
+            await self._end(tfjob, status, Outcome("Failed", "TFJobFailedValidation", str(error)))
+            return
+        if job.suspend:
+            await self._suspend(tfjob, job, status)
+        elif not statuses.state_of(status):
+            await self._enter(tfjob, job, status)
+        elif statuses.state_of(status) == State.RUNNING or self._is_baseline:
+            await self._run(tfjob, job, status)
+
+    @property
+    def _is_baseline(self) -> bool:
+        return self._config.scheduling == Scheduling.TF_OPERATOR
+
+    def _checked(self, tfjob: Object) -> TFJob:
+        job = self._books.spec_of(tfjob)
+        asks = [self._view.template(job, replicas) for replicas in job.roles.values()]
+        if not any(info.request("cpu") or info.request("memory") for info in asks):
+            raise BadTFJob(
+                "spec.tfReplicaSpecs: none of its tasks asks for any CPU or memory: set resources.requests, without "
+                "them it can be neither weighed nor placed"
+            )
+        return job
+
+    def _now_s(self) -> float:
+        return self._context.clock.now()
+
+    # Into the waiting queue
+
+    async def _enter(self, tfjob: Object, job: TFJob, status: Status) -> None:
+        resumed = statuses.holds(status, statuses.SUSPENDED)
+        reason, text = ("TFJobResumed", "is resumed") if resumed else ("TFJobCreated", "is created")
+        now_s = self._now_s()
+        message = f"TFJob {job.key} {text}."
+        status = statuses.entered(status, job, weight=None, now_s=now_s)
+        status = statuses.with_condition(status, statuses.CREATED, reason, message, now_s=now_s)
+        if self._is_baseline:
+            status = {**status, "startTime": timestamp(now_s)}
+        record(self._context.log, "entered", job=job.key)
+        await self._books.write_status(tfjob, status)
+        await self._events.tell(tfjob, "Normal", reason, message)
+        self._again(job.key, 0.0) if self._is_baseline else self._decide()
+
+    async def _suspend(self, tfjob: Object, job: TFJob, status: Status) -> None:
+        if not statuses.holds(status, statuses.SUSPENDED) or statuses.state_of(status):
+            message = f"TFJob {job.key} is suspended."
+            status.pop("startTime", None)
+            restarts = (status.get("elastic") or {}).get("restarts")
+            status["elastic"] = {"restarts": restarts} if restarts else {}
+            status = statuses.with_condition(status, statuses.SUSPENDED, "TFJobSuspended", message, now_s=self._now_s())
+            tfjob = await self._books.write_status(tfjob, status)
+            await self._events.tell(tfjob, "Normal", "TFJobSuspended", message)
+            self._decide()
+        for pod in self._books.pods_of(uid_of(tfjob)).values():
+            await self._delete(PODS, pod)
+
+    # While it runs
+
+    async def _run(self, tfjob: Object, job: TFJob, status: Status) -> None:
+        pods = self._books.pods_of(uid_of(tfjob))
+        tasks = self._tasks(job, status)
+        if await self._is_overdue(tfjob, job, status):
+            return
+        restarts = int((status.get("elastic") or {}).get("restarts") or 0)
+        outcome = outcome_of(job, tasks, pods, restarts=restarts)
+        if outcome.ended:
+            await self._end(tfjob, status, outcome)
+            return
+        tfjob, status = await self._book(tfjob, job, status, outcome)
+        for task, pod in sorted(pods.items()):
+            if task not in tasks:
+                await self._remove(tfjob, task, pod)
+        for task in (*outcome.refused, *outcome.restarted):
+            await self._make_anew(job, task, pods[task], refused=task in outcome.refused)
+        await self._create(tfjob, job, tasks, pods)
+
+    def _tasks(self, job: TFJob, status: Status) -> dict[str, str | None]:
+        if self._is_baseline:
+            return dict.fromkeys(job.all_tasks())
+        return {**statuses.placement_of(status)}
+
+    async def _is_overdue(self, tfjob: Object, job: TFJob, status: Status) -> bool:
+        if job.deadline_s is None or "startTime" not in status:
+            return False
+        left_s = seconds(status["startTime"]) + job.deadline_s - self._now_s()
+        if left_s > 0:
+            self._again(job.key, left_s)
+            return False
+        text = f"TFJob {job.key} has failed because it was active longer than {job.deadline_s} s."
+        await self._end(tfjob, status, Outcome("Failed", "DeadlineExceeded", text))
+        return True
+
+    async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: Outcome) -> tuple[Object, Status]:
+        pods, tasks, now_s = self._books.pods_of(uid_of(tfjob)), self._tasks(job, status), self._now_s()
+        was_running = statuses.holds(status, statuses.RUNNING)
+        status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
+        if outcome.restarted:
+            self._metrics.count(Count.RESTARTED, len(outcome.restarted))
+            restarts = int((status.get("elastic") or {}).get("restarts") or 0) + len(outcome.restarted)
+            status = statuses.with_elastic(status, restarts=restarts)
+            text = f"TFJob {job.key} is restarting because {', '.join(outcome.restarted)} failed."
+            status = statuses.with_condition(status, statuses.RESTARTING, "TFJobRestarting", text, now_s=now_s)
+            await self._events.tell(tfjob, "Warning", "TFJobRestarting", text)
+        elif not was_running and is_training(job, tasks, pods):
+            text = f"TFJob {job.key} is running."
+            status = statuses.with_condition(status, statuses.RUNNING, "TFJobRunning", text, now_s=now_s)
+            if self._is_baseline:
+                status = statuses.with_elastic(status, state=State.RUNNING.value, workers=job.workers.count)
+            await self._events.tell(tfjob, "Normal", "TFJobRunning", text)
+        return await self._books.write_status(tfjob, status), status
+
+    async def _remove(self, tfjob: Object, task: str, pod: Object) -> None:
+        if not is_deleting(pod):
+            record(self._context.log, "removing", pod=f"{pod['metadata']['namespace']}/{name_of(pod)}")
+        await self._delete(PODS, pod)
+        service = self._books.services_of(uid_of(tfjob)).get(task)
+        if service is not None:
+            await self._delete(SERVICES, service)
+
+    async def _make_anew(self, job: TFJob, task: str, pod: Object, *, refused: bool) -> None:
+        status = pod.get("status") or {}
+        if refused:
+            self._metrics.count(Count.REFUSED)
+            tries, _ = self._refusals.get((job.uid, task), (0, 0.0))
+            delay_s = min(_FIRST_DELAY_S * 2.0 ** min(tries, 10), _LAST_DELAY_S)
+            self._refusals[(job.uid, task)] = (tries + 1, self._now_s() + delay_s)
+            record(self._context.log, "refused", pod=name_of(pod), reason=status.get("reason", ""))
+            why = f"{name_of(pod)} was not taken by its node and is made anew: {status.get('message', '')}"
+            found = self._books.tfjob(job.key)
+            if found is not None:
+                await self._events.tell(found, "Warning", status.get("reason") or "PodFailed", why)
+        await self._delete(PODS, pod)
+
+    async def _create(
+        self, tfjob: Object, job: TFJob, tasks: Mapping[str, str | None], pods: Mapping[str, Object]
+    ) -> None:
+        services = self._books.services_of(uid_of(tfjob))
+        self.lacking.discard(job.key)
+        for task, node in tasks.items():
+            if task not in services:
+                await self._make(SERVICES, service_of_task(job, tfjob, task), job.namespace)
+            if task in pods:
+                if phase_of(pods[task]) == "Running":
+                    self._refusals.pop((job.uid, task), None)
+                continue
+            _, due_s = self._refusals.get((job.uid, task), (0, 0.0))
+            if due_s > self._now_s():
+                self._again(job.key, due_s - self._now_s())
+            else:
+                await self._start(tfjob, job, task, node)
+
+    async def _start(self, tfjob: Object, job: TFJob, task: str, node: str | None) -> None:
+        """Create a task's pod, once its node has the room: pods that are on their way out still hold theirs."""
+        pooled = node is not None and self._view.is_pooled(job, job.role_of(task))
+        careful = node is not None and not pooled and self._config.mode == Mode.CORRECTED
+        if careful and node is not None and not (self._view.takes(node) and self._view.room_for(job, task, node)):
+            self.lacking.add(job.key)
+            self._decide()
+            return
+        scheduler = self._config.pool_scheduler if pooled else None
+        await self._make(PODS, pod_of_task(job, tfjob, task, node=node, scheduler=scheduler), job.namespace)
+
+    # The end
+
+    async def _end(self, tfjob: Object, status: Status, outcome: Outcome) -> None:
+        now_s, key = self._now_s(), f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}"
+        job = self._books.good_spec_of(tfjob)
+        if job is not None:
+            pods = self._books.pods_of(uid_of(tfjob))
+            tasks = self._tasks(job, status)
+            status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
+        since_s = statuses.waiting_since_s(status)
+        status = statuses.finished(status, outcome.ended, outcome.reason, outcome.message, now_s=now_s)
+        tfjob = await self._books.write_status(tfjob, status)
+        failed = outcome.ended == statuses.FAILED
+        self._metrics.count(Count.FAILED if failed else Count.SUCCEEDED)
+        if since_s is not None:
+            started_s = seconds(status["startTime"]) if "startTime" in status else now_s
+            self._metrics.finished(max(0.0, started_s - since_s), now_s - since_s)
+        record(self._context.log, "finished", job=key, result=outcome.ended)
+        await self._events.tell(tfjob, "Warning" if failed else "Normal", outcome.reason, outcome.message)
+        self._forget(uid_of(tfjob))
+        await self._after_the_end(tfjob, status)
+        self._decide()
+
+    async def _after_the_end(self, tfjob: Object, status: Status) -> None:
+        job = self._books.good_spec_of(tfjob)
+        if job is None:
+            return
+        services = self._books.services_of(uid_of(tfjob))
+        for task, pod in sorted(self._books.pods_of(uid_of(tfjob)).items()):
+            if job.clean is CleanPodPolicy.ALL or (job.clean is CleanPodPolicy.RUNNING and not is_terminal(pod)):
+                await self._delete(PODS, pod)
+                if task in services:
+                    await self._delete(SERVICES, services[task])
+        if job.ttl_s is None or "completionTime" not in status:
+            return
+        left_s = seconds(status["completionTime"]) + job.ttl_s - self._now_s()
+        if left_s > 0:
+            self._again(job.key, left_s)
+            return
+        options = DeleteOptions(preconditions=Preconditions(uid=uid_of(tfjob)), propagation="Background")
+        try:
+            await self._context.kube.delete(TFJOBS, job.name, namespace=job.namespace, options=options)
+        except NotFound:
+            return
+
+    def _forget(self, uid: str) -> None:
+        self._refusals = {key: value for key, value in self._refusals.items() if key[0] != uid}
+
+    # Writes
+
+    async def _make(self, resource: Resource, obj: Object, namespace: str) -> None:
+        try:
+            await self._context.kube.create(resource, obj, namespace=namespace)
+        except AlreadyExists:
+            # An earlier one is on its way out, or the cache does not show it yet: its next change brings us back.
+            return
+
+    async def _delete(self, resource: Resource, obj: Object) -> None:
+        if is_deleting(obj):
+            return
+        options = DeleteOptions(preconditions=Preconditions(uid=uid_of(obj)))
+        try:
+            await self._context.kube.delete(
+                resource, name_of(obj), namespace=obj["metadata"]["namespace"], options=options
+            )
+        except NotFound:
+            return

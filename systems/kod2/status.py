@@ -1,0 +1,125 @@
+"""The status of a TFJob: conditions and replica statuses as Kubeflow writes them, and the elastic scheduler's own part.
+
+Pure: each function takes a status and returns the changed copy. What the operator must not forget is all in here, so a
+restarted one rebuilds its queues from the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.api.objects import Object, clone, micro_timestamp, phase_of, seconds, timestamp
+from mews.systems.kod2.model import State
+from mews.systems.kod2.podspec import task_of
+from mews.systems.kod2.tfjob import TFJob
+
+Status = dict[str, Any]
+
+CREATED, RUNNING, RESTARTING = "Created", "Running", "Restarting"
+SUSPENDED, SUCCEEDED, FAILED = "Suspended", "Succeeded", "Failed"
+_ENDED = (SUCCEEDED, FAILED)
+
+
+def status_of(obj: Object) -> Status:
+    """A copy of the object's status."""
+    copied: Status = clone(obj.get("status") or {})
+    return copied
+
+
+def holds(status: Mapping[str, Any], kind: str) -> bool:
+    """Whether a condition is there and true."""
+    return any(c["type"] == kind and c["status"] == "True" for c in status.get("conditions") or ())
+
+
+def is_finished(status: Mapping[str, Any]) -> bool:
+    """Whether the job has succeeded or failed."""
+    return any(holds(status, kind) for kind in _ENDED)
+
+
+def with_condition(status: Status, kind: str, reason: str, message: str, *, now_s: float) -> Status:
+    """The condition made true, moved to the end; others that it excludes made false or dropped, as tf-operator does:
+    Running and Restarting exclude each other, the end makes Running false."""
+    stamp = timestamp(now_s)
+    conditions: list[dict[str, Any]] = status.get("conditions") or []
+    known = next((c for c in conditions if c["type"] == kind), None)
+    if known is not None and (known["status"], known.get("reason"), known.get("message")) == ("True", reason, message):
+        return status
+    since = known["lastTransitionTime"] if known is not None and known["status"] == "True" else stamp
+    new = {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": stamp,
+        "lastTransitionTime": since,
+    }
+    left = []
+    for condition in conditions:
+        if condition["type"] == kind or {condition["type"], kind} == {RUNNING, RESTARTING}:
+            continue
+        if condition["type"] == RUNNING and kind in (*_ENDED, SUSPENDED) and condition["status"] == "True":
+            condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
+        if condition["type"] == SUSPENDED and kind != SUSPENDED and condition["status"] == "True":
+            condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
+        left.append(condition)
+    return {**status, "conditions": [*left, new]}
+
+
+def finished(status: Status, kind: str, reason: str, message: str, *, now_s: float) -> Status:
+    """Into the finished queue."""
+    done = with_condition(status, kind, reason, message, now_s=now_s)
+    done["completionTime"] = timestamp(now_s)
+    elastic = {k: v for k, v in (done.get("elastic") or {}).items() if k not in ("placement", "reason")}
+    done["elastic"] = {**elastic, "state": State.COMPLETED.value, "workers": 0, "finishedAt": micro_timestamp(now_s)}
+    return done
+
+
+def entered(status: Status, job: TFJob, *, weight: float | None, now_s: float) -> Status:
+    """Into the waiting queue, for the first time or after a suspension."""
+    elastic = {k: v for k, v in (status.get("elastic") or {}).items() if k in ("restarts",)}
+    elastic |= {"state": State.WAITING.value, "workers": 0, "min": job.minimum, "max": job.maximum}
+    elastic |= {"waitingSince": micro_timestamp(now_s)}
+    if weight is not None:
+        elastic["weight"] = round(weight, 6)
+    return {**status, "elastic": elastic}
+
+
+def with_elastic(status: Status, **fields: Any) -> Status:
+    """Fields of the elastic part set; None removes one."""
+    elastic = {**(status.get("elastic") or {}), **fields}
+    return {**status, "elastic": {key: value for key, value in elastic.items() if value is not None}}
+
+
+def placement_of(status: Mapping[str, Any]) -> dict[str, str]:
+    """Task -> node."""
+    return dict((status.get("elastic") or {}).get("placement") or {})
+
+
+def state_of(status: Mapping[str, Any]) -> str:
+    """The elastic state; "" before the operator has seen the job."""
+    return str((status.get("elastic") or {}).get("state") or "")
+
+
+def waiting_since_s(status: Mapping[str, Any]) -> float | None:
+    """Entry to the waiting queue, unix s."""
+    stamp = (status.get("elastic") or {}).get("waitingSince")
+    return None if stamp is None else seconds(stamp)
+
+
+def scaled_s(status: Mapping[str, Any]) -> float | None:
+    """The last scale-in or scale-out, unix s."""
+    stamp = (status.get("elastic") or {}).get("scaledAt")
+    return None if stamp is None else seconds(stamp)
+
+
+def with_replicas(status: Status, job: TFJob, pods: Mapping[str, Object]) -> Status:
+    """replicaStatuses, counted anew over the pods that there are: task -> pod."""
+    counted: dict[str, dict[str, int]] = {role.value: {} for role in job.roles}
+    names = {role.task: role.value for role in job.roles}
+    for pod in pods.values():
+        role = names.get(task_of(pod["metadata"].get("labels") or {}).rpartition("-")[0])
+        column = {"Running": "active", "Succeeded": "succeeded", "Failed": "failed"}.get(phase_of(pod))
+        if role is not None and column is not None:
+            counted[role][column] = counted[role].get(column, 0) + 1
+    return {**status, "replicaStatuses": counted}

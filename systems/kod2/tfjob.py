@@ -1,0 +1,193 @@
+"""A TFJob read from the API, with defaults (kubeflow.org/v1; contract kod2.md section 1). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
+from mews.systems.kod2.errors import BadTFJob
+
+CONTAINER = "tensorflow"
+PORT_NAME, PORT = "tfjob-port", 2222
+
+
+class Role(StrEnum):
+    """Replica types as they stand in a TFJob; tasks bear them in small letters."""
+
+    PS = "PS"
+    CHIEF = "Chief"
+    MASTER = "Master"
+    WORKER = "Worker"
+    EVALUATOR = "Evaluator"
+
+    @property
+    def task(self) -> str:
+        """As in pod names and TF_CONFIG."""
+        return self.value.lower()
+
+
+class RestartPolicy(StrEnum):
+    """What is done about a container that ends with an error."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+    EXIT_CODE = "ExitCode"
+
+
+class CleanPodPolicy(StrEnum):
+    """Which pods are deleted when the job has ended."""
+
+    ALL = "All"
+    RUNNING = "Running"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """One replica type: ``template`` is a pod template, read-only."""
+
+    role: Role
+    count: int
+    restart: RestartPolicy
+    template: Mapping[str, Any]
+
+    @property
+    def port(self) -> int:
+        """The container's tfjob-port, 2222 where it names none."""
+        for container in (self.template.get("spec") or {}).get("containers") or ():
+            for port in container.get("ports") or ():
+                if container.get("name") == CONTAINER and port.get("name") == PORT_NAME:
+                    return int(port["containerPort"])
+        return PORT
+
+
+@dataclass(frozen=True, slots=True)
+class TFJob:
+    """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one. ``all_workers``:
+    worker-0's success is not yet a rigid one's (successPolicy)."""
+
+    namespace: str
+    name: str
+    uid: str
+    roles: Mapping[Role, Replicas]
+    elastic: bool
+    minimum: int
+    maximum: int
+    clean: CleanPodPolicy
+    ttl_s: int | None
+    deadline_s: int | None
+    backoff_limit: int | None
+    suspend: bool
+    all_workers: bool = False
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def workers(self) -> Replicas:
+        """The worker replicas."""
+        return self.roles[Role.WORKER]
+
+    @property
+    def lead(self) -> Role | None:
+        """The chief's or master's role, if there is one: its end ends the job."""
+        return next((role for role in (Role.CHIEF, Role.MASTER) if role in self.roles), None)
+
+    def fixed_tasks(self) -> tuple[str, ...]:
+        """Tasks that never scale, parameter servers first."""
+        roles = [role for role in Role if role in self.roles and role is not Role.WORKER]
+        return tuple(f"{role.task}-{index}" for role in roles for index in range(self.roles[role].count))
+
+    def all_tasks(self) -> tuple[str, ...]:
+        """All tasks of the job at its ``replicas``: what a controller without elasticity creates."""
+        return (*self.fixed_tasks(), *(f"worker-{index}" for index in range(self.workers.count)))
+
+    def role_of(self, task: str) -> Replicas:
+        """The replica type of a task."""
+        return next(found for role, found in self.roles.items() if role.task == task.rpartition("-")[0])
+
+
+def read_tfjob(obj: Object) -> TFJob:
+    """The TFJob in an object that the schema has let through.
+
+    Raises BadTFJob.
+    """
+    spec = obj.get("spec") or {}
+    roles = {role: _replicas(role, given) for role, given in _roles(spec.get("tfReplicaSpecs") or {})}
+    roles = {role: found for role, found in roles.items() if found.count or role is Role.WORKER}
+    if Role.WORKER not in roles or not roles[Role.WORKER].count:
+        raise BadTFJob("spec.tfReplicaSpecs.Worker: a TFJob needs at least one worker")
+    if Role.CHIEF in roles and Role.MASTER in roles:
+        raise BadTFJob("spec.tfReplicaSpecs: Chief and Master are two names of one role; give one of them")
+    policy = {**{k: spec[k] for k in _FLAT if k in spec}, **(spec.get("runPolicy") or {})}
+    minimum, maximum = _bounds(spec.get("elasticPolicy"), roles[Role.WORKER].count)
+    return TFJob(
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        uid=uid_of(obj),
+        roles=roles,
+        elastic=spec.get("elasticPolicy") is not None,
+        minimum=minimum,
+        maximum=maximum,
+        clean=CleanPodPolicy(policy.get("cleanPodPolicy") or CleanPodPolicy.RUNNING),
+        ttl_s=policy.get("ttlSecondsAfterFinished"),
+        deadline_s=policy.get("activeDeadlineSeconds"),
+        backoff_limit=policy.get("backoffLimit"),
+        suspend=bool(policy.get("suspend")),
+        all_workers=spec.get("successPolicy") == "AllWorkers",
+    )
+
+
+_FLAT = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
+"""The older fields, directly below spec; runPolicy wins."""
+
+
+def _roles(given: Mapping[str, Any]) -> list[tuple[Role, Mapping[str, Any]]]:
+    by_name = {role.value.lower(): role for role in Role}
+    found = []
+    for name in sorted(given):
+        if name.lower() not in by_name:
+            allowed = ", ".join(role.value for role in Role)
+            raise BadTFJob(f"spec.tfReplicaSpecs.{name}: unknown replica type; must be one of {allowed}")
+        found.append((by_name[name.lower()], given[name]))
+    return found
+
+
+def _replicas(role: Role, given: Mapping[str, Any]) -> Replicas:
+    where = f"spec.tfReplicaSpecs.{role.value}"
+    count = int(given.get("replicas", 1) if given.get("replicas") is not None else 1)
+    if role in (Role.CHIEF, Role.MASTER) and count > 1:
+        raise BadTFJob(f"{where}.replicas: {count}: there is at most one")
+    template = given.get("template") or {}
+    containers = (template.get("spec") or {}).get("containers") or []
+    if not any(container.get("name") == CONTAINER for container in containers):
+        names = ", ".join(str(container.get("name")) for container in containers) or "none"
+        raise BadTFJob(f"{where}.template.spec.containers: must have one named {CONTAINER!r}; there is: {names}")
+    if not all(container.get("image") for container in containers):
+        raise BadTFJob(f"{where}.template.spec.containers: each needs an image")
+    return Replicas(role, count, RestartPolicy(given.get("restartPolicy") or RestartPolicy.NEVER), template)
+
+
+def _bounds(policy: Mapping[str, Any] | None, replicas: int) -> tuple[int, int]:
+    if policy is None:
+        return replicas, replicas
+    low, high = policy.get("minReplicas"), policy.get("maxReplicas")
+    minimum, maximum = 1 if low is None else int(low), replicas if high is None else int(high)
+    if not 1 <= minimum <= replicas <= maximum:
+        raise BadTFJob(
+            f"spec.elasticPolicy: minReplicas {minimum}, Worker.replicas {replicas}, maxReplicas {maximum}: must be "
+            "1 <= minReplicas <= replicas <= maxReplicas"
+        )
+    return minimum, maximum
+
+
+def key_parts(key: str) -> tuple[str, str]:
+    """Namespace and name of a key."""
+    namespace, _, name = key.partition("/")
+    return namespace, name

@@ -1,0 +1,178 @@
+"""The policy's queues, built from the books: nothing is remembered between two looks (contract kod2.md section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, phase_of, uid_of
+from mews.kube.api.quantities import milli, whole
+from mews.kube.scheduling.plugins.node_affinity import matches, required_terms
+from mews.kube.scheduling.plugins.taints import untolerated
+from mews.kube.scheduling.podinfo import PodInfo, pod_info
+from mews.systems.kod2 import status as statuses
+from mews.systems.kod2.books import Books
+from mews.systems.kod2.config import OperatorConfig
+from mews.systems.kod2.model import Ask, Cluster, Job, Node, Queues, Running, State, Waiting
+from mews.systems.kod2.outcome import ended_s
+from mews.systems.kod2.podspec import owner_uid
+from mews.systems.kod2.tfjob import Replicas, Role, TFJob
+
+BASE = ("cpu", "memory", "pods")
+
+
+class View:
+    """Reads queues off the books. One look is consistent: it is made without waiting."""
+
+    def __init__(self, books: Books, config: OperatorConfig) -> None:
+        self._books = books
+        self._pooled = config.pooled_resource
+        self._settle_s = config.settle_s
+        self._templates: dict[tuple[str, Role], tuple[object, PodInfo]] = {}
+
+    def queues(self, now_s: float) -> Queues:
+        """The queues as the API has them now (unix s)."""
+        jobs = [(tfjob, job) for tfjob, job in self._live()]
+        dimensions = self._dimensions(job for _, job in jobs)
+        nodes = self._nodes()
+        running = {uid_of(tfjob) for tfjob, _ in jobs if statuses.state_of(tfjob["status"]) == State.RUNNING}
+        cluster = self._cluster(nodes, dimensions, running)
+        waiting, runners = [], []
+        for tfjob, job in jobs:
+            status = tfjob["status"]
+            asked = self._job(job, statuses.waiting_since_s(status) or 0.0, dimensions, nodes)
+            if uid_of(tfjob) in running:
+                runners.append(self._running(tfjob, asked, now_s))
+            else:
+                waiting.append(Waiting(asked, starving=statuses.state_of(status) == State.STARVING))
+        return Queues(cluster, tuple(waiting), tuple(runners))
+
+    def _live(self) -> Iterable[tuple[Object, TFJob]]:
+        """TFJobs that are in the waiting or the running queue."""
+        for tfjob in self._books.all_tfjobs():
+            state = statuses.state_of(tfjob.get("status") or {})
+            if state in (State.WAITING, State.RUNNING, State.STARVING) and not is_deleting(tfjob):
+                job = self._books.good_spec_of(tfjob)
+                if job is not None and not job.suspend:
+                    yield tfjob, job
+
+    def _running(self, tfjob: Object, job: Job, now_s: float) -> Running:
+        pods = self._books.pods_of(uid_of(tfjob))
+        tasks = statuses.placement_of(tfjob["status"])
+        done = {task for task in tasks if task in pods and phase_of(pods[task]) == "Succeeded"}
+        left = {task: node for task, node in tasks.items() if task not in done}
+        settled = {task: ended_s(pods[task]) + self._settle_s for task in done}
+        fresh = {task: at_s for task, at_s in settled.items() if at_s > now_s}
+        return Running(
+            job,
+            left,
+            statuses.scaled_s(tfjob["status"]),
+            finishing=bool(done),
+            ended={task: tasks[task] for task in fresh},
+            settled_s=min(fresh.values(), default=None),
+        )
+
+    # Jobs
+
+    def _job(self, job: TFJob, arrived_s: float, dimensions: tuple[str, ...], nodes: Mapping[str, Object]) -> Job:
+        asks = {role: self._ask(job, replicas, dimensions, nodes) for role, replicas in job.roles.items()}
+        fixed = tuple((task, asks[job.role_of(task).role]) for task in job.fixed_tasks())
+        worker = asks[Role.WORKER]
+        return Job(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
+
+    def template(self, job: TFJob, replicas: Replicas) -> PodInfo:
+        """A role's pod template as scheduling sees it."""
+        known = self._templates.get((job.uid, replicas.role))
+        if known is None or known[0] is not replicas.template:
+            info = pod_info({"metadata": {}, "spec": replicas.template.get("spec") or {}})
+            known = self._templates[(job.uid, replicas.role)] = (replicas.template, info)
+        return known[1]
+
+    def is_pooled(self, job: TFJob, replicas: Replicas) -> bool:
+        """Whether the role's pods ask for devices of a pool, and are left to the pool's scheduler."""
+        return self.template(job, replicas).request(self._pooled) > 0
+
+    def _ask(self, job: TFJob, replicas: Replicas, dimensions: tuple[str, ...], nodes: Mapping[str, Object]) -> Ask:
+        info = self.template(job, replicas)
+        amounts = tuple(1 if name == "pods" else info.request(name) for name in dimensions)
+        return Ask(amounts, info.request(self._pooled), _allowed(info, nodes))
+
+    def _dimensions(self, jobs: Iterable[TFJob]) -> tuple[str, ...]:
+        names = {
+            name
+            for job in jobs
+            for replicas in job.roles.values()
+            for name, amount in self.template(job, replicas).requests.items()
+            if amount
+        }
+        return (*BASE, *sorted(names - {*BASE, self._pooled}))
+
+    # Nodes
+
+    def _nodes(self) -> dict[str, Object]:
+        return {name_of(node): node for node in self._books.nodes.items() if _takes_pods(node)}
+
+    def _cluster(self, nodes: Mapping[str, Object], dimensions: tuple[str, ...], running: set[str]) -> Cluster:
+        allocatable = {name: _allocatable(node, dimensions) for name, node in nodes.items()}
+        free = {name: list(amounts) for name, amounts in allocatable.items()}
+        pools, pool_of = self._books.pool_sizes(), self._books.pool_of_nodes()
+        for name, pod in self._books.bound_pods():
+            owner = owner_uid(pod)
+            if owner in running or (owner and is_deleting(pod)):
+                continue  # counted by its job's placement, or about to go
+            requests = self._books.requests_of(pod)
+            if name in free:
+                for dimension, resource in enumerate(dimensions):
+                    free[name][dimension] -= 1 if resource == "pods" else requests.get(resource, 0)
+            pool = pool_of.get(name)
+            if pool is not None:
+                pools[pool] -= requests.get(self._pooled, 0)
+        made = (Node(name, allocatable[name], tuple(free[name]), pool_of.get(name)) for name in nodes)
+        return Cluster(tuple(made), pools)
+
+    def room_for(self, job: TFJob, task: str, node_name: str) -> bool:
+        """Whether a pod would be admitted on a node now: what terminating pods still hold counts as held."""
+        node = self._books.nodes.get(node_name)
+        if node is None:
+            return False
+        info = self.template(job, job.role_of(task))
+        names = (*BASE, *(name for name in info.requests if name not in BASE))
+        left = dict(zip(names, _allocatable(node, names), strict=True))
+        for pod in self._books.pods_on(node_name):
+            requests = self._books.requests_of(pod)
+            for name in names:
+                left[name] -= 1 if name == "pods" else requests.get(name, 0)
+        return all(left[name] >= (1 if name == "pods" else info.request(name)) for name in names)
+
+    def takes(self, node_name: str) -> bool:
+        """Whether a node is there, ready and not cordoned."""
+        node = self._books.nodes.get(node_name)
+        return node is not None and _takes_pods(node) and not _closed(node)
+
+
+def _takes_pods(node: Object) -> bool:
+    ready = condition_of(node, "Ready")
+    cordoned = bool((node.get("spec") or {}).get("unschedulable"))
+    return not cordoned and not is_deleting(node) and ready is not None and ready.get("status") == "True"
+
+
+def _closed(node: Object) -> bool:
+    return untolerated((node.get("spec") or {}).get("taints") or (), ())
+
+
+def _allocatable(node: Object, dimensions: Iterable[str]) -> tuple[int, ...]:
+    shown = (node.get("status") or {}).get("allocatable") or {}
+    return tuple(milli(shown.get(name, 0)) if name == "cpu" else whole(shown.get(name, 0)) for name in dimensions)
+
+
+def _allowed(info: PodInfo, nodes: Mapping[str, Object]) -> frozenset[str] | None:
+    """The nodes whose taints the pod tolerates and whose labels it wants; None for all."""
+    choosy = bool(info.node_selector) or required_terms(info) is not None
+    tainted = [name for name, node in nodes.items() if (node.get("spec") or {}).get("taints")]
+    if not choosy and not tainted:
+        return None
+    return frozenset(
+        name
+        for name, node in nodes.items()
+        if not untolerated((node.get("spec") or {}).get("taints") or (), info.tolerations)
+        and (not choosy or matches(info, node["metadata"].get("labels") or {}, name))
+    )

@@ -1,0 +1,170 @@
+"""KubeComp's components as processes: ``python -m mews.systems.kubecomp scheduler|reconfig-manager|device-manager``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.http import HttpTransport
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.chassis.redfish import Account
+from mews.kube.clock import Clock
+from mews.kube.component import Component, Context
+from mews.kube.deviceplugin.grpc_client import GrpcPodResources
+from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
+from mews.kube.records_file import RecordsFile
+from mews.kube.scheduling.config import Profile, SchedulerConfig, load_callable, load_plugin
+from mews.kube.scheduling.errors import BadPlugin
+from mews.kube.scheduling.scheduler import Scheduler
+from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig
+from mews.systems.kubecomp.config_file import load_config
+from mews.systems.kubecomp.device_manager import DeviceManager
+from mews.systems.kubecomp.errors import ConfigError
+from mews.systems.kubecomp.metrics import Metrics, Recorder
+from mews.systems.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_with
+from mews.systems.kubecomp.reconfig_manager import ReconfigManager
+from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm
+
+COMPONENTS = ("scheduler", "reconfig-manager", "device-manager")
+_KUBELET = Path("/var/lib/kubelet")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m mews.systems.kubecomp", description=__doc__)
+    made.add_argument("component", choices=COMPONENTS)
+    made.add_argument("--config", required=True, type=Path, help="YAML file (mews.systems.kubecomp.config)")
+    add_kubeconfig_arguments(made)
+    made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="device-manager: default $NODE_NAME")
+    made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
+    made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    made.add_argument("--plugin", metavar="MODULE:CALLABLE", help="scheduler: in the place of KubeComp's plugin")
+    made.add_argument("--plugin-options", type=_options, default={}, metavar="JSON", help="its keyword arguments")
+    made.add_argument("--score", metavar="MODULE:CALLABLE", help="scheduler: in the place of KubeComp's node score")
+    made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
+    made.add_argument(
+        "--metrics-port",
+        type=port_number,
+        metavar="PORT",
+        help="of loopback: serve /metrics for Prometheus there",
+    )
+    return made
+
+
+def _options(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(text)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
+    options = parser().parse_args(arguments)
+    if options.component != "scheduler" and (options.plugin or options.score):
+        parser().error(f"--plugin and --score are the scheduler's, not {options.component}'s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    if options.records is not None:
+        logging.getLogger().addHandler(RecordsFile(options.records))
+    try:
+        config = load_config(options.config)
+        if options.component == "device-manager" and config.node(options.node) is None:
+            known = ", ".join(node.name for node in config.nodes)
+            raise ConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
+        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
+    except (ConfigError, BadPlugin, KubeconfigError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: AsyncExitStack) -> Component:
+    metrics = _metrics(options.metrics_port, stack)
+    scheduling = profile(options, config, metrics) if options.component == "scheduler" else None
+    kube = kube_of(options, f"kubecomp-{options.component}")
+    stack.push_async_callback(kube.close)
+    context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
+    if scheduling is not None:
+        return Scheduler(context, SchedulerConfig(profiles=(scheduling,)))
+    chassis = {entry.name: _chassis(entry, config, stack) for entry in config.chassis}
+    if options.component == "reconfig-manager":
+        return ReconfigManager(context, config, chassis, metrics)
+    return _device_manager(options, config, context, chassis, stack)
+
+
+def _metrics(port: int | None, stack: AsyncExitStack) -> Metrics:
+    if port is None:
+        return Recorder()
+    from mews.systems.kubecomp.prometheus import PrometheusMetrics
+
+    metrics = PrometheusMetrics()
+    try:
+        stack.callback(metrics.serve(port))
+    except OSError as error:
+        raise ConfigError(f"--metrics-port {port}: cannot listen: {error.strerror}") from error
+    return metrics
+
+
+def _device_manager(
+    options: argparse.Namespace,
+    config: KubeCompConfig,
+    context: Context,
+    chassis: Mapping[str, ChassisApi],
+    stack: AsyncExitStack,
+) -> DeviceManager:
+    pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
+    stack.push_async_callback(pod_resources.close)
+    link = GrpcLink(options.device_plugins)
+    stack.push_async_callback(link.close)
+    return DeviceManager(
+        context,
+        config,
+        options.node,
+        chassis=chassis,
+        link=link,
+        pod_resources=pod_resources,
+        confirm=SysfsConfirm(FolderTree(Path(config.sysfs_root))) if config.sysfs_root else None,
+    )
+
+
+def profile(options: argparse.Namespace, config: KubeCompConfig, metrics: Metrics) -> Profile:
+    """The scheduler's, with the plugin or the score that the options name.
+
+    Raises BadPlugin.
+    """
+    if options.plugin:
+        return profile_with(config, load_plugin(options.plugin, options.plugin_options))
+    score = load_callable(options.score, NODE_SCORE) if options.score else None
+    return kubecomp_profile(config, metrics=metrics, score=score)
+
+
+def _chassis(entry: ChassisConfig, config: KubeCompConfig, stack: AsyncExitStack) -> ChassisApi:
+    timeout_s = config.timing.chassis_timeout_s
+    transport = HttpTransport(entry.endpoint, timeout_s, ca_file=entry.ca_file or None)
+    stack.push_async_callback(transport.close)
+    account = None
+    if entry.password_file:
+        account = Account(entry.user, _password(entry))
+    return speak(entry.dialect, transport, account, patience_s=timeout_s)
+
+
+def _password(entry: ChassisConfig) -> str:
+    try:
+        return Path(entry.password_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"chassis {entry.name}: password_file {entry.password_file}: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

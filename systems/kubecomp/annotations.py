@@ -1,0 +1,95 @@
+"""The words between scheduler and Reconfig-Mgr: annotations and the Reconfig event on the pod (contract section 1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
+from mews.kube.api.objects import Object, annotations_of, timestamp
+from mews.kube.api.resources import EVENTS, PODS
+from mews.kube.component import Context
+from mews.kube.scheduling.podinfo import PodInfo
+from mews.systems.kubecomp.records import (
+    ANNOTATIONS,
+    DEMAND,
+    DST_NODE,
+    EVENT_REASON,
+    GPU_DEMAND,
+    USE_FALCON,
+    event_message,
+)
+
+
+def wanted(node: str, shortfall: int) -> dict[str, str]:
+    """The annotations of a pod that waits on ``node`` for so many devices."""
+    return {USE_FALCON: "true", DST_NODE: node, GPU_DEMAND: str(shortfall), DEMAND: str(shortfall)}
+
+
+def are_on(pod: Object) -> bool:
+    """Whether the pod carries any of them."""
+    return not annotations_of(pod).keys().isdisjoint(ANNOTATIONS)
+
+
+class Notes:
+    """Writes and clears them, one at a time, so that a late clearing never undoes a newer writing.
+
+    Methods raise ApiError and Unavailable.
+    """
+
+    def __init__(self, context: Context, reporter: str) -> None:
+        self._context = context
+        self._reporter = reporter
+        self._lock = asyncio.Lock()
+
+    async def write(self, pod: PodInfo, node: str, shortfall: int) -> None:
+        """Annotate the pod and tell of it by an event."""
+        async with self._lock:
+            await self._patch(pod, wanted(node, shortfall))
+        await self._tell(pod)
+
+    async def clear(self, pod: PodInfo, unless: Callable[[], bool] = lambda: False) -> None:
+        """Take them off, unless they are wanted again by now; a pod that is gone or another one has none."""
+        async with self._lock:
+            if unless():
+                return
+            try:
+                await self._patch(pod, dict.fromkeys(ANNOTATIONS))
+            except (NotFound, Conflict):
+                return
+
+    async def _patch(self, pod: PodInfo, annotations: Mapping[str, str | None]) -> None:
+        # The uid keeps a pod of the same name that came later from being annotated in its place.
+        body = {"metadata": {"uid": pod.uid, "annotations": dict(annotations)}}
+        await self._context.kube.patch(PODS, pod.name, body, namespace=pod.namespace)
+
+    async def _tell(self, pod: PodInfo) -> None:
+        now_s = self._context.clock.now()
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{pod.name}.{int(now_s * 1e9):016x}",
+                "namespace": pod.namespace,
+            },
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod.name,
+                "namespace": pod.namespace,
+                "uid": pod.uid,
+            },
+            "type": "Normal",
+            "reason": EVENT_REASON,
+            "message": event_message(pod.name),
+            "source": {"component": self._reporter},
+            "reportingComponent": self._reporter,
+            "reportingInstance": "",
+            "firstTimestamp": timestamp(now_s),
+            "lastTimestamp": timestamp(now_s),
+            "count": 1,
+        }
+        try:
+            await self._context.kube.create(EVENTS, event, namespace=pod.namespace)
+        except AlreadyExists:
+            return

@@ -1,0 +1,274 @@
+"""DisagGPU-DevMgr: one per node. Announces the pool's devices on this node's ports to its kubelet (paper section IV-E).
+
+It opens no vendor library: what it knows comes from the chassis and from the kubelet. It withdraws devices that
+Reconfig-Mgr asks for and consents once nobody can be using them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import Object, is_terminal, key_of
+from mews.kube.api.resources import CONFIGMAPS, PODS
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.informer import Informer
+from mews.kube.clock import rest
+from mews.kube.component import Context, record
+from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodResources
+from mews.systems.kubecomp import holders, policy
+from mews.systems.kubecomp.board import Board
+from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig, Topology
+from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
+from mews.systems.kubecomp.errors import ConfigError
+from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
+from mews.systems.kubecomp.policy import Claim
+from mews.systems.kubecomp.pulse import Pulse
+from mews.systems.kubecomp.reader import ChassisReader
+from mews.systems.kubecomp.records import (
+    NODE_PREFIX,
+    POOL_PREFIX,
+    WITHDRAW_PREFIX,
+    NodeReport,
+    WithdrawRequest,
+    pool_state,
+    report_data,
+    withdraw_requests,
+)
+
+Confirm = Callable[[LocalDevice], Awaitable[bool]]
+"""Whether the host sees a device that the chassis has put on its port; it is announced only then."""
+
+_REGISTER_RETRY_S = 1.0
+
+
+class DeviceManager:
+    """One incarnation of a node's DevMgr. Everything it must know again is on the chassis, the kubelet and the API."""
+
+    def __init__(
+        self,
+        context: Context,
+        config: KubeCompConfig,
+        node: str,
+        *,
+        chassis: Mapping[str, ChassisApi],
+        link: DevicePluginLink,
+        pod_resources: PodResources,
+        confirm: Confirm | None = None,
+    ) -> None:
+        found = Topology(config).node(node)
+        if found is None:
+            raise ConfigError(f"node {node!r}: is not in the configuration's nodes")
+        self._context = context
+        self._config = config
+        self._node: NodeConfig = found
+        self._link = link
+        self._pod_resources = pod_resources
+        self._confirm = confirm
+        self._indexed = {entry.name: entry for entry in config.chassis}
+        self._mine = sorted(name for name in found.ports if name in chassis)
+        self._reader = ChassisReader({name: chassis[name] for name in self._mine}, config, context.log)
+        self._board = Board(context.kube, config.namespace)
+        self._book = NodeDevices()
+        self._plugin = PooledPlugin(config, self._book, self._granted, context.log)
+        self._requests: dict[str, WithdrawRequest] = {}
+        self._known_s = 0.0
+        self._ready = asyncio.Event()
+        self._asked = Pulse()
+        self._changed = Pulse()
+
+    async def run(self) -> None:
+        """Poll, announce, answer requests for withdrawal and report, until cancelled."""
+        informer = Informer(
+            self._context.kube,
+            CONFIGMAPS,
+            namespace=self._config.namespace,
+            field_selector=f"metadata.name={WITHDRAW_PREFIX}{self._node.name}",
+        )
+        informer.on_change(self._heard)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informer.run())
+            group.create_task(self._poll())
+            group.create_task(self._serve())
+            group.create_task(self._answer(informer))
+            group.create_task(self._report())
+
+    # The chassis
+
+    async def _poll(self) -> None:
+        timing = self._config.timing
+        await self._remember()
+        tries = 0
+        while True:
+            begun = self._book.round
+            full = await self._reader.read_all(self._mine)
+            tries += 1
+            await self._look_at_kubelet()
+            self._book.seen(await self._confirmed(), round_begun=begun)
+            self._book.round += 1
+            if full or tries >= timing.vanish_reads:
+                self._ready.set()
+            self._take_requests()
+            self._announce()
+            await rest(timing.device_poll_s)
+
+    async def _remember(self) -> None:
+        try:
+            self._reader.seed(pool_state(await self._board.read(f"{POOL_PREFIX}{self._node.pool}")))
+        except (ApiError, Unavailable) as error:
+            record(self._context.log, "pool-unread", error=str(error))
+
+    async def _confirmed(self) -> list[LocalDevice]:
+        here = [
+            LocalDevice(self._indexed[name].gpuid(found.device), found.uuid, name, found.device)
+            for name in self._mine
+            for found in self._reader.devices(name)
+            if found.port == self._node.ports[name]
+        ]
+        if self._confirm is None:
+            return here
+        # Without a UUID there is nothing to look for: on its port, and not to be given to anybody.
+        return [device for device in here if not device.uuid or await self._confirm(device)]
+
+    # The kubelet
+
+    async def _serve(self) -> None:
+        await self._ready.wait()
+        while True:
+            endpoint = await self._registered()
+            if endpoint is None:
+                await rest(_REGISTER_RETRY_S)
+                continue
+            await self._link.kubelet_restarted()
+            record(self._context.log, "kubelet-restarted", node=self._node.name)
+            self._book.holders = holders.unknown(self._book.holders)
+            # The old stream first: a kubelet obeys it, and closes the new endpoint when it ends (kubelet.md section 1).
+            await endpoint.close()
+
+    async def _registered(self) -> Endpoint | None:
+        name, resource = self._config.plugin_socket, self._config.resource
+        endpoint: Endpoint | None = None
+        try:
+            endpoint = await self._link.serve(name, self._plugin)
+            await self._link.register(name, resource, OPTIONS)
+        except (PluginError, OSError) as error:
+            record(self._context.log, "registration-failed", resource=resource, error=str(error))
+            if endpoint is not None:
+                await endpoint.close()
+            return None
+        record(self._context.log, "registered", resource=resource, endpoint=name)
+        return endpoint
+
+    async def _look_at_kubelet(self) -> None:
+        timing, book = self._config.timing, self._book
+        try:
+            pods = await self._pod_resources.list()
+        except PluginError as error:
+            record(self._context.log, "pod-resources-failed", error=str(error))
+            book.holders = holders.unknown(book.holders)
+            return
+        before = (book.holders.held, book.holders.known)
+        now_s, resource = self._now(), self._config.resource
+        found = holders.listed(book.holders, pods, resource, now_s=now_s, empty_settle_s=timing.empty_settle_s)
+        book.holders = holders.grants_aged(found, now_s, timing.grant_grace_s)
+        if book.holders.known:
+            self._known_s = now_s
+        if (book.holders.held, book.holders.known) != before:
+            self._changed.beat()
+
+    def _granted(self, gpuids: Sequence[str]) -> None:
+        self._book.holders = holders.granted(self._book.holders, gpuids, self._now())
+
+    def _announce(self) -> None:
+        if not self._ready.is_set():
+            return
+        devices = self._book.announced()
+        if self._plugin.publish(devices):
+            record(self._context.log, "announced", devices={device.id: device.health for device in devices})
+            self._changed.beat()
+
+    # Withdrawals
+
+    def _heard(self, old: Object | None, new: Object | None) -> None:
+        self._requests = withdraw_requests(new)
+        self._asked.beat()
+
+    async def _answer(self, informer: Informer) -> None:
+        await informer.synced()
+        await self._ready.wait()
+        timing = self._config.timing
+        while True:
+            urgent = self._book.is_withdrawing or self._book.unanswered(self._requests, self._now())
+            standing = self._book.has_withdrawn or bool(self._requests)
+            limit_s = timing.withdrawal_check_s if urgent else timing.device_poll_s if standing else None
+            await self._asked.wait(limit_s)
+            await self._withdraw()
+
+    async def _withdraw(self) -> None:
+        claims = None
+        if self._book.unanswered(self._requests, self._now()):
+            await self._look_at_kubelet()
+            claims = await self._claims()
+        self._take_requests(claims)
+        self._announce()
+        if self._book.has_withdrawn:
+            await self._look_at_kubelet()
+            await self._consent()
+
+    def _take_requests(self, claims: Sequence[Claim] | None = None) -> None:
+        before = dict(self._book.refused)
+        self._book.asked(self._requests, now_s=self._now(), claims=claims)
+        for gpuid in sorted(self._book.refused.keys() - before.keys()):
+            record(self._context.log, "withdrawal-refused", device=gpuid)
+        if self._book.refused != before:
+            self._changed.beat()
+
+    async def _claims(self) -> list[Claim] | None:
+        """What the pods bound to this node ask for, as the API says now; None when it does not say."""
+        try:
+            pods = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
+        except (ApiError, Unavailable) as error:
+            record(self._context.log, "pods-unread", error=str(error))
+            return None
+        asking = [(pod, policy.required(pod, self._config.resource)) for pod in pods.items if not is_terminal(pod)]
+        return [Claim(key_of(pod), self._node.name, req, bound=True) for pod, req in asking if req]
+
+    async def _consent(self) -> None:
+        try:
+            healthy = await self._pod_resources.allocatable()
+        except PluginError as error:
+            record(self._context.log, "pod-resources-failed", error=str(error))
+            return
+        allocatable = {
+            gpuid for entry in healthy if entry.resource == self._config.resource for gpuid in entry.device_ids
+        }
+        before = set(self._book.consents)
+        if self._book.consent(allocatable, now_s=self._now(), renew_s=self._config.timing.consent_fresh_s / 3):
+            for gpuid in sorted(set(self._book.consents) - before):
+                record(self._context.log, "consented", device=gpuid, request=self._book.consents[gpuid].request)
+            self._changed.beat()
+
+    # The report
+
+    async def _report(self) -> None:
+        await self._ready.wait()
+        while True:
+            report = NodeReport(
+                announced=self._book.healthy(),
+                unhealthy=tuple(d.id for d in self._book.announced() if d.id not in self._book.healthy()),
+                held=dict(sorted({**dict.fromkeys(self._book.holders.grants, ""), **self._book.holders.held}.items())),
+                refused=dict(self._book.refused),
+                consents=dict(self._book.consents),
+                heartbeat_s=self._known_s,
+            )
+            try:
+                await self._board.write(f"{NODE_PREFIX}{self._node.name}", report_data(report))
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "report-unwritten", error=str(error))
+                await rest(_REGISTER_RETRY_S)
+                continue
+            await self._changed.wait(self._config.timing.heartbeat_s)
+
+    def _now(self) -> float:
+        return self._context.clock.now()

@@ -1,0 +1,28 @@
+"""Reconfig-Mgr's intents on the API: a move is written down before it begins and struck out once read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mews.systems.kubecomp.board import Board
+from mews.systems.kubecomp.records import JOURNAL, Intent, intent_data, intents
+
+
+class MoveJournal:
+    """ConfigMap ``reconfig-journal``. Its methods raise ApiError and Unavailable: then no move may begin."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    async def open(self, pool: str) -> Sequence[Intent]:
+        """The pool's intents that an earlier incarnation, or a failure, left open; in order of GPUID."""
+        found = intents(await self._board.read(JOURNAL))
+        return [intent for _, intent in sorted(found.items()) if intent.pool == pool]
+
+    async def begin(self, intent: Intent) -> None:
+        """Write down a move before its first change."""
+        await self._board.write(JOURNAL, {intent.gpuid: intent_data(intent)})
+
+    async def end(self, intent: Intent) -> None:
+        """Strike it out after its last change was read back."""
+        await self._board.write(JOURNAL, {intent.gpuid: None})

@@ -1,0 +1,155 @@
+"""One node's share of the pool: what is on its ports, withdrawn, announced. Decides, waits for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mews.kube.deviceplugin.port import HEALTHY, UNHEALTHY, PluginDevice
+from mews.systems.kubecomp import policy
+from mews.systems.kubecomp.holders import Holders
+from mews.systems.kubecomp.policy import Claim, Consent
+from mews.systems.kubecomp.records import WithdrawRequest
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDevice:
+    """A device on one of this node's ports."""
+
+    gpuid: str
+    uuid: str
+    chassis: str
+    device: str
+
+
+class NodeDevices:
+    """The book of one node. Its writer is that node's DevMgr; ``round`` numbers the readings of the chassis."""
+
+    def __init__(self) -> None:
+        self.holders = Holders()
+        self.round = 0
+        self._here: dict[str, LocalDevice] = {}
+        self._known: dict[str, LocalDevice] = {}
+        self._withdrawn: dict[str, str] = {}
+        self._returning: dict[str, int] = {}
+        self._refused: dict[str, str] = {}
+        self._consents: dict[str, Consent] = {}
+
+    # Readings
+
+    def seen(self, devices: Iterable[LocalDevice], *, round_begun: int) -> None:
+        """Take over what a reading shows on this node's ports. ``round_begun`` is ``round`` as the reading began.
+
+        A device asked back is announced again only by a reading that began after that.
+        """
+        self._here = {device.gpuid: device for device in devices}
+        for gpuid in [gpuid for gpuid, since in self._returning.items() if round_begun > since]:
+            del self._returning[gpuid]
+        for gpuid, device in self._here.items():
+            if not (known := self._known.get(gpuid)) or known.uuid == device.uuid or not self.holders.uses(gpuid):
+                self._known[gpuid] = device
+        for gpuid in [g for g in self._known if g not in self._here and not self._in_use(g)]:
+            del self._known[gpuid]
+
+    def _in_use(self, gpuid: str) -> bool:
+        return gpuid in self.holders.held or gpuid in self.holders.grants
+
+    # Announcing
+
+    def announced(self) -> tuple[PluginDevice, ...]:
+        """The list for the kubelet, in order of GPUID. A device in use stays in it, Unhealthy when it is not here."""
+        return tuple(
+            PluginDevice(gpuid, HEALTHY if self._is_healthy(gpuid) else UNHEALTHY)
+            for gpuid in sorted(self._known)
+            if gpuid not in self._withdrawn and gpuid not in self._returning
+        )
+
+    def _is_healthy(self, gpuid: str) -> bool:
+        here = self._here.get(gpuid)
+        return here is not None and bool(here.uuid) and here.uuid == self._known[gpuid].uuid
+
+    def healthy(self) -> tuple[str, ...]:
+        """The GPUIDs announced as healthy."""
+        return tuple(device.id for device in self.announced() if device.health == HEALTHY)
+
+    def why_not(self, gpuid: str) -> str | None:
+        """Why a container must not get this device now, None when it may."""
+        if gpuid in self._withdrawn or gpuid in self._returning:
+            return "is withdrawn"
+        if gpuid not in self._known:
+            return "is unknown"
+        return None if self._is_healthy(gpuid) else "is unhealthy"
+
+    def uuid(self, gpuid: str) -> str:
+        """The UUID of a known device."""
+        return self._known[gpuid].uuid
+
+    # Withdrawing
+
+    def asked(self, requests: Mapping[str, WithdrawRequest], *, now_s: float, claims: Sequence[Claim] | None) -> None:
+        """Take over the requests for withdrawal. A device in use is never withdrawn; nor is one that the node's pods
+        (``claims``, None: nobody could say) will need. Refusals name their request; lapsed requests are as none."""
+        active = {gpuid: entry.request for gpuid, entry in requests.items() if now_s < entry.until_s}
+        for gpuid in [gpuid for gpuid in self._withdrawn if gpuid not in active]:
+            del self._withdrawn[gpuid]
+            self._consents.pop(gpuid, None)
+            self._returning[gpuid] = self.round
+        self._refused = {gpuid: request for gpuid, request in self._refused.items() if active.get(gpuid) == request}
+        for gpuid, request in active.items():
+            if gpuid in self._withdrawn:
+                self._withdrawn[gpuid] = request
+            elif gpuid not in self._refused and claims is not None and self.holders.known:
+                self._answer(gpuid, request, claims)
+
+    def _answer(self, gpuid: str, request: str, claims: Sequence[Claim]) -> None:
+        healthy = self.healthy()
+        free = gpuid not in healthy or policy.spare_after(healthy, self._taken(), claims, 1) >= 0
+        if self.holders.uses(gpuid) or not free:
+            self._refused[gpuid] = request
+            return
+        self._withdrawn[gpuid] = request
+        self._returning.pop(gpuid, None)
+
+    def _taken(self) -> dict[str, str]:
+        return {**dict.fromkeys(self.holders.grants, ""), **self.holders.held}
+
+    def unanswered(self, requests: Mapping[str, WithdrawRequest], now_s: float) -> bool:
+        """Whether a request stands that is neither withdrawn nor refused."""
+        return any(
+            now_s < entry.until_s and gpuid not in self._withdrawn and self._refused.get(gpuid) != entry.request
+            for gpuid, entry in requests.items()
+        )
+
+    @property
+    def is_withdrawing(self) -> bool:
+        """Whether a withdrawn device has no consent yet."""
+        return any(gpuid not in self._consents for gpuid in self._withdrawn)
+
+    @property
+    def has_withdrawn(self) -> bool:
+        """Whether any device is withdrawn."""
+        return bool(self._withdrawn)
+
+    def consent(self, allocatable: Collection[str], *, now_s: float, renew_s: float) -> bool:
+        """Consent to what is withdrawn, not allocatable in the kubelet and held by nobody; whether that changed.
+
+        Consent that still holds is given anew once it is ``renew_s`` old; consent that does not is taken back.
+        """
+        before = dict(self._consents)
+        for gpuid, request in self._withdrawn.items():
+            given = self._consents.get(gpuid)
+            if self.holders.uses(gpuid) or gpuid in allocatable:
+                self._consents.pop(gpuid, None)
+            elif given is None or given.request != request or now_s - given.time_s >= renew_s:
+                self._consents[gpuid] = Consent(request, now_s)
+        return before != self._consents
+
+    @property
+    def consents(self) -> Mapping[str, Consent]:
+        """GPUID -> consent."""
+        return self._consents
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """GPUID -> the request that was refused."""
+        return self._refused

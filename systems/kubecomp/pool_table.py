@@ -1,0 +1,81 @@
+"""One pool as the chassis and the API show it together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from mews.systems.kubecomp import policy, rules
+from mews.systems.kubecomp.config import Timing, Topology
+from mews.systems.kubecomp.policy import Gpu, Holdings
+from mews.systems.kubecomp.reader import ChassisReader
+from mews.systems.kubecomp.records import NodeReport, PoolDevice, PoolState
+from mews.systems.kubecomp.view import ClusterView, Waiting
+
+
+class PoolTable:
+    """Questions over the last readings; O(devices) + O(nodes of the pool) each."""
+
+    def __init__(self, pool: str, topology: Topology, reader: ChassisReader, view: ClusterView) -> None:
+        self.pool = pool
+        self.chassis: tuple[str, ...] = tuple(chassis.name for chassis in topology.chassis_of(pool))
+        self.nodes: tuple[str, ...] = tuple(node.name for node in topology.nodes_of(pool))
+        self._topology = topology
+        self._reader = reader
+        self._view = view
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every chassis of the pool has been read at least once."""
+        return all(self._reader.belief(name).seen for name in self.chassis)
+
+    def devices(self) -> dict[str, PoolDevice]:
+        """GPUID -> device, for all devices believed to be in the pool."""
+        found = {}
+        for name in self.chassis:
+            chassis = self._topology.chassis(name)
+            for entry in self._reader.belief(name).devices.values():
+                gpuid = chassis.gpuid(entry.device)
+                node = self._topology.node_on(name, entry.port)
+                found[gpuid] = PoolDevice(gpuid, name, entry.device, entry.uuid, entry.port, node)
+        return dict(sorted(found.items()))
+
+    def attached(self, node: str) -> int:
+        """How many usable devices are on the node's ports: those it calls unhealthy do not count."""
+        cabled, unhealthy = self._topology.node(node), self._view.report(node).unhealthy
+        found = 0
+        for name, port in cabled.ports.items() if cabled else ():
+            chassis = self._topology.chassis(name)
+            for entry in self._reader.belief(name).devices.values():
+                found += entry.port == port and chassis.gpuid(entry.device) not in unhealthy
+        return found
+
+    def candidates(self, pod: Waiting, *, excluded: Collection[str], now_s: float, timing: Timing) -> tuple[Gpu, ...]:
+        """The devices that may be moved for the pod; only ones that the last readings showed."""
+        reports = {node: self._view.report(node) for node in self.nodes}
+        return policy.candidates(
+            [Gpu(device.gpuid, device.node, device.port, device.uuid) for device in self._shown()],
+            pod.node,
+            holdings={node: _holdings(report, now_s, timing) for node, report in reports.items()},
+            claims={node: list(self._view.claims(node)) for node in self.nodes},
+            excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
+        )
+
+    def spares(self, gpuid: str, pod: Waiting, *, now_s: float, timing: Timing) -> bool:
+        """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""
+        return any(gpu.gpuid == gpuid for gpu in self.candidates(pod, excluded=(), now_s=now_s, timing=timing))
+
+    def _shown(self) -> list[PoolDevice]:
+        return [found for found in self.devices().values() if not self._reader.lacked(found.chassis, found.device)]
+
+    def state(self) -> PoolState:
+        """The pool as it is published: free = all devices less all requests on the pool's nodes."""
+        devices = tuple(self.devices().values())
+        return PoolState(devices, policy.pool_free(len(devices), self._requests(self.nodes)), self.nodes)
+
+    def _requests(self, nodes: Iterable[str]) -> Iterable[int]:
+        return (claim.req for node in nodes for claim in self._view.claims(node))
+
+
+def _holdings(report: NodeReport, now_s: float, timing: Timing) -> Holdings:
+    held = {gpuid: pod for gpuid, pod in report.held.items() if rules.in_use(report, gpuid, now_s=now_s, timing=timing)}
+    return Holdings(held, fresh=not rules.in_use(report, "", now_s=now_s, timing=timing))

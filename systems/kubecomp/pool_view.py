@@ -1,0 +1,88 @@
+"""The pools as the scheduler sees them: from the API objects of Reconfig-Mgr and DevMgr, never from a chassis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from mews.kube.api.objects import Object, name_of
+from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.systems.kubecomp import policy
+from mews.systems.kubecomp.config import Topology
+from mews.systems.kubecomp.records import (
+    POOL_PREFIX,
+    node_of_report,
+    node_of_requests,
+    node_report,
+    pool_state,
+    withdraw_requests,
+)
+
+
+class PoolView:
+    """Fed with the ConfigMaps of KubeComp's namespace; answers in O(1) a node and O(nodes) a pool."""
+
+    def __init__(self, topology: Topology, resource: str) -> None:
+        self._topology = topology
+        self._resource = resource
+        self._sizes: dict[str, int] = {}
+        self._attached: dict[str, Counter[str]] = {}
+        self._announced: dict[str, frozenset[str]] = {}
+        self._withdrawing: dict[str, frozenset[str]] = {}
+
+    def heard(self, old: Object | None, new: Object | None) -> None:
+        """A ConfigMap changed."""
+        obj = new or old or {}
+        if (node := node_of_report(obj)) is not None:
+            report = node_report(new)
+            self._announced.pop(node, None)
+            if report is not None:
+                self._announced[node] = frozenset(report.announced)
+        elif (node := node_of_requests(obj)) is not None:
+            self._withdrawing[node] = frozenset(withdraw_requests(new))
+        elif name_of(obj).startswith(POOL_PREFIX):
+            self._heard_pool(name_of(obj).removeprefix(POOL_PREFIX), new)
+
+    def _heard_pool(self, pool: str, new: Object | None) -> None:
+        state = pool_state(new)
+        self._sizes.pop(pool, None)
+        if state is not None:
+            self._sizes[pool] = len(state.devices)
+            self._attached[pool] = Counter(device.node for device in state.devices)
+
+    def size(self, pool: str, nodes: Mapping[str, NodeInfo]) -> int:
+        """All devices of a pool; before Reconfig-Mgr has published them, those that its nodes show."""
+        if pool in self._sizes:
+            return self._sizes[pool]
+        members = (nodes.get(node.name) for node in self._topology.nodes_of(pool))
+        return sum(info.allocatable.get(self._resource, 0) for info in members if info is not None)
+
+    def free(self, pool: str, nodes: Mapping[str, NodeInfo], *, besides: str = "") -> int:
+        """The pool's devices less all requests of bound or assumed pods on its nodes, but for the pod ``besides``."""
+        requests = []
+        for member in self._topology.nodes_of(pool):
+            info = nodes.get(member.name)
+            if info is not None:
+                requests.append(info.requested.get(self._resource, 0))
+                own = info.pods.get(besides)
+                requests.append(-own.request(self._resource) if own else 0)
+        return policy.pool_free(self.size(pool, nodes), requests)
+
+    def available(self, info: NodeInfo, *, besides: str = "") -> int:
+        """What the node has left for a pod (``besides`` is its uid); may be negative.
+
+        Never more than its DevMgr announces less what it is asked for: its status shows that only a tick later.
+        """
+        allocatable = policy.effective_allocatable(
+            info.allocatable.get(self._resource, 0),
+            self._announced.get(info.name),
+            self._withdrawing.get(info.name, frozenset()),
+        )
+        own = info.pods.get(besides)
+        mine = own.request(self._resource) if own else 0
+        return policy.available(allocatable, [info.requested.get(self._resource, 0) - mine])
+
+    def attached(self, node: str) -> int:
+        """How many devices Reconfig-Mgr last saw on the node's ports."""
+        pool = self._topology.pool_of(node)
+        return self._attached.get(pool, Counter())[node] if pool else 0

@@ -1,0 +1,304 @@
+"""Reconfig-Mgr's work on one pool: one reconfiguration at a time, so no device is planned twice (seed IV-D, V-A)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.clock import rest
+from mews.kube.component import Context, record
+from mews.systems.kubecomp import policy, rules
+from mews.systems.kubecomp.board import Board
+from mews.systems.kubecomp.config import KubeCompConfig, Topology
+from mews.systems.kubecomp.journal import MoveJournal
+from mews.systems.kubecomp.metrics import Count, Metrics, Phase, timed
+from mews.systems.kubecomp.mover import End, Mover
+from mews.systems.kubecomp.policy import Gpu
+from mews.systems.kubecomp.pool_table import PoolTable
+from mews.systems.kubecomp.pulse import Pulse
+from mews.systems.kubecomp.reader import ChassisReader
+from mews.systems.kubecomp.records import POOL_PREFIX, Intent, pool_data, pool_state
+from mews.systems.kubecomp.view import ClusterView, Waiting
+from mews.systems.kubecomp.withdrawal import Withdrawals
+
+_STALE_READING_S = 5.0
+"""A chassis read longer ago is read again before a device of it is touched."""
+
+
+class Served(StrEnum):
+    """How far a reconfiguration came."""
+
+    MET = "met"
+    SHORT = "short"
+    """Too few candidates: nothing was moved; looked at again later."""
+    AGAIN = "again"
+    """A chosen device could not be had: planned anew without it."""
+
+
+@dataclass(slots=True)
+class _Backoff:
+    due_s: float
+    delay_s: float
+
+
+class PoolWorker:
+    """Serves the waiting pods of one pool; keeps ``pool-<pool>`` current."""
+
+    def __init__(
+        self,
+        context: Context,
+        config: KubeCompConfig,
+        pool: str,
+        *,
+        topology: Topology,
+        chassis: Mapping[str, ChassisApi],
+        view: ClusterView,
+        board: Board,
+        metrics: Metrics,
+    ) -> None:
+        self.pool = pool
+        self._context = context
+        self._config = config
+        self._timing = config.timing
+        self._topology = topology
+        self._view = view
+        self._board = board
+        self._metrics = metrics
+        own = {entry.name: chassis[entry.name] for entry in topology.chassis_of(pool)}
+        self._reader = ChassisReader(own, config, context.log)
+        self._table = PoolTable(pool, topology, self._reader, view)
+        self._mover = Mover(context, own, self._reader, timing=config.timing, metrics=metrics)
+        self._withdrawals = Withdrawals(context, board, view, config.timing)
+        self._journal = MoveJournal(board)
+        self._pulse = Pulse()
+        self._is_clean = False
+        self._is_published = False
+        self._backoffs: dict[str, _Backoff] = {}
+        self._stuck: dict[str, float] = {}
+        self._next_poll_s = 0.0
+
+    def hear(self, news: bool) -> None:
+        """Something of this pool changed on the API; with ``news`` pods that could not be served are due again soon."""
+        self._withdrawals.answered.beat()
+        if news:
+            self._is_published = False
+            soon_s = self._loop_s() + self._timing.requeue_first_s
+            for backoff in self._backoffs.values():
+                backoff.due_s = min(backoff.due_s, soon_s)
+                backoff.delay_s = self._timing.requeue_first_s
+        self._pulse.beat()
+
+    async def run(self) -> None:
+        """Recover what was left, then serve until cancelled."""
+        await self._view.synced()
+        failures = 0
+        while True:
+            try:
+                await self._round()
+                failures = 0
+            except (ApiError, Unavailable) as error:
+                # Whatever was under way is in the journal: the next round begins with it.
+                self._is_clean = self._is_published = False
+                failures += 1
+                record(self._context.log, "interrupted", pool=self.pool, error=str(error))
+                await rest(min(2.0**failures, self._timing.requeue_last_s))
+
+    async def _round(self) -> None:
+        if not self._is_clean:
+            await self._recover()
+        if self._loop_s() >= self._next_poll_s:
+            await self._read_pool()
+            self._next_poll_s = self._loop_s() + self._timing.pool_poll_s
+        await self._publish()
+        pod = self._next_pod()
+        if pod is not None:
+            await self._serve(pod)
+        elif not await self._retry_stuck():
+            await self._pulse.wait(self._next_due_s() - self._loop_s())
+
+    def _next_pod(self) -> Waiting | None:
+        waiting = self._view.waiting(self.pool)
+        alive = {pod.uid for pod in waiting}
+        for uid in [uid for uid in self._backoffs if uid not in alive]:
+            del self._backoffs[uid]
+        now_s = self._loop_s()
+        for pod in waiting:
+            backoff = self._backoffs.get(pod.uid)
+            if (backoff is None or backoff.due_s <= now_s) and self._shortfall(pod):
+                return pod
+        return None
+
+    def _next_due_s(self) -> float:
+        """When to come round by itself. A pod whose backoff has passed and that still lacks nothing waits for news."""
+        now_s = self._loop_s()
+        dues = [*(backoff.due_s for backoff in self._backoffs.values()), *self._stuck.values()]
+        return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
+
+    async def _read_pool(self) -> None:
+        await self._reader.read_all(self._table.chassis)
+        self._is_published = False
+
+    async def _publish(self) -> None:
+        if self._table.is_known and not self._is_published:
+            self._is_published = True
+            await self._board.write(f"{POOL_PREFIX}{self.pool}", pool_data(self._table.state()))
+
+    # One pod
+
+    async def _serve(self, pod: Waiting) -> None:
+        record(self._context.log, "reconfiguring", pod=pod.key, node=pod.node)
+        excluded = set(self._stuck)
+        served, moved = Served.AGAIN, 0
+        while served is Served.AGAIN:
+            served, more = await self._reconfigure(pod, excluded)
+            moved += more
+        if moved:
+            self._metrics.count(Count.RECONFIGURATIONS)
+        record(self._context.log, "reconfigured", pod=pod.key, node=pod.node, outcome=served.value, moved=moved)
+        before = self._backoffs.get(pod.uid)
+        delay_s = min(2 * before.delay_s, self._timing.requeue_last_s) if before else self._timing.requeue_first_s
+        self._backoffs[pod.uid] = _Backoff(self._loop_s() + delay_s, delay_s)
+
+    async def _reconfigure(self, pod: Waiting, excluded: set[str]) -> tuple[Served, int]:
+        """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``."""
+        with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL):
+            await self._read_pool()
+        shortfall = self._shortfall(pod)
+        if not shortfall:
+            return (Served.MET if self._table.is_known else Served.SHORT), 0
+        with timed(self._metrics, Phase.AVAILABILITY_UPDATE):
+            found = self._table.candidates(pod, excluded=excluded, now_s=self._context.clock.now(), timing=self._timing)
+        chosen = policy.plan(found, shortfall, partial=self._config.partial)
+        record(
+            self._context.log,
+            "planned",
+            pod=pod.key,
+            demand=shortfall,
+            candidates=len(found),
+            moves=[gpu.gpuid for gpu in chosen],
+        )
+        if not chosen:
+            return Served.SHORT, 0
+        with timed(self._metrics, Phase.REALLOCATION):
+            return await self._reallocate(pod, chosen, excluded)
+
+    def _shortfall(self, pod: Waiting) -> int:
+        if not self._table.is_known:
+            return 0
+        return rules.remaining_demand(self._view, pod, self._table.attached(pod.node))
+
+    async def _reallocate(self, pod: Waiting, chosen: Sequence[Gpu], excluded: set[str]) -> tuple[Served, int]:
+        self._is_clean = False
+        attached = [gpu for gpu in chosen if gpu.port is not None]
+        requests = await self._withdrawals.ask(attached)
+        consented = await self._withdrawals.wait(attached, requests)
+        lacking = {gpu.gpuid for gpu in attached} - consented
+        moved = 0
+        if not lacking:
+            for gpu in chosen:
+                if not self._shortfall(pod):
+                    break
+                end = await self._move(pod, gpu, requests.get(gpu.gpuid, ""))
+                moved += end is End.MOVED
+                if end is not End.MOVED:
+                    lacking.add(gpu.gpuid)
+        await self._withdrawals.ask_back()
+        self._is_clean = True
+        excluded |= lacking
+        return (Served.AGAIN if self._shortfall(pod) and lacking else Served.MET), moved
+
+    async def _move(self, pod: Waiting, gpu: Gpu, request: str) -> End:
+        device = self._table.devices()[gpu.gpuid]
+        if self._reader.age_s(device.chassis) > _STALE_READING_S:
+            await self._reader.read(device.chassis)
+            if self._table.devices().get(gpu.gpuid) != device:
+                return End.TAKEN
+        node = self._topology.node(pod.node)
+        target = node.ports.get(device.chassis) if node else None
+        if target is None:
+            return End.FAILED
+        intent = Intent(
+            pool=self.pool,
+            request=request,
+            gpuid=gpu.gpuid,
+            chassis=device.chassis,
+            device=device.device,
+            origin=gpu.port,
+            origin_node=gpu.node,
+            target=target,
+            target_node=pod.node,
+            pod=pod.key,
+            uid=pod.uid,
+        )
+        await self._journal.begin(intent)
+        record(self._context.log, "move-begun", device=gpu.gpuid, origin=gpu.node, target=pod.node, pod=pod.key)
+        return await self._finish(intent, pod)
+
+    async def _finish(self, intent: Intent, pod: Waiting | None, *, go_back: bool = False) -> End:
+        async def may_detach() -> bool:
+            if pod is None or not self._shortfall(pod):
+                return False
+            await self._withdrawals.renew()
+            if await self._withdrawals.is_in_use(intent.origin_node, intent.gpuid, intent.request):
+                return False
+            now_s = self._context.clock.now()
+            return self._table.spares(intent.gpuid, pod, now_s=now_s, timing=self._timing)
+
+        tries = 1 if intent.gpuid in self._stuck else None
+        end = await self._mover.carry_out(intent, may_detach, go_back=go_back, tries=tries)
+        record(self._context.log, "move-ended", device=intent.gpuid, end=end.value)
+        self._metrics.count(Count.MOVED if end is End.MOVED else Count.ABANDONED)
+        if end is End.STUCK:
+            self._stuck[intent.gpuid] = self._loop_s() + self._timing.requeue_last_s
+        else:
+            self._stuck.pop(intent.gpuid, None)
+            await self._journal.end(intent)
+        self._is_published = False
+        await self._publish()
+        return end
+
+    # What was left
+
+    async def _recover(self) -> None:
+        """Bring to an end what an earlier incarnation or a failure left; each step may be repeated."""
+        await self._forget_nothing()
+        for intent in await self._journal.open(self.pool):
+            if intent.gpuid not in self._stuck:
+                await self._resume(intent)
+        await self._withdrawals.ask_back()
+        self._is_clean = True
+
+    async def _forget_nothing(self) -> None:
+        self._reader.seed(pool_state(await self._board.read(f"{POOL_PREFIX}{self.pool}")))
+        await self._withdrawals.adopt(self._table.nodes)
+        while not self._table.is_known:
+            await self._read_pool()
+            if not self._table.is_known:
+                await rest(self._timing.read_back_poll_s)
+
+    async def _resume(self, intent: Intent) -> None:
+        pod = next((pod for pod in self._view.waiting(self.pool) if pod.uid == intent.uid), None)
+        wanted = pod is not None and pod.node == intent.target_node
+        record(self._context.log, "resuming", device=intent.gpuid, pod=intent.pod, wanted=wanted)
+        await self._mover.await_late_detach(intent)
+        end = await self._finish(intent, pod if wanted else None, go_back=not wanted)
+        if end is not End.STUCK:
+            self._metrics.count(Count.RECOVERED)
+
+    async def _retry_stuck(self) -> bool:
+        """Try the next device that no attach brought up once more, after all pods; whether there was one."""
+        due = [gpuid for gpuid, due_s in sorted(self._stuck.items()) if due_s <= self._loop_s()]
+        for intent in await self._journal.open(self.pool) if due else ():
+            if intent.gpuid in due:
+                await self._resume(intent)
+                return True
+        for gpuid in due:
+            del self._stuck[gpuid]
+        return False
+
+    def _loop_s(self) -> float:
+        return asyncio.get_running_loop().time()

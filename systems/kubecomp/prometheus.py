@@ -1,0 +1,54 @@
+"""The metrics for Prometheus. Imported in production only: a virtual run must not load prometheus_client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+
+from mews.systems.kubecomp.metrics import Count, Phase
+
+_BUCKETS = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
+
+
+class PrometheusMetrics:
+    """``Metrics`` as ``kubecomp_phase_seconds{phase}`` and ``kubecomp_<count>_total``."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self.port = 0
+        self._phases = Histogram(
+            "kubecomp_phase_seconds",
+            "Durations of the five phases of a reconfiguration.",
+            ["phase"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._counts = {
+            what: Counter(
+                f"kubecomp_{what.value}", f"KubeComp: {what.value.replace('_', ' ')}.", registry=self.registry
+            )
+            for what in Count
+        }
+
+    def observe(self, phase: Phase, duration_s: float) -> None:
+        """One duration of a phase, seconds."""
+        self._phases.labels(phase.value).observe(duration_s)
+
+    def count(self, what: Count, by: int = 1) -> None:
+        """So many more."""
+        self._counts[what].inc(by)
+
+    def serve(self, port: int) -> Callable[[], None]:
+        """Serve ``/metrics`` on that port of loopback (0: ``port`` tells), in a thread; the result stops it."""
+        server: Any
+        server, thread = start_http_server(port, addr="127.0.0.1", registry=self.registry)
+        self.port = int(server.server_port)
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return stop

@@ -1,0 +1,210 @@
+"""What KubeComp's components tell each other through the API, one writer each (contract kubecomp.md section 1).
+
+ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
+
+- ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``, ``nodes`` [name].
+- ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused}, ``consents``, ``heartbeat``.
+- ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
+- ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mews.kube.api.objects import Object, name_of
+from mews.systems.kubecomp.policy import Consent
+
+JOURNAL = "reconfig-journal"
+POOL_PREFIX = "pool-"
+NODE_PREFIX = "node-"
+WITHDRAW_PREFIX = "withdraw-"
+
+USE_FALCON = "use_falcon"
+DST_NODE = "dst_node"
+GPU_DEMAND = "gpu_demand"
+DEMAND = "demand"
+ANNOTATIONS = (USE_FALCON, DST_NODE, GPU_DEMAND, DEMAND)
+"""``gpu_demand`` is the public code's name, ``demand`` the paper's: both are written and read."""
+
+EVENT_REASON = "Reconfig"
+
+
+def event_message(pod: str) -> str:
+    """The Reconfig event's text."""
+    return f"Pod {pod} needs reconfiguration"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDevice:
+    """One device of a pool; ``node`` is "" and ``port`` None while it is unattached."""
+
+    gpuid: str
+    chassis: str
+    device: str
+    uuid: str
+    port: str | None
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """A pool as Reconfig-Mgr last read it; ``free`` = all devices less all requests on the pool's nodes, which are
+    ``nodes``: its devices can be moved to each of them."""
+
+    devices: tuple[PoolDevice, ...] = ()
+    free: int = 0
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """What a node's DevMgr says: healthy GPUIDs it announces, unhealthy ones, holders (GPUID -> pod), consents
+    (GPUID -> Consent), refusals (GPUID -> request), and when (unix s) it last said so."""
+
+    announced: tuple[str, ...] = ()
+    unhealthy: tuple[str, ...] = ()
+    held: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    consents: Mapping[str, Consent] = field(default_factory=dict)
+    heartbeat_s: float = 0.0
+
+    def is_fresh(self, now_s: float, stale_s: float) -> bool:
+        """Whether the last heartbeat is recent enough to be believed."""
+        return now_s - self.heartbeat_s <= stale_s
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawRequest:
+    """Reconfig-Mgr's wish that a device be withdrawn; it lapses at ``until_s`` (unix s) unless renewed."""
+
+    request: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One move under way, written before its first change and removed after its last was read back.
+
+    ``origin`` is the port it came from (None: it was unattached), ``target`` the port it goes to.
+    """
+
+    pool: str
+    request: str
+    gpuid: str
+    chassis: str
+    device: str
+    origin: str | None
+    origin_node: str
+    target: str
+    target_node: str
+    pod: str
+    uid: str
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def _load(obj: Object | None, key: str) -> Any:
+    text = ((obj or {}).get("data") or {}).get(key)
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None
+
+
+def pool_data(state: PoolState) -> dict[str, str]:
+    """``data`` of ``pool-<pool>``."""
+    devices = [
+        {
+            "gpuid": device.gpuid,
+            "chassis": device.chassis,
+            "device": device.device,
+            "uuid": device.uuid,
+            "port": device.port,
+            "node": device.node,
+        }
+        for device in state.devices
+    ]
+    return {"devices": _dump(devices), "free": str(state.free), "nodes": _dump(state.nodes)}
+
+
+def pool_state(obj: Object | None) -> PoolState | None:
+    """The state in a ``pool-<pool>`` object, or None when it is absent or cannot be read."""
+    devices = _load(obj, "devices")
+    if not isinstance(devices, list):
+        return None
+    free = _load(obj, "free")
+    nodes = tuple(_load(obj, "nodes") or ())
+    return PoolState(tuple(PoolDevice(**entry) for entry in devices), free if isinstance(free, int) else 0, nodes)
+
+
+def report_data(report: NodeReport) -> dict[str, str]:
+    """``data`` of ``node-<node>``."""
+    body = {
+        "announced": list(report.announced),
+        "unhealthy": list(report.unhealthy),
+        "held": dict(report.held),
+        "refused": dict(report.refused),
+    }
+    consents = {g: {"request": c.request, "time": round(c.time_s, 3)} for g, c in report.consents.items()}
+    return {"report": _dump(body), "consents": _dump(consents), "heartbeat": _dump(round(report.heartbeat_s, 3))}
+
+
+def node_report(obj: Object | None) -> NodeReport | None:
+    """The report in a ``node-<node>`` object, or None when it is absent or cannot be read."""
+    body = _load(obj, "report")
+    if not isinstance(body, dict):
+        return None
+    consents = _load(obj, "consents") or {}
+    return NodeReport(
+        announced=tuple(body.get("announced", ())),
+        unhealthy=tuple(body.get("unhealthy", ())),
+        held=body.get("held", {}),
+        refused=body.get("refused", {}),
+        consents={gpuid: Consent(entry["request"], entry["time"]) for gpuid, entry in consents.items()},
+        heartbeat_s=float(_load(obj, "heartbeat") or 0.0),
+    )
+
+
+def withdraw_data(requests: Mapping[str, WithdrawRequest]) -> dict[str, str]:
+    """``data`` of ``withdraw-<node>``."""
+    body = {gpuid: {"request": r.request, "until": round(r.until_s, 3)} for gpuid, r in requests.items()}
+    return {"requests": _dump(body)}
+
+
+def withdraw_requests(obj: Object | None) -> dict[str, WithdrawRequest]:
+    """GPUID -> request in a ``withdraw-<node>`` object; none when it is absent."""
+    body = _load(obj, "requests") or {}
+    return {gpuid: WithdrawRequest(entry["request"], entry["until"]) for gpuid, entry in sorted(body.items())}
+
+
+def intent_data(intent: Intent) -> str:
+    """An intent as the journal's text."""
+    return _dump(asdict(intent))
+
+
+def intents(obj: Object | None) -> dict[str, Intent]:
+    """GPUID -> intent in the journal object; none when it is absent."""
+    found = {}
+    for gpuid in sorted((obj or {}).get("data") or {}):
+        entry = _load(obj, gpuid)
+        if isinstance(entry, dict):
+            found[gpuid] = Intent(**entry)
+    return found
+
+
+def node_of_report(obj: Object) -> str | None:
+    """The node that a ``node-<node>`` object speaks for, None for other objects."""
+    name = name_of(obj)
+    return name.removeprefix(NODE_PREFIX) if name.startswith(NODE_PREFIX) else None
+
+
+def node_of_requests(obj: Object) -> str | None:
+    """The node that a ``withdraw-<node>`` object speaks to, None for other objects."""
+    name = name_of(obj)
+    return name.removeprefix(WITHDRAW_PREFIX) if name.startswith(WITHDRAW_PREFIX) else None

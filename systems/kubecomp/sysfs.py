@@ -1,0 +1,132 @@
+"""Whether the host sees a device that the chassis has put on its port: read from sysfs and /proc, never from NVML.
+
+An NVIDIA GPU is found by the ``GPU UUID`` of ``/proc/driver/nvidia/gpus/<BDF>/information``; any other device by the
+vendor's field V0 of its vital product data, where its kind has no such folder (assumed: the real boxes pooled GPUs
+only). Either must have a driver and a configuration space that answers: one that reads as ones has fallen off the bus
+(contract host.md section 2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from mews.systems.kubecomp.node_devices import LocalDevice
+
+PCI = "sys/bus/pci/devices"
+GPUS = "proc/driver/nvidia/gpus"
+_GONE = b"\xff\xff"
+_VENDOR_FIELD = b"V0"
+
+
+class Tree(Protocol):
+    """A host's files below its root; paths like ``sys/bus/pci/devices``."""
+
+    async def read(self, path: str) -> bytes:
+        """A file's content.
+
+        Raises OSError.
+        """
+        ...
+
+    async def names(self, path: str) -> Sequence[str]:
+        """A folder's names, sorted.
+
+        Raises OSError.
+        """
+        ...
+
+
+class FolderTree:
+    """The files below a folder of this machine, ``/`` on a real node; read on a thread, since a read may block."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def read(self, path: str) -> bytes:
+        """A file's content. Raises OSError."""
+        return await asyncio.to_thread((self._root / path).read_bytes)
+
+    async def names(self, path: str) -> Sequence[str]:
+        """A folder's names, sorted. Raises OSError."""
+        return await asyncio.to_thread(lambda: sorted(entry.name for entry in (self._root / path).iterdir()))
+
+
+class SysfsConfirm:
+    """``Confirm`` over a host's files. Where a device was found before is looked at first."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._places: dict[str, str] = {}
+        self._answers: dict[str, bool] = {}
+
+    async def __call__(self, device: LocalDevice) -> bool:
+        """Whether the host sees it; the last answer while the files cannot be read at all."""
+        try:
+            answer = await self._sees(device.uuid)
+        except (FileNotFoundError, NotADirectoryError):
+            answer = False
+        except OSError:
+            return self._answers.get(device.uuid, False)
+        self._answers[device.uuid] = answer
+        return answer
+
+    async def _sees(self, uuid: str) -> bool:
+        if not uuid:
+            return False
+        place = self._places.get(uuid)
+        if place is None or await self._uuid_at(place) != uuid:
+            place = await self._search(uuid)
+        if place is None:
+            self._places.pop(uuid, None)
+            return False
+        self._places[uuid] = place
+        return await self._answers_at(place)
+
+    async def _search(self, uuid: str) -> str | None:
+        for bdf in await self._tree.names(PCI):
+            if await self._uuid_at(bdf) == uuid:
+                return bdf
+        return None
+
+    async def _uuid_at(self, bdf: str) -> str:
+        try:
+            return _uuid_of(await self._tree.read(f"{GPUS}/{bdf}/information"))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        try:
+            return vendor_field(await self._tree.read(f"{PCI}/{bdf}/vpd"))
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return ""
+
+    async def _answers_at(self, bdf: str) -> bool:
+        config = await self._tree.read(f"{PCI}/{bdf}/config")
+        uevent = await self._tree.read(f"{PCI}/{bdf}/uevent")
+        return config[:2] != _GONE and b"DRIVER=" in uevent
+
+
+def _uuid_of(information: bytes) -> str:
+    for line in information.decode("utf-8", "replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "GPU UUID":
+            return value.strip()
+    return ""
+
+
+def vendor_field(vpd: bytes) -> str:
+    """Field V0 of the read-only part of vital product data (PCI 3.0 appendix I); "" where there is none."""
+    at = 0
+    while at + 3 <= len(vpd) and vpd[at] & 0x80:
+        tag, length = vpd[at], int.from_bytes(vpd[at + 1 : at + 3], "little")
+        fields = vpd[at + 3 : at + 3 + length]
+        at += 3 + length
+        if tag != 0x90:
+            continue
+        while len(fields) >= 3:
+            key, size = fields[:2], fields[2]
+            if key == _VENDOR_FIELD:
+                return fields[3 : 3 + size].decode("utf-8", "replace")
+            fields = fields[3 + size :]
+    return ""

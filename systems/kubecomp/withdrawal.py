@@ -1,0 +1,109 @@
+"""Asking nodes for devices, and asking them back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from mews.kube.component import Context, record
+from mews.systems.kubecomp import rules
+from mews.systems.kubecomp.board import Board
+from mews.systems.kubecomp.config import Timing
+from mews.systems.kubecomp.policy import Gpu
+from mews.systems.kubecomp.pulse import Pulse
+from mews.systems.kubecomp.records import (
+    NODE_PREFIX,
+    WITHDRAW_PREFIX,
+    NodeReport,
+    WithdrawRequest,
+    node_report,
+    withdraw_data,
+    withdraw_requests,
+)
+from mews.systems.kubecomp.view import ClusterView
+
+
+class Withdrawals:
+    """The requests that stand at the nodes of one pool; the only writer of their ``withdraw-<node>``.
+
+    Methods that write raise ApiError and Unavailable.
+    """
+
+    def __init__(self, context: Context, board: Board, view: ClusterView, timing: Timing) -> None:
+        self._context = context
+        self._board = board
+        self._view = view
+        self._timing = timing
+        self._standing: dict[str, dict[str, WithdrawRequest]] = {}
+        self.answered = Pulse()
+        """Beaten by whoever hears of a new report."""
+
+    async def adopt(self, nodes: Iterable[str]) -> None:
+        """Take over what an earlier incarnation asked of these nodes."""
+        for node in nodes:
+            found = withdraw_requests(await self._board.read(f"{WITHDRAW_PREFIX}{node}"))
+            if found:
+                self._standing[node] = found
+
+    async def ask(self, gpus: Sequence[Gpu]) -> Mapping[str, str]:
+        """Ask for these attached devices; GPUID -> request."""
+        asked: dict[str, str] = {}
+        now_s = self._context.clock.now()
+        until_s = now_s + self._timing.withdrawal_lease_s
+        for gpu in gpus:
+            # With the time in it no later incarnation asks in the same words, whatever its stream of chance.
+            asked[gpu.gpuid] = request = f"{int(now_s * 1e3):x}-{self._context.rng.getrandbits(32):08x}"
+            self._standing.setdefault(gpu.node, {})[gpu.gpuid] = WithdrawRequest(request, until_s)
+            record(self._context.log, "withdrawal-asked", device=gpu.gpuid, node=gpu.node, request=request)
+        await self._write(sorted({gpu.node for gpu in gpus}))
+        return asked
+
+    async def renew(self) -> None:
+        """Let all requests stand for a whole lease from now."""
+        until_s = self._context.clock.now() + self._timing.withdrawal_lease_s
+        for entries in self._standing.values():
+            for gpuid, entry in entries.items():
+                entries[gpuid] = WithdrawRequest(entry.request, until_s)
+        await self._write(sorted(node for node, entries in self._standing.items() if entries))
+
+    async def ask_back(self, gpuids: Iterable[str] | None = None) -> None:
+        """Give up these requests, or all: their nodes announce the devices again if they are still there."""
+        chosen = set(gpuids) if gpuids is not None else None
+        touched = []
+        for node, entries in sorted(self._standing.items()):
+            gone = [gpuid for gpuid in entries if chosen is None or gpuid in chosen]
+            for gpuid in gone:
+                del entries[gpuid]
+            if gone:
+                touched.append(node)
+        await self._write(touched)
+
+    async def _write(self, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            await self._board.write(f"{WITHDRAW_PREFIX}{node}", withdraw_data(self._standing.get(node, {})))
+
+    async def wait(self, gpus: Sequence[Gpu], requests: Mapping[str, str]) -> frozenset[str]:
+        """Wait until each was answered or the time is up; the GPUIDs with consent."""
+        try:
+            async with asyncio.timeout(self._timing.withdrawal_timeout_s):
+                while not all(self._answer(gpu, requests[gpu.gpuid]) is not None for gpu in gpus):
+                    await self.answered.wait()
+        except TimeoutError:
+            record(self._context.log, "withdrawal-timeout", devices=[gpu.gpuid for gpu in gpus])
+        return frozenset(gpu.gpuid for gpu in gpus if self._answer(gpu, requests[gpu.gpuid]))
+
+    def _answer(self, gpu: Gpu, request: str) -> bool | None:
+        report = self._view.report(gpu.node)
+        if not self._in_use(report, gpu.gpuid, request):
+            return True
+        if report.refused.get(gpu.gpuid) == request or gpu.gpuid in report.held:
+            return False
+        return None
+
+    async def is_in_use(self, node: str, gpuid: str, request: str) -> bool:
+        """The in-use test just before a detach, on the report as the API has it now."""
+        report = node_report(await self._board.read(f"{NODE_PREFIX}{node}"))
+        return report is None or self._in_use(report, gpuid, request)
+
+    def _in_use(self, report: NodeReport, gpuid: str, request: str) -> bool:
+        return rules.in_use(report, gpuid, now_s=self._context.clock.now(), timing=self._timing, request=request)

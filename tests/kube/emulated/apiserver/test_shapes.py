@@ -1,0 +1,77 @@
+"""Bodies whose fields have another shape than the kind's are refused, before any component sees them."""
+
+import random
+
+import pytest
+
+from mews.kube.api.errors import BadRequest
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.emulated.apiserver.objects.creation import create
+from mews.kube.emulated.apiserver.store.request import ADMIN
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.types.bodies import decode
+from mews.kube.emulated.apiserver.wire.negotiation import parse_json
+
+GOOD = {"name": "c", "image": "i:1"}
+
+
+def pod(**spec):
+    return {"metadata": {"name": "a"}, "spec": {"containers": [GOOD], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (pod(nodeName=7), "number into Go struct field PodSpec.spec.nodeName of type string"),
+        (pod(containers="x"), "string into Go struct field PodSpec.spec.containers of type []v1.Container"),
+        (pod(containers=[1]), "number into Go struct field PodSpec.spec.containers of type v1.Container"),
+        (
+            pod(containers=[{"name": "c", "command": "x"}]),
+            "string into Go struct field Container.spec.containers.command of type []string",
+        ),
+        (pod(priority=2**31), "number 2147483648 into Go struct field PodSpec.spec.priority of type int32"),
+        (pod(priority=True), "bool into Go struct field PodSpec.spec.priority of type int32"),
+        (
+            pod(tolerations=[{"tolerationSeconds": "x"}]),
+            "string into Go struct field Toleration.spec.tolerations.tolerationSeconds of type int64",
+        ),
+        (pod(nodeSelector=[]), "array into Go struct field PodSpec.spec.nodeSelector of type map[string]string"),
+        ({"metadata": 1}, "number into Go struct field Pod.metadata of type v1.ObjectMeta"),
+        ({"metadata": {"name": 1}}, "number into Go struct field ObjectMeta.metadata.name of type string"),
+        (
+            {"metadata": {"ownerReferences": [1]}},
+            "number into Go struct field ObjectMeta.metadata.ownerReferences of type v1.OwnerReference",
+        ),
+        (
+            pod(containers=[{**GOOD, "resources": {"limits": {"x": []}}}]),
+            "quantities must match the regular expression",
+        ),
+    ],
+)
+def test_a_field_of_another_shape_is_a_bad_request(body, words):
+    store = Store(lambda: 0.0, random.Random(1))
+    with pytest.raises(BadRequest) as refused:
+        create(store, store.kinds.of(PODS), "default", body)
+    assert str(refused.value).startswith('Pod in version "v1" cannot be handled as a Pod: ')
+    assert words in str(refused.value)
+
+
+def test_what_is_well_shaped_passes_and_nulls_are_as_good_as_absent():
+    kinds = Store(lambda: 0.0, random.Random(1)).kinds
+    made = decode(kinds.of(PODS), pod(priority=-5, terminationGracePeriodSeconds=0, volumes=None), ADMIN)
+    assert (made["spec"]["priority"], made["spec"]["terminationGracePeriodSeconds"]) == (-5, 0)
+    assert "volumes" not in made["spec"]
+    decode(kinds.of(NODES), {"metadata": {}, "status": {"capacity": {"cpu": 4, "memory": "1Gi"}}}, ADMIN)
+    assert "unknown" not in decode(kinds.of(PODS), {"metadata": {}, "spec": {"unknown": [1]}}, ADMIN)["spec"]
+
+
+def test_an_amount_beyond_all_bounds_is_a_bad_request():
+    store = Store(lambda: 0.0, random.Random(1))
+    limits = {"resources": {"limits": {"x/y": "1e99999999"}}}
+    with pytest.raises(BadRequest, match="quantities must match"):
+        create(store, store.kinds.of(PODS), "default", pod(containers=[{**GOOD, **limits}]))
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_character():
+    assert parse_json(b'{"a": ["x\\ud800"]}') == {"a": ["x\ufffd"]}
+    assert parse_json(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}

@@ -1,0 +1,33 @@
+"""The same lives of workloads under our controllers and under kube-controller-manager: the same objects, statuses and
+events at every turn, down to the names of ReplicaSets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mews.harness.clusters.control_plane.programs import NEEDED
+from tests.kube.emulated.apiserver.real_parts import missing
+from tests.kube.emulated.controllers.stories import STORIES
+from tests.kube.emulated.controllers.telling import ours, theirs, title
+
+_MISSING = missing(*NEEDED, "kube-controller-manager")
+
+_ATTEMPTS = 3
+"""On a busy machine changes that are meant to come one by one come together, and are worked off as one."""
+
+
+@pytest.mark.wall
+@pytest.mark.skipif(bool(_MISSING), reason=_MISSING or "-")
+def test_our_controllers_do_and_say_what_the_real_ones_do_and_say(tmp_path: Path) -> None:
+    told, left = ours(STORIES), list(STORIES)
+    for attempt in range(_ATTEMPTS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        expected = theirs(left, folder)
+        left = [story for story in left if told[title(story)] != expected[title(story)]]
+        if not left:
+            return
+    for story in left:
+        assert told[title(story)] == expected[title(story)]

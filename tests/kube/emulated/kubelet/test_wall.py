@@ -1,0 +1,172 @@
+"""A node in wall-clock time: its pods are processes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mews.kube.api.errors import NotFound
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import EVENTS, PODS
+from mews.kube.clock import Clock, Pace, stream
+from mews.kube.component import Context
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.kubelet.api import KubeletApi
+from mews.kube.emulated.kubelet.containerd import Containerd
+from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.emulated.kubelet.kubelet import Kubelet
+from mews.kube.emulated.kubelet.node import NodeSpec
+from mews.kube.emulated.kubelet.process import ProcessRuntime
+from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
+from tests.kube.emulated.kubelet.bench import NODE, FakeDevices, pod
+
+pytestmark = pytest.mark.wall
+
+
+class WallNode:
+    def __init__(self, folder: Path) -> None:
+        self.clock, self.pace = Clock.wall(), Pace(30.0)
+        self.kube = InProcessKube(Store(self.clock.now, stream(1, "store")))
+        self.devices = FakeDevices(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2"})
+        simulated, processes = SimulatedRuntime(self.pace), ProcessRuntime(folder)
+        rng = stream(1, "containerd")
+        self.containerd = Containerd(self.clock, rng, simulated=simulated, processes=processes, network="127.9.2")
+        self.api = KubeletApi(self.containerd)
+
+    @asynccontextmanager
+    async def kubelet(self) -> AsyncIterator[None]:
+        context = Context(self.kube, self.clock, stream(1, "kubelet"), logging.getLogger("kubelet"))
+        spec = NodeSpec(NODE)
+        kubelet = Kubelet(context, spec, self.devices, self.containerd, self.pace, images=load_images())
+        task = asyncio.create_task(kubelet.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def bound(self, name: str, command: list[str] | None = None, **parts: Any) -> None:
+        await self.kube.create(PODS, pod(name, command, **parts), namespace="default")
+        await self.kube.bind("default", name, NODE)
+
+    async def phase(self, name: str, phase: str) -> Object:
+        async with asyncio.timeout(60):
+            while True:
+                found = await self.kube.get(PODS, name, namespace="default")
+                if found["status"]["phase"] == phase:
+                    return found
+                await asyncio.sleep(0.01)
+
+    async def text(self, name: str) -> str:
+        return b"".join([chunk async for chunk in self.api.log("default", name, "main")]).decode()
+
+
+def test_a_gpu_check_process_prints_exactly_its_uuids(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        async with node.kubelet():
+            await node.bound("check", image="mews/gpu-check")
+            done = await node.phase("check", "Succeeded")
+            assert await node.text("check") == "GPU-1\nGPU-2\n"
+            assert done["status"]["podIP"].startswith("127.9.2.")
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+def test_a_process_survives_its_kubelet_and_ends_with_its_pod(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        async with node.kubelet():
+            await node.bound("hold", image="mews/gpu-hold")
+            before = await node.phase("hold", "Running")
+        async with node.kubelet():
+            await asyncio.sleep(0.2)
+            after = await node.phase("hold", "Running")
+            assert after["status"] == before["status"]
+            result = await node.api.exec("default", "hold", "main", ["sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES"])
+            assert result.stdout == b"GPU-1,GPU-2\n"
+            await node.kube.delete(PODS, "hold", namespace="default")
+            with pytest.raises(NotFound):
+                await node.phase("hold", "gone")
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+def test_a_failing_process_restarts_and_its_previous_log_is_kept(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        async with node.kubelet():
+            count = "n=$(cat count 2>/dev/null || echo 0); n=$((n+1)); echo $n > count; echo run $n; exit 1"
+            await node.bound("again", ["sh", "-c", count], policy="Always")
+            async with asyncio.timeout(60):
+                while True:
+                    found = await node.kube.get(PODS, "again", namespace="default")
+                    statuses = found["status"].get("containerStatuses", [{}])
+                    if statuses[0].get("restartCount", 0) >= 1 and "terminated" in statuses[0]["lastState"]:
+                        break
+                    await asyncio.sleep(0.01)
+            previous = [c async for c in node.api.log("default", "again", "main", previous=True)]
+            assert int(b"".join(previous).split()[1]) + 1 == int((await node.text("again")).split()[1])
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+WEB = """
+import http.server, os, sys
+if os.path.exists("sick"):
+    os.remove("sick")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(503 if self.path == "/live" and os.path.exists("sick") else 200)
+        self.end_headers()
+    def log_message(self, *args): pass
+http.server.ThreadingHTTPServer((os.environ["POD_IP"], 8000), Handler).serve_forever()
+"""
+
+
+def test_a_process_is_ready_by_its_page_and_started_again_when_it_says_that_it_is_sick(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        page = {"periodSeconds": 10, "timeoutSeconds": 30}
+        main: dict[str, Any] = {
+            "name": "main",
+            "image": "python",
+            "args": ["-c", WEB],
+            "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            "ports": [{"name": "web", "containerPort": 8000}],
+            "readinessProbe": {"httpGet": {"port": "web", "path": "/ready"}, **page},
+            "livenessProbe": {"httpGet": {"port": 8000, "path": "/live"}, **page, "initialDelaySeconds": 20},
+            "startupProbe": {"tcpSocket": {"port": "web"}, **page, "failureThreshold": 1000},
+        }
+
+        async def until(restarts: int) -> None:
+            async with asyncio.timeout(60):
+                while True:
+                    found = (await node.kube.get(PODS, "web", namespace="default"))["status"]
+                    entry = found.get("containerStatuses", [{}])[0]
+                    if entry.get("ready") and entry["restartCount"] == restarts:
+                        return
+                    await asyncio.sleep(0.02)
+
+        async with node.kubelet():
+            await node.bound("web", containers=[main], policy="Always", grace_s=1)
+            await until(0)
+            assert (await node.api.exec("default", "web", "main", ["touch", "sick"])).exit_code == 0
+            await until(1)
+            events = (await node.kube.list(EVENTS, namespace="default")).items
+            said = {(event["reason"], event["message"]) for event in events}
+            assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503") in said
+            assert ("Killing", "Container main failed liveness probe, will be restarted") in said
+        await node.containerd.close()
+
+    asyncio.run(main())

@@ -1,0 +1,99 @@
+"""The parameter-server trainer: its arithmetic, its talk, and a job of real processes that is scaled."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy
+import pytest
+
+import mews.scenarios
+from mews.harness.engine import Engine
+from mews.harness.scenario.loader import load_scenario
+from mews.harness.ways import Way
+from mews.kube.clock import rest
+from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.trainer import network
+from mews.systems.kod2.trainer.names import look_up
+from mews.systems.kod2.trainer.server import Server
+from mews.systems.kod2.trainer.settings import Settings, read_settings, slice_of
+from mews.systems.kod2.trainer.worker import Worker
+
+
+def test_the_gradient_is_the_slope_of_the_loss():
+    rng = numpy.random.default_rng(3)
+    parameters, (pictures, kinds) = network.initial().astype(numpy.float64), network.batch(8, rng)
+    loss, slope = network.gradient(parameters, pictures, kinds)
+    for index in (0, 700, network.SIZE - 20, network.SIZE - 1):
+        bent = parameters.copy()
+        bent[index] += 1e-4
+        assert (network.gradient(bent, pictures, kinds)[0] - loss) / 1e-4 == pytest.approx(slope[index], abs=2e-3)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 7])
+def test_servers_share_all_parameters_without_overlap(servers):
+    owned = [range(network.SIZE)[slice_of(index, servers)] for index in range(servers)]
+    assert [number for part in owned for number in part] == list(range(network.SIZE))
+
+
+def test_settings_come_from_tf_config_and_are_refused_in_one_line():
+    config = {"cluster": {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, "task": {"type": "worker", "index": 1}}
+    settings = read_settings({"TF_CONFIG": json.dumps(config), "TRAIN_STEPS": "7"})
+    assert (settings.role, settings.address, settings.steps) == ("worker", "c:1", 7)
+    with pytest.raises(ConfigError, match="TRAIN_STEPS: 'many': must be a number"):
+        read_settings({"TF_CONFIG": json.dumps(config), "TRAIN_STEPS": "many"})
+    with pytest.raises(ConfigError, match="TF_CONFIG"):
+        read_settings({})
+
+
+def test_names_are_looked_up_in_a_hosts_file(tmp_path):
+    file = tmp_path / "hosts"
+    assert look_up("a.default.svc", file) is None
+    file.write_text("127.0.0.7 a.default a.default.svc # the server\n")
+    assert look_up("a.default.svc", file) == "127.0.0.7"
+    assert look_up("server", file) is None
+
+
+@pytest.mark.wall
+def test_two_servers_and_workers_that_come_and_go_train_together(monkeypatch, tmp_path):
+    (tmp_path / "hosts").write_text("127.0.0.1 one two\n")
+    monkeypatch.setenv("MEWS_HOSTS", str(tmp_path / "hosts"))
+
+    async def train():
+        addresses = (f"one:{_free_port()}", f"two:{_free_port()}")
+        settings = [Settings("ps", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.0, quorum=1) for i in (0, 1)]
+        servers = [Server(own) for own in settings]
+        serving = [
+            asyncio.create_task(server.serve("127.0.0.1", int(own.address.rpartition(":")[2])))
+            for server, own in zip(servers, settings, strict=True)
+        ]
+        workers = [Worker(Settings("worker", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.002)) for i in range(3)]
+        first, second, third = (asyncio.create_task(worker.run()) for worker in workers)
+        while servers[0].step < 60:
+            await rest(0.01)
+        second.cancel()  # one goes in the middle of it
+        await asyncio.wait_for(asyncio.gather(first, third), 60)
+        for task in (second, *serving):
+            task.cancel()
+        await asyncio.gather(second, *serving, return_exceptions=True)
+        return servers, workers
+
+    servers, workers = asyncio.run(train())
+    assert all(400 <= server.step <= 403 for server in servers)
+    assert servers[0]._smooth < 1.8 < numpy.log(10)
+    assert all(worker.steps > 0 for worker in workers)
+
+
+def _free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.wall
+def test_the_loss_falls_while_a_job_of_processes_has_one_three_and_two_workers():
+    path = Path(mews.scenarios.__file__).parent / "elastic" / "19-trainer.yaml"
+    result = Engine(Way(time="wall")).run(load_scenario(path), 1).result
+    assert (result.verdict, result.reason) == ("passed", "")

@@ -1,0 +1,93 @@
+"""DevMgr believes the chassis about a device once the host's files show it with a driver."""
+
+import asyncio
+
+import pytest
+
+from mews.systems.kubecomp.node_devices import LocalDevice
+from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm, vendor_field
+
+UUID = "GPU-16a0c321-0000-4000-8000-000000000001"
+
+
+def gpu(uuid=UUID):
+    return LocalDevice("0-001300", uuid, "A", "001300")
+
+
+@pytest.fixture
+def root(tmp_path):
+    for bdf, uuid in (("0000:20:00.0", "GPU-other"), ("0000:44:00.0", UUID)):
+        (tmp_path / "sys/bus/pci/devices" / bdf).mkdir(parents=True)
+        (tmp_path / "sys/bus/pci/devices" / bdf / "config").write_bytes(b"\xde\x10" + bytes(62))
+        (tmp_path / "sys/bus/pci/devices" / bdf / "uevent").write_text("DRIVER=nvidia\nPCI_CLASS=30200\n")
+        (tmp_path / "proc/driver/nvidia/gpus" / bdf).mkdir(parents=True)
+        (tmp_path / "proc/driver/nvidia/gpus" / bdf / "information").write_text(f"Model: V100\nGPU UUID: {uuid}\n")
+    return tmp_path
+
+
+def confirmed(root, *devices):
+    async def main():
+        confirm = SysfsConfirm(FolderTree(root))
+        return [await confirm(device) for device in devices]
+
+    return asyncio.run(main())
+
+
+def test_a_gpu_is_confirmed_by_its_uuid(root):
+    assert confirmed(root, gpu(), gpu("GPU-nobody"), gpu("")) == [True, False, False]
+
+
+def test_without_a_driver_it_is_not(root):
+    (root / "sys/bus/pci/devices/0000:44:00.0/uevent").write_text("PCI_CLASS=30200\n")
+    assert confirmed(root, gpu()) == [False]
+
+
+def test_one_that_reads_as_ones_has_fallen_off_the_bus(root):
+    (root / "sys/bus/pci/devices/0000:44:00.0/config").write_bytes(b"\xff" * 64)
+    assert confirmed(root, gpu()) == [False]
+
+
+def test_one_that_moved_to_another_address_is_found_there(root):
+    async def main():
+        confirm = SysfsConfirm(FolderTree(root))
+        before = await confirm(gpu())
+        for place in ("sys/bus/pci/devices", "proc/driver/nvidia/gpus"):
+            (root / place / "0000:44:00.0").rename(root / place / "0000:45:00.0")
+        return before, await confirm(gpu())
+
+    assert asyncio.run(main()) == (True, True)
+
+
+def test_where_there_is_no_sysfs_nothing_is_confirmed(tmp_path):
+    assert confirmed(tmp_path, gpu()) == [False]
+
+
+class Broken:
+    """A tree whose mount has died."""
+
+    def __init__(self, tree):
+        self.tree, self.dead = tree, False
+
+    async def read(self, path):
+        if self.dead:
+            raise OSError(107, "Transport endpoint is not connected")
+        return await self.tree.read(path)
+
+    async def names(self, path):
+        return await self.tree.names(path)
+
+
+def test_while_the_files_cannot_be_read_at_all_the_last_answer_stands(root):
+    async def main():
+        tree = Broken(FolderTree(root))
+        confirm = SysfsConfirm(tree)
+        first = await confirm(gpu())
+        tree.dead = True
+        return first, await confirm(gpu()), await confirm(gpu("GPU-other"))
+
+    assert asyncio.run(main()) == (True, True, False)
+
+
+@pytest.mark.parametrize("vpd", [b"", b"\x82", b"\x82\x04\x00V100", b"\x90\xff\x00SN", b"\xff" * 40])
+def test_broken_vital_product_data_is_no_error(vpd):
+    assert vendor_field(vpd) == ""

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mews.harness.package import copy_to
+
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("emulator", "kube", "harness")
+PACKAGES = ("emulator", "kube", "systems", "harness")
 SOURCES = [
     path
     for package in PACKAGES
@@ -48,8 +50,8 @@ def test_types_hold_strictly(tmp_path):
 
 
 def test_imports_point_one_way(tmp_path):
-    """The tools that read imports do not follow links: they get the packages in one tree."""
-    shutil.copytree(ROOT / "src" / "mews", tmp_path / "mews", ignore=shutil.ignore_patterns("__pycache__"))
+    """The tools that read imports do not execute ``__path__``: they get the packages in one tree."""
+    copy_to(tmp_path / "mews")
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert config["contracts"], "there are no contracts to keep"
     lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import yaml
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.table import Limits
 from mews.harness.errors import BadInput, unreadable
+from mews.harness.package import room
 
 LIMITS = tuple(limit.name for limit in fields(Limits))
 
@@ -39,7 +39,7 @@ class Waiver:
 
 def shipped_quirks() -> tuple[str, ...]:
     """The names of the profiles that come with the package."""
-    folder = Path(str(files("mews").joinpath("fixtures", "quirks")))
+    folder = room("fixtures") / "quirks"
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
@@ -50,7 +50,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
     reason}]}``. Raises BadInput, one line.
     """
     if name_or_file in shipped_quirks():
-        path = Path(str(files("mews").joinpath("fixtures", "quirks", f"{name_or_file}.yaml")))
+        path = room("fixtures") / "quirks" / f"{name_or_file}.yaml"
     else:
         path = Path(name_or_file)
         if not path.exists():

@@ -118,7 +118,8 @@ class LocalUsers:
 
 
 class CachedTree:
-    """A host's files as ``mews.systems.kubecomp.sysfs`` reads them; what was read stays until the host's state changes."""
+    """A host's files as ``mews.systems.kubecomp.sysfs`` reads them; what was read stays until the host's state
+    changes."""
 
     def __init__(self, tree: HostTree) -> None:
         self._tree = tree

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from mews.harness.errors import unreadable
+from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
@@ -97,8 +97,8 @@ def schema() -> dict[str, Any]:
 
 def shipped(kind: str, name: str) -> Path | None:
     """A hardware inventory or scenario that comes with the package, by its name without ending, or None."""
-    folder = {"hardware": ("fixtures", "hardware"), "scenario": ("scenarios",)}[kind]
-    path = Path(str(files("mews").joinpath(*folder, f"{name}.yaml")))
+    folder = {"hardware": room("fixtures") / "hardware", "scenario": room("scenarios")}[kind]
+    path = folder / f"{name}.yaml"
     return path if path.is_file() else None
 
 

@@ -1,9 +1,9 @@
 """TFJobs on a small cluster, second by second, without an API: what the operator's policy decides is done at once.
 
-Two ways to schedule: ``elastic`` asks ``mews.systems.kod2.policy`` at every event, as the operator does; ``fifo`` places
-single pods in the order of their creation, as the default scheduler does for Kubeflow's operator, and a job trains once
-its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training`` in both. Pure but for
-its injected chance.
+Two ways to schedule: ``elastic`` asks ``mews.systems.kod2.policy`` at every event, as the operator does; ``fifo``
+places single pods in the order of their creation, as the default scheduler does for Kubeflow's operator, and a job
+trains once its servers and all of its workers run. Training itself is the model of ``mews.systems.kod2.training`` in
+both. Pure but for its injected chance.
 """
 
 from __future__ import annotations

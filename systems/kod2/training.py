@@ -49,9 +49,9 @@ def shape_in(annotations: Mapping[str, str]) -> Shape:
 
 
 def environment_in(annotations: Mapping[str, str], pace: float) -> dict[str, str]:
-    """What the trainer in numpy (``mews.systems.kod2.trainer``) must be told to train alike, in real seconds where so many
-    emulated ones pass in each (``pace``). Nothing where no annotation says anything; where the servers are and how busy
-    they get is not played.
+    """What the trainer in numpy (``mews.systems.kod2.trainer``) must be told to train alike, in real seconds where
+    so many emulated ones pass in each (``pace``). Nothing where no annotation says anything; where the servers are and
+    how busy they get is not played.
 
     Raises ValueError as ``shape_in`` does.
     """

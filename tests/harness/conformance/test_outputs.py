@@ -21,6 +21,7 @@ from mews.harness.conformance.expectations import Waiver, load_quirks, load_waiv
 from mews.harness.conformance.open import client_for, credentials_of
 from mews.harness.conformance.run import Order, conform
 from mews.harness.errors import BadInput
+from mews.harness.package import copy_to
 from tests.harness.conformance.judging import served, url_of
 from tests.harness.conformance.wrong import wrong_server
 
@@ -201,8 +202,7 @@ def test_it_runs_from_the_package_alone_whatever_pytest_configuration_lies_aroun
     (tmp_path / "conftest.py").write_text("raise RuntimeError('read')\n")
     (tmp_path / "test_own.py").write_text("def test_it(): raise RuntimeError('ran')\n")
     site = tmp_path / "site"
-    site.mkdir()
-    (site / "mews").symlink_to(Path(__file__).parents[3] / "src" / "mews", target_is_directory=True)
+    copy_to(site / "mews")
     done = subprocess.run(
         [sys.executable, "-m", "mews.harness.cli", "conform", url],
         env={**os.environ, "PYTHONPATH": str(site), "PYTEST_ADDOPTS": "--also-not-one"},

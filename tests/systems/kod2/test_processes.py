@@ -89,7 +89,8 @@ def test_a_person_sees_with_kubectl_what_becomes_of_jobs(tmp_path):
         cluster = await open_cluster(without, time="wall", seed=1, folder=tmp_path)
         kubeconfig = str(cluster.world.kubeconfig)
         operator = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mews.systems.kod2", "operator", "--kubeconfig", kubeconfig, "--metrics-port", "29871",
+            sys.executable, "-m", "mews.systems.kod2", "operator",
+            "--kubeconfig", kubeconfig, "--metrics-port", "29871",
             stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         try:

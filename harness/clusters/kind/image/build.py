@@ -11,16 +11,16 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
-import mews
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
 from mews.harness.clusters.kind.tools import BASE_IMAGE, call
 from mews.harness.errors import Lacks
+from mews.harness.package import copy_to, sources
 
 IMAGE = "MEWS_COMPONENT_IMAGE"
 """Environment: an image that is there already, instead of one that is built."""
@@ -29,7 +29,6 @@ DEFAULT_BASE = "python:3.12-slim"
 
 _DATA = files("mews.harness.clusters.kind.image")
 _PROBE = "import platform, sys; print(f'{sys.version_info[0]}.{sys.version_info[1]} {platform.machine()}')"
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def component_image(base: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -52,7 +51,7 @@ def component_image(base: str | None = None, env: Mapping[str, str] = MappingPro
         for name in ("Dockerfile", "requirements.txt"):
             (context / name).write_text(_DATA.joinpath(name).read_text("utf-8"), encoding="utf-8")
         shutil.copytree(wheels, context / "wheels")
-        shutil.copytree(_package(), context / "package" / "mews", ignore=_LEFT_OUT)
+        copy_to(context / "package" / "mews")
         with contextlib.suppress(CompilerMissing, CompileFailed):
             # Without a compiler on this machine containers see no NVML, and their devices in their environment only.
             library.install_copies(context / "package" / "mews" / "emulator" / "nvml" / "bin")
@@ -73,24 +72,14 @@ def _base_identity(base: str) -> str:
         return call(["docker", "image", "inspect", "--format", "{{.Id}}", base]).strip()
 
 
-def _package() -> Path:
-    return Path(mews.__file__).parent
-
-
 def _digest(identity: str) -> str:
     """Of the base, the recipe and every file of the package."""
     digest = hashlib.sha256(identity.encode())
     for name in ("Dockerfile", "requirements.txt"):
         digest.update(_DATA.joinpath(name).read_bytes())
-    for path in _sources(_package()):
-        digest.update(str(path.relative_to(_package())).encode() + b"\0" + path.read_bytes())
+    for inside, path in sources():
+        digest.update(inside.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def _sources(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root, followlinks=True):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        yield from (Path(folder) / name for name in sorted(names) if not name.endswith(".pyc"))
 
 
 def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:

@@ -29,7 +29,8 @@ test-kind-leftovers: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_interrupts.py tests/kind/test_kubeconfig.py --durations=0
 
 lint: $(BIN)/.installed
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	rm -rf build/tree && $(BIN)/python -m pip install --quiet --no-deps --target build/tree .
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && MYPYPATH=build/tree $(BIN)/mypy
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

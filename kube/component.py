@@ -21,7 +21,7 @@ class Context:
     log: logging.Logger
 
 
-class Component(Protocol):
+class Runnable(Protocol):
     """Runs until it is cancelled; can be killed at any point and started anew from what is stored."""
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 
 from mews.kube.client.http import HttpKube
 from mews.kube.client.in_cluster import in_cluster_kube, is_in_cluster
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 
 
 class KubeconfigError(ValueError):
@@ -53,7 +53,7 @@ def port_number(text: str) -> int:
     return int(text)
 
 
-async def run_until_ended(made: Callable[[AsyncExitStack], Awaitable[Component]]) -> None:
+async def run_until_ended(made: Callable[[AsyncExitStack], Awaitable[Runnable]]) -> None:
     """Run the component that ``made`` makes until SIGTERM or SIGINT; what it pushes on the stack is closed then.
 
     Raises what the component raises: that is a crash.
@@ -73,5 +73,5 @@ async def run_until_ended(made: Callable[[AsyncExitStack], Awaitable[Component]]
             raise outcome
 
 
-async def _run(making: Awaitable[Component]) -> None:
+async def _run(making: Awaitable[Runnable]) -> None:
     await (await making).run()

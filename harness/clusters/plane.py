@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from mews.harness.ports.fence import Fence
 from mews.kube.client.port import KubeApi
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 
-Program = Callable[[Fence], Component]
+Program = Callable[[Fence], Runnable]
 """Makes one incarnation of a component that is a program of its own."""
 
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence, Fenced
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 
 log = logging.getLogger(__name__)
 
-Make = Callable[[Fence], Component]
+Make = Callable[[Fence], Runnable]
 """Builds one incarnation; its ports go through that fence."""
 
 Bury = Callable[[], Awaitable[None] | None]

@@ -19,7 +19,7 @@ from mews.harness.errors import Lacks
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 from mews.kube.emulated.kubelet.images import load_images
 from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.config_file import as_document
@@ -63,7 +63,7 @@ class Yours:
         filled = [fill(word, places) for word in argv]
         whole = {**os.environ, **{name: fill(value, places) for name, value in env.items()}}
 
-        def make(fence: Fence) -> Component:
+        def make(fence: Fence) -> Runnable:
             return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._brought.folder)
 
         return make

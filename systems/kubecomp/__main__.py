@@ -19,7 +19,7 @@ from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.chassis.redfish import Account
 from mews.kube.clock import Clock
-from mews.kube.component import Component, Context
+from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: AsyncExitStack) -> Component:
+async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: AsyncExitStack) -> Runnable:
     metrics = _metrics(options.metrics_port, stack)
     scheduling = profile(options, config, metrics) if options.component == "scheduler" else None
     kube = kube_of(options, f"kubecomp-{options.component}")

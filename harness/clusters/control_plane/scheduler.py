@@ -12,7 +12,7 @@ from mews.harness.clusters.control_plane.programs import SCHEDULER, find
 from mews.harness.clusters.plane import Program
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.ports.fence import Fence
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 
 _QPS, _BURST = 1000, 2000
 """Its own defaults would cap binding at about 52 pods/s (contract apiserver.md section 8)."""
@@ -51,7 +51,7 @@ def configuration(
 def program(argv: Sequence[str], log: Path) -> Program:
     """A program of Kubernetes as a component."""
 
-    def make(fence: Fence) -> Component:
+    def make(fence: Fence) -> Runnable:
         return ProcessComponent(argv, fence=fence, log=log)
 
     return make

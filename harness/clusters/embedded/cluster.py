@@ -30,7 +30,7 @@ from mews.harness.testbed import testbed_overhead
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.clock import Clock, Pace, stream
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
 from mews.kube.emulated.kubelet.containerd import Containerd
@@ -343,7 +343,7 @@ class EmbeddedCluster:
     def _kubelet_unit(self, host: str) -> Unit:
         name = f"kubelet/{host}"
 
-        def make(fence: Fence) -> Component:
+        def make(fence: Fence) -> Runnable:
             process = self._machines[host].kubelet(self._stack.context(name, fence))
             self._kubelets[host] = process
             return process

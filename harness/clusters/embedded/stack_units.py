@@ -18,7 +18,7 @@ from mews.harness.ports.fence import Fence
 from mews.harness.scenario.model import Scenario
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock, Pace, stream
-from mews.kube.component import Component, Context
+from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_names import ServiceNames
@@ -66,7 +66,7 @@ class StackUnits:
             )
         return Unit("controller-manager", self.journal, real or self._our_controllers)
 
-    def _our_controllers(self, fence: Fence) -> Component:
+    def _our_controllers(self, fence: Fence) -> Runnable:
         run = self.scenario.stack.controllers.run
         return ControllerManager(self.context("controller-manager", fence), self.pace, controllers=run)
 
@@ -91,7 +91,7 @@ class StackUnits:
                 units += self._own_or("device-manager", partial(self._device_manager_unit, node.name), node.name)
         return units
 
-    def _operator(self, fence: Fence) -> Component:
+    def _operator(self, fence: Fence) -> Runnable:
         from mews.systems.kod2.operator import Operator  # a run without the operator need not load it
 
         config = kod2_config(self.scenario, self.pace)
@@ -148,7 +148,7 @@ class StackUnits:
             for spec in self.inventory.chassis
         }
 
-    def _reconfig_manager(self, fence: Fence) -> Component:
+    def _reconfig_manager(self, fence: Fence) -> Runnable:
         context = self.context("reconfig-manager", fence)
         return ReconfigManager(context, self.config, self._chassis(fence), self.measures)
 
@@ -156,7 +156,7 @@ class StackUnits:
         name = f"device-manager/{host}"
         links: list[DevicePluginLink] = []
 
-        def make(fence: Fence) -> Component:
+        def make(fence: Fence) -> Runnable:
             link = self.world.link(host)
             links.append(link)
             return DeviceManager(

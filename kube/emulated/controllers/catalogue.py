@@ -23,7 +23,7 @@ from mews.kube.api.resources import (
     Resource,
 )
 from mews.kube.clock import Pace
-from mews.kube.component import Component, Context
+from mews.kube.component import Context, Runnable
 from mews.kube.emulated.controllers.dormant import Dormant
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.events import EventRecorder
@@ -41,17 +41,17 @@ class Parts:
     recorder: Callable[[str], EventRecorder]
 
 
-Make = Callable[[Parts], Component]
+Make = Callable[[Parts], Runnable]
 
 
-def _nodes(parts: Parts) -> Component:
+def _nodes(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.node_lifecycle import NodeLifecycle
 
     nodes, pods = parts.informers.of(NODES), parts.informers.of(PODS)
     return NodeLifecycle(parts.context, parts.pace, nodes=nodes, pods=pods, events=parts.recorder("node-controller"))
 
 
-def _taints(parts: Parts) -> Component:
+def _taints(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.taint_eviction import TaintEviction
 
     nodes, pods = parts.informers.of(NODES), parts.informers.of(PODS)
@@ -59,96 +59,96 @@ def _taints(parts: Parts) -> Component:
     return TaintEviction(parts.context, parts.pace, nodes=nodes, pods=pods, events=events)
 
 
-def _pod_garbage(parts: Parts) -> Component:
+def _pod_garbage(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.pod_garbage import PodGarbage
 
     return PodGarbage(parts.context, parts.pace, nodes=parts.informers.of(NODES), pods=parts.informers.of(PODS))
 
 
-def _garbage(parts: Parts) -> Component:
+def _garbage(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.garbage import GarbageCollector
 
     return GarbageCollector(parts.context, parts.pace, informers=parts.informers)
 
 
-def _namespaces(parts: Parts) -> Component:
+def _namespaces(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.namespaces import NamespaceDeletion
 
     return NamespaceDeletion(parts.context, parts.pace)
 
 
-def _replica_sets(parts: Parts) -> Component:
+def _replica_sets(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.replicaset.controller import ReplicaSetController
 
     events = parts.recorder("replicaset-controller")
     return ReplicaSetController(parts.context, informers=parts.informers, events=events)
 
 
-def _deployments(parts: Parts) -> Component:
+def _deployments(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.deployment.controller import DeploymentController
 
     events = parts.recorder("deployment-controller")
     return DeploymentController(parts.context, informers=parts.informers, events=events)
 
 
-def _jobs(parts: Parts) -> Component:
+def _jobs(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.job.controller import JobController
 
     return JobController(parts.context, informers=parts.informers, events=parts.recorder("job-controller"))
 
 
-def _ended_jobs(parts: Parts) -> Component:
+def _ended_jobs(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.job.ttl import TtlAfterFinished
 
     return TtlAfterFinished(parts.context, informers=parts.informers)
 
 
-def _daemon_sets(parts: Parts) -> Component:
+def _daemon_sets(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.daemonset.controller import DaemonSetController
 
     events = parts.recorder("daemonset-controller")
     return DaemonSetController(parts.context, informers=parts.informers, events=events)
 
 
-def _stateful_sets(parts: Parts) -> Component:
+def _stateful_sets(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.statefulset.controller import StatefulSetController
 
     events = parts.recorder("statefulset-controller")
     return StatefulSetController(parts.context, informers=parts.informers, events=events)
 
 
-def _cron_jobs(parts: Parts) -> Component:
+def _cron_jobs(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.cronjob.controller import CronJobController
 
     return CronJobController(parts.context, informers=parts.informers, events=parts.recorder("cronjob-controller"))
 
 
-def _budgets(parts: Parts) -> Component:
+def _budgets(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.disruption.controller import DisruptionController
 
     events = parts.recorder("controllermanager")
     return DisruptionController(parts.context, informers=parts.informers, events=events)
 
 
-def _slices(parts: Parts) -> Component:
+def _slices(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.endpointslice.controller import EndpointSliceController
 
     return EndpointSliceController(parts.context, informers=parts.informers)
 
 
-def _endpoints(parts: Parts) -> Component:
+def _endpoints(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.endpointslice.controller import EndpointsController
 
     return EndpointsController(parts.context, informers=parts.informers)
 
 
-def _quotas(parts: Parts) -> Component:
+def _quotas(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.quotas import QuotaController
 
     return QuotaController(parts.context, informers=parts.informers)
 
 
-def _accounts(parts: Parts) -> Component:
+def _accounts(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.service_accounts import ServiceAccounts
 
     return ServiceAccounts(parts.context, informers=parts.informers)
@@ -157,7 +157,7 @@ def _accounts(parts: Parts) -> Component:
 def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
-    def dormant(parts: Parts) -> Component:
+    def dormant(parts: Parts) -> Runnable:
         return Dormant(tuple(parts.informers.of(resource) for resource in resources), lambda: make(parts))
 
     return dormant

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from mews.kube.api.objects import Object
 from mews.kube.client.informer import Informer
-from mews.kube.component import Component
+from mews.kube.component import Runnable
 
 
 class Dormant:
-    """Component: makes another and runs it as soon as one of the caches holds an object."""
+    """Runnable: makes another and runs it as soon as one of the caches holds an object."""
 
-    def __init__(self, informers: tuple[Informer, ...], make: Callable[[], Component]) -> None:
+    def __init__(self, informers: tuple[Informer, ...], make: Callable[[], Runnable]) -> None:
         self._informers = informers
         self._make = make
         self._woken = asyncio.Event()

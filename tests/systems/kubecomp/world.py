@@ -23,7 +23,7 @@ from mews.kube.api.objects import Object, condition_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from mews.kube.chassis.dialects import DIALECTS
 from mews.kube.clock import Pace, stream
-from mews.kube.component import Component, Context
+from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.kubelet.containerd import Containerd
@@ -192,7 +192,7 @@ class World:
             if not (isinstance(error, BaseExceptionGroup) and error.subgroup(Fenced)):
                 self.failures.append(error)
 
-    def _make(self, name: str, context: Context, fence: Fence) -> Component:
+    def _make(self, name: str, context: Context, fence: Fence) -> Runnable:
         kind, _, host = name.partition("/")
         if kind == "scheduler":
             profile = kubecomp_profile(self.config, metrics=self.metrics, **self.scheduler)

@@ -17,7 +17,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace, stream
-from mews.kube.component import Component, Context
+from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.controllers.manager import ControllerManager
@@ -35,7 +35,7 @@ def title(story: Story) -> str:
     return str(getattr(story, "__name__", story)).replace("_", "-")
 
 
-async def tell(kube: KubeApi, clock: Clock, controllers: Component, stories: Sequence[Story]) -> Told:
+async def tell(kube: KubeApi, clock: Clock, controllers: Runnable, stories: Sequence[Story]) -> Told:
     for name in ("stage-1", "stage-2"):
         await raise_stage(kube, clock, name=name)
     running = [asyncio.create_task(each.run()) for each in (controllers, Puppeteer(kube, clock))]
@@ -58,7 +58,7 @@ async def _one(kube: KubeApi, story: Story) -> tuple[str, Any]:
 class Mortal:
     """A component that dies every so often, at any point of its work, and is made anew."""
 
-    def __init__(self, make: Callable[[], Component], lives_s: float) -> None:
+    def __init__(self, make: Callable[[], Runnable], lives_s: float) -> None:
         self._make = make
         self._lives_s = lives_s
 
@@ -80,7 +80,7 @@ def ours(stories: Sequence[Story], *, seed: int = 1, run: Sequence[str] = RUN, l
         kube = InProcessKube(Store(clock.now, stream(seed, "store")))
         context = Context(kube, clock, stream(seed, "controllers"), logging.getLogger("controllers"))
 
-        def make() -> Component:
+        def make() -> Runnable:
             return ControllerManager(context, Pace(), controllers=run)
 
         return await tell(kube, clock, make() if lives_s is None else Mortal(make, lives_s), stories)

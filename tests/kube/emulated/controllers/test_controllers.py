@@ -15,7 +15,7 @@ from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import condition_of, seconds
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS
 from mews.kube.clock import stream
-from mews.kube.component import Component, Context
+from mews.kube.component import Context, Runnable
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.namespaces import NamespaceDeletion
 from mews.kube.emulated.controllers.taints import bears_s
@@ -23,7 +23,7 @@ from tests.kube.emulated.kubelet.bench import NODE, Bench, until
 
 
 @asynccontextmanager
-async def running(component: Component) -> AsyncIterator[None]:
+async def running(component: Runnable) -> AsyncIterator[None]:
     task = asyncio.create_task(component.run())
     try:
         yield

@@ -1,0 +1,88 @@
+"""One value that says everything about a published system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+from mews.kube.component import Runnable
+from mews.kube.system.facility import Facility
+from mews.kube.system.ports import Ports
+
+News = tuple[str, str, dict[str, Any]]
+"""A journal line beside its time and layer: actor, event, fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """What a configured system moves between nodes: the invariants count it per pool, and a cluster is ready once
+    nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices."""
+
+    resource: str
+    device_kind: str
+    scheduler: str
+    device_env: str
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a system that runs by itself. ``make`` builds one incarnation from its ports and the configuration.
+
+    ``wanted``: whether the options let it run. ``per_node``: each node of the configuration has one, called
+    ``NAME/HOST``. ``scheduler``: the schedulerName that it answers to, of a configuration. ``parts``: what of it the
+    user may replace from within (``plugin``, ``policy``), beside the whole of it, each with a check of the callable.
+    ``deployment``: how a real cluster runs it.
+    """
+
+    name: str
+    make: Callable[[Ports, Any], Runnable]
+    wanted: Callable[[Any], bool] = lambda options: True
+    per_node: bool = False
+    scheduler: Callable[[Any], str] | None = None
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    deployment: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A kind whose changes are journal lines: ``news(old, new)`` says which."""
+
+    resource: Resource
+    news: Callable[[Object | None, Object | None], Iterator[News]]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A published system.
+
+    ``options`` is the model of ``stack.NAME``, with its defaults; ``configure(options, facility)`` makes the
+    configuration value that every component is given (raises ValueError, one line, for options that cannot be).
+    ``document(configuration)`` is the same as the file that the components read in a cluster, and ``kinds`` are the
+    definitions to be applied before anything starts. ``measures`` makes what the components measure themselves with,
+    and ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from a journal.
+    """
+
+    name: str
+    summary: str
+    options: type[BaseModel]
+    configure: Callable[[Any, Facility], Any]
+    components: tuple[Component, ...]
+    namespace: str | None = None
+    document: Callable[[Any], Mapping[str, Any]] = lambda configuration: {}
+    pooled: Callable[[Any], Pooled | None] = lambda configuration: None
+    kinds: Callable[[], Sequence[Object]] = lambda: ()
+    watched: Callable[[], Sequence[Watched]] = lambda: ()
+    measures: Callable[[], Any] = lambda: None
+    measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
+    metrics: Callable[[Iterable[Any], float], Mapping[str, Any]] = lambda lines, speed: {}
+    metric_names: tuple[str, ...] = ()
+    bounds: Mapping[str, float | None] = field(default_factory=dict)
+    invariants: Callable[[], Sequence[Any]] = lambda: ()
+    experiments: Callable[[], Sequence[Any]] = lambda: ()
+    commands: Callable[[], Sequence[Any]] = lambda: ()
+    images: Callable[[], Mapping[str, Any]] = dict

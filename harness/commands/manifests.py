@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mews.harness.clusters.plane import write_own
-from mews.harness.clusters.real.bringing import baggage
+from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
-from mews.harness.manifests.guests import brought
+from mews.harness.manifests.replacements import manifest_objects
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
@@ -80,8 +80,8 @@ def stack_objects(wish: Wish) -> list[Object]:
         place = Place(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
         dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
         token = secrets.token_urlsafe(24)
-        brings = baggage(scenario, place.nodes)
-        spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, baggage=brings)
+        replaced = replacement_deployment(scenario, place.nodes)
+        spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     return [*manifests(spec), *_brought(spec, place)]
@@ -91,7 +91,7 @@ def _brought(spec: StackSpec, place: Place) -> list[Object]:
     """What manifests of the user's bring, as it would be created; each bears its component, which names its file."""
     fit = Fitting(load_images(), place.image, place.nodes, spec.speed)
     made = []
-    for component, objects in brought(spec).items():
+    for component, objects in manifest_objects(spec).items():
         for given in objects:
             obj = fit(given)
             known = obj["metadata"].get("labels") or {}

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from mews.harness.manifests import guests, operator
-from mews.harness.manifests.guests import Guest
+from mews.harness.manifests import operator, replacements
+from mews.harness.manifests.replacements import ReplacementProgram
 from mews.harness.manifests.parts import (
     AGENT_PORT,
     CHASSIS_PORT,
@@ -77,11 +77,11 @@ class StackSpec:
     tidy: bool = False
     operator: OperatorConfig | None = None
     """The elastic operator's configuration, where it runs."""
-    guests: Mapping[str, Guest] = field(default_factory=dict)
+    programs: Mapping[str, ReplacementProgram] = field(default_factory=dict)
     """Component -> the user's program in its place."""
     documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
-    """Component -> the objects that the user brings instead, as written (``guests.brought``)."""
-    extenders: Sequence[Guest | None] = ()
+    """Component -> the objects that the user brings instead, as written (``replacements.manifest_objects``)."""
+    extenders: Sequence[ReplacementProgram | None] = ()
     """Those of the default scheduler; None for one that runs already."""
     named: str = "kubecomp"
     """What the scenario calls the namespace."""
@@ -96,8 +96,8 @@ def manifests(spec: StackSpec) -> list[Object]:
     """All objects, in the order in which they can be applied; but for those that the user brings as such."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(spec.namespace, "namespace")}
     made: list[Object] = [namespace, _token(spec), _hardware(spec), _config(spec)]
-    if spec.guests or spec.documents or spec.extenders:
-        made.append(guests.access(spec))
+    if spec.programs or spec.documents or spec.extenders:
+        made.append(replacements.access(spec))
     made += [_chassis_service(spec), _deployment(spec, "chassis", _chassis_pod(spec))]
     for component in ("scheduler", "reconfig-manager"):
         if component in spec.parts:
@@ -118,40 +118,40 @@ def _software(spec: StackSpec, component: str) -> list[Object]:
     """Its Deployment: ours, or the user's; none where a manifest of the user's has it."""
     if component in spec.documents:
         return []
-    guest = spec.guests.get(component)
-    if guest is None:
+    program = spec.programs.get(component)
+    if program is None:
         return [_deployment(spec, component, _kubecomp_pod(spec, component))]
-    deployment = _deployment(spec, component, guests.pod(spec, component, guest), guest)
-    return [*guests.files_of(spec, component, guest), deployment]
+    deployment = _deployment(spec, component, replacements.pod(spec, component, program), program)
+    return [*replacements.files_of(spec, component, program), deployment]
 
 
 def _on_nodes(spec: StackSpec) -> list[Object]:
     """Our device managers, or what tells of the nodes beside the user's, one DaemonSet of which each node has."""
-    guest, component = spec.guests.get("device-manager"), "device-manager"
-    if guest is None and component not in spec.documents:
+    program, component = spec.programs.get("device-manager"), "device-manager"
+    if program is None and component not in spec.documents:
         return [_device_managers(spec)]
     made = [_node_agents(spec)]
-    if guest is not None:
-        made += guests.files_of(spec, component, guest)
+    if program is not None:
+        made += replacements.files_of(spec, component, program)
         for node in spec.nodes:
-            pod = guests.pod(spec, component, guest, node)
-            made.append(_daemon_set(spec, f"{component}-{node}", component, pod, nodes=[node], guest=guest))
+            pod = replacements.pod(spec, component, program, node)
+            made.append(_daemon_set(spec, f"{component}-{node}", component, pod, nodes=[node], program=program))
     return made
 
 
 def _beside_the_scheduler(spec: StackSpec) -> list[Object]:
     """What takes kube-scheduler's place, and what it asks."""
     made: list[Object] = []
-    if "default-scheduler" in {*spec.guests, *spec.documents}:
+    if "default-scheduler" in {*spec.programs, *spec.documents}:
         made += scheduler_rights("default-scheduler", spec.namespace, spec.prefix)
-        made += _software(spec, "default-scheduler") if "default-scheduler" in spec.guests else []
-    if any(guest is not None for guest in spec.extenders):
+        made += _software(spec, "default-scheduler") if "default-scheduler" in spec.programs else []
+    if any(program is not None for program in spec.extenders):
         made += rights("extender", spec.namespace, spec.prefix)
     for number, extender in enumerate(spec.extenders):
         if extender is not None:
-            name = guests.extender_name(number)
-            made += guests.files_of(spec, name, extender)
-            made.append(_deployment(spec, name, guests.pod(spec, name, extender), extender))
+            name = replacements.extender_name(number)
+            made += replacements.files_of(spec, name, extender)
+            made.append(_deployment(spec, name, replacements.pod(spec, name, extender), extender))
     return made
 
 
@@ -244,7 +244,7 @@ def _kubecomp_pod(spec: StackSpec, component: str) -> Object:
     }
 
 
-def _deployment(spec: StackSpec, component: str, pod: Object, guest: Guest | None = None) -> Object:
+def _deployment(spec: StackSpec, component: str, pod: Object, program: ReplacementProgram | None = None) -> Object:
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(component, component, spec.namespace)}
     steered = {
         **pod,
@@ -257,7 +257,7 @@ def _deployment(spec: StackSpec, component: str, pod: Object, guest: Guest | Non
         "replicas": 1,
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {COMPONENT: component}},
-        "template": {"metadata": _template_metadata(spec, component, guest), "spec": steered},
+        "template": {"metadata": _template_metadata(spec, component, program), "spec": steered},
     }
     return {**made, "spec": body}
 
@@ -268,7 +268,7 @@ def _prefer_control_plane() -> Object:
     return {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def _template_metadata(spec: StackSpec, component: str, guest: Guest | None) -> Object:
+def _template_metadata(spec: StackSpec, component: str, program: ReplacementProgram | None) -> Object:
     """A pod's labels, and a hash of what it reads: it is made anew when that changed."""
     read: list[Any] = [spec.token]
     if component in ("chassis", "device-manager", NODE_AGENT):
@@ -277,8 +277,8 @@ def _template_metadata(spec: StackSpec, component: str, guest: Guest | None) -> 
         read.append(spec.operator)
     elif component not in ("chassis", NODE_AGENT):
         read.append(spec.config)
-    if guest is not None:
-        read.append(guests.reads(guest))
+    if program is not None:
+        read.append(replacements.inputs_of(program))
     digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return {"labels": labels(component), "annotations": {"mews.dev/reads": digest}}
 
@@ -322,11 +322,11 @@ def _node_volumes() -> list[Object]:
 
 
 def _daemon_set(
-    spec: StackSpec, name: str, component: str, pod: Object, *, nodes: Sequence[str], guest: Guest | None = None
+    spec: StackSpec, name: str, component: str, pod: Object, *, nodes: Sequence[str], program: ReplacementProgram | None = None
 ) -> Object:
     """One pod on each of those nodes; the name tells it from others of the component."""
     told = {} if name == component else {SET: name}
-    meta = _template_metadata(spec, component, guest)
+    meta = _template_metadata(spec, component, program)
     there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
     needed = {"nodeSelectorTerms": [{"matchExpressions": [there]}]}
     steered = {

@@ -16,7 +16,7 @@ from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.following import Follower
 from mews.harness.clusters.real.ground import Ground
-from mews.harness.clusters.real.guests import Guests
+from mews.harness.clusters.real.replacement_pods import ReplacementPods
 from mews.harness.clusters.real.keeper import KILL, START
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
@@ -27,7 +27,7 @@ from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.strangers import Strangers
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.manifests.guests import brought, extender_name, is_last
+from mews.harness.manifests.replacements import manifest_objects, extender_name, is_deployed_last
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.stack import NODE_AGENT, StackSpec, manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
@@ -103,10 +103,10 @@ class RealCluster:
             unheard=unheard,
         )
         self._stack = run.stack
-        self._guests = Guests(
+        self._replacements = ReplacementPods(
             run.stack,
             kube=self._admin,
-            view=self._view("guests"),
+            view=self._view("replacements"),
             journal=self.journal,
             hosts={node: host for host, node in self._hosts().items()},
         )
@@ -140,17 +140,17 @@ class RealCluster:
         self._tell("clearing the cluster")
         await self._ground.restore()
         await self._reset.scenario_objects()
-        await self._guests.remove()
-        await self._guests.clean()
+        await self._replacements.remove()
+        await self._replacements.clean()
         await self._reset.cordon(set(self._hosts().values()))
         await self._make_namespaces()
         await self._ground.extend(())
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         objects = manifests(stack)
-        last = [obj for obj in objects if is_last(stack, obj)]
+        last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])
-        await self._rollout.ready(self._guests.check_early)
+        await self._rollout.ready(self._replacements.check_early)
         if stack.operator is not None:
             await established(self._admin)
         await self._find_pods()
@@ -162,26 +162,26 @@ class RealCluster:
         for host, pod in self._agent_pods.items():
             await self._nodes.hear(host, self._place.namespace, pod, stack.token)
         readiness = self._readiness()
-        await self._guests.begin()
+        await self._replacements.begin()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
         await self._bring(last)
-        await readiness.reached(await self._announced(), self._guests.check, self._tell)
+        await readiness.reached(await self._announced(), self._replacements.check, self._tell)
         await self._settle_default_scheduler()
-        await self._guests.steady()
+        await self._replacements.steady()
 
     async def _bring(self, last: Sequence[Object]) -> None:
         """Deploy what cannot be killed and started, and what manifests bring: for the first time, here and now."""
         if last:
             self._tell("deploying yours")
             await self._rollout.apply(last, besides=True)
-            await self._rollout.ready(self._guests.check)
+            await self._rollout.ready(self._replacements.check)
             await self._find_pods()
-        await self._guests.apply(brought(self._stack), self._tell)
-        self._following.append(asyncio.create_task(self._guests.watch(), name="guests"))
+        await self._replacements.apply(manifest_objects(self._stack), self._tell)
+        self._following.append(asyncio.create_task(self._replacements.watch(), name="replacements"))
 
     async def _settle_default_scheduler(self) -> None:
         """By now all of ours is scheduled."""
-        if "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
+        if "default-scheduler" in {*self._stack.programs, *self._stack.documents}:
             await self._ground.kill("default-scheduler")
         if self._run.settings:
             self._tell("giving the default scheduler its extenders")
@@ -200,8 +200,8 @@ class RealCluster:
         return [name for name in self._software() if self._is_kept(name)]
 
     def _is_kept(self, name: str) -> bool:
-        guest = self._stack.guests.get(name.partition("/")[0])
-        return guest is None or guest.kept
+        program = self._stack.programs.get(name.partition("/")[0])
+        return program is None or program.kept
 
     async def _begin_recording(self) -> None:
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
@@ -238,7 +238,7 @@ class RealCluster:
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
         hosts = {node: host for host, node in self._hosts().items()}
-        others = "device-manager" in {*self._stack.guests, *self._stack.documents}
+        others = "device-manager" in {*self._stack.programs, *self._stack.documents}
         managed = set(self._agent_pods)
         return Readiness(
             self._admin, self.journal, hosts=hosts, resource=self._run.resource, managed=managed, others=others
@@ -263,19 +263,19 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        if self._run.settings or "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
+        if self._run.settings or "default-scheduler" in {*self._stack.programs, *self._stack.documents}:
             with contextlib.suppress(Lacks):
                 await self._ground.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
             await self._reset.scenario_objects()
-            await self._guests.remove()
+            await self._replacements.remove()
         await self._chassis.close()
         await self._gate.close()
 
     async def remove(self) -> None:
         """Take the whole stack out of the cluster, before ``close``."""
         await self._reset.scenario_objects()
-        await self._guests.remove()
+        await self._replacements.remove()
         await self._rollout.remove(manifests(self._stack), list(self._place.namespaces.values()))
 
     # What the runner asks
@@ -365,7 +365,7 @@ class RealCluster:
         if component.partition("/")[0] in self._stack.documents:
             raise Lacking(f"needs to kill {component}: a manifest brings it, in which Mews' keeper is not process 1")
         if not self._is_kept(component):
-            image = self._stack.guests[component.partition("/")[0]].image
+            image = self._stack.programs[component.partition("/")[0]].image
             raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")
 
     def _only_chassis(self, component: str) -> None:
@@ -377,7 +377,7 @@ class RealCluster:
         try:
             await signal(self._admin, self._place.namespace, self._pods[component], component, command)
         except Lacks:
-            await self._guests.check()
+            await self._replacements.check()
             raise
 
     def metrics(self) -> Mapping[str, Any]:

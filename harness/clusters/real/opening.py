@@ -9,13 +9,13 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.clusters.real.bringing import Baggage
+from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.clusters.stack import kod2_config, kubecomp_config
 from mews.harness.errors import Lacks
-from mews.harness.manifests.guests import brought
+from mews.harness.manifests.replacements import manifest_objects
 from mews.harness.manifests.stack import NVML, StackSpec, endpoint
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
@@ -39,10 +39,10 @@ def stack_spec(
     dialect: str,
     token: str,
     speed: float = 1.0,
-    baggage: Baggage | None = None,
+    replacements: ReplacementDeployment | None = None,
 ) -> tuple[StackSpec, KubeCompConfig]:
     """What is deployed for a scenario in a place, and KubeComp's configuration there: nodes instead of hosts, chassis
-    by their service. ``baggage`` is what the scenario brings along.
+    by their service. ``replacements`` is what the scenario puts in the place of ours.
 
     Raises ScenarioError for options that a component does not have.
     """
@@ -73,7 +73,7 @@ def stack_spec(
         operator=_operator(scenario, place, speed),
         named=named,
     )
-    return (spec if baggage is None else baggage.into(spec)), config
+    return (spec if replacements is None else replacements.into(spec)), config
 
 
 def _operator(scenario: Scenario, place: Place, speed: float) -> OperatorConfig | None:
@@ -93,9 +93,9 @@ def _allocate() -> AllocateConfig:
 
 
 async def open_real(
-    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell, brings: Baggage
+    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell, replacements: ReplacementDeployment
 ) -> RealCluster:
-    """A running cluster for the scenario, with what it ``brings``; close it.
+    """A running cluster for the scenario, with its ``replacements``; close it.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks for what the cluster does not let us do.
     """
@@ -105,9 +105,9 @@ async def open_real(
         raise Lacks("stack.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's")
     token = secrets.token_urlsafe(24)
     spec, config = stack_spec(
-        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, baggage=brings
+        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, replacements=replacements
     )
-    brought(spec)  # raises for what cannot be, before anything is made
+    manifest_objects(spec)  # raises for what cannot be, before anything is made
     run = Run(
         scenario,
         hardware,
@@ -116,7 +116,7 @@ async def open_real(
         speed=speed,
         resource=config.resource,
         device_kind=config.device_kind,
-        settings=brings.settings,
+        settings=replacements.settings,
     )
     cluster = RealCluster(run, ground, tell)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mews.harness.clusters.real.access import Gate
-from mews.harness.clusters.real.bringing import baggage
+from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rollout import Rollout
@@ -37,8 +37,8 @@ def api(tmp_path_factory):
 
 def objects_of(scenario, place):
     document, _ = hardware_document(scenario)
-    brings = baggage(scenario, HOSTS)
-    spec, _ = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="t", baggage=brings)
+    replaced = replacement_deployment(scenario, HOSTS)
+    spec, _ = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="t", replacements=replaced)
     return manifests(spec)
 
 

@@ -48,7 +48,7 @@ _NO_KEY = re.compile(r"[^-._a-zA-Z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class ReplacementProgram:
     """A program of the user's.
 
     Without ``image``, ``argv`` runs in our component image under the keeper, in the folder of its ``files`` (path ->
@@ -114,13 +114,13 @@ def access(spec: StackSpec) -> Object:
     return {**made, "data": {"kubeconfig": json.dumps(content, indent=2) + "\n"}}
 
 
-def files_of(spec: StackSpec, component: str, guest: Guest) -> list[Object]:
+def files_of(spec: StackSpec, component: str, program: ReplacementProgram) -> list[Object]:
     """The ConfigMap with its files, where it has any."""
-    if not guest.files:
+    if not program.files:
         return []
     meta = metadata(_files_name(component), component, spec.namespace)
     made: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
-    for key, (_, content) in zip(_keys(guest), guest.files.items(), strict=True):
+    for key, (_, content) in zip(_keys(program), program.files.items(), strict=True):
         try:
             made.setdefault("data", {})[key] = content.decode("utf-8")
         except UnicodeDecodeError:
@@ -132,47 +132,47 @@ def _files_name(component: str) -> str:
     return f"mews-files-{component}"
 
 
-def _keys(guest: Guest) -> list[str]:
-    return [f"{number:03d}-{_NO_KEY.sub('_', path)[-200:]}" for number, path in enumerate(guest.files)]
+def _keys(program: ReplacementProgram) -> list[str]:
+    return [f"{number:03d}-{_NO_KEY.sub('_', path)[-200:]}" for number, path in enumerate(program.files)]
 
 
-def pod(spec: StackSpec, component: str, guest: Guest, node: str | None = None) -> Object:
+def pod(spec: StackSpec, component: str, program: ReplacementProgram, node: str | None = None) -> Object:
     """The pod of a program; ``node``: of one that each node has."""
-    account = "extender" if guest.port is not None else component
+    account = "extender" if program.port is not None else component
     made: Object = {
         "serviceAccountName": account,
-        "containers": [_container(spec, account, guest, places(spec, node), on_node=node is not None)],
-        "volumes": _volumes(component, guest, on_node=node is not None),
+        "containers": [_container(spec, account, program, places(spec, node), on_node=node is not None)],
+        "volumes": _volumes(component, program, on_node=node is not None),
     }
-    if guest.port is None:
+    if program.port is None:
         return made
     # The scheduler's URLs may name loopback: it shares the control plane's network.
     there = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet", "nodeSelector": {CONTROL_PLANE: ""}}
     return {**made, **there}
 
 
-def _container(spec: StackSpec, name: str, guest: Guest, filling: Mapping[str, str], *, on_node: bool) -> Object:
-    argv = [_literal(fill(word, filling)) for word in guest.argv]
+def _container(spec: StackSpec, name: str, program: ReplacementProgram, filling: Mapping[str, str], *, on_node: bool) -> Object:
+    argv = [_literal(fill(word, filling)) for word in program.argv]
     made: Object = {
         "name": name,
-        "image": spec.image if guest.kept else guest.image,
-        "securityContext": _rights(guest, on_node=on_node),
-        "volumeMounts": _mounts(guest, on_node=on_node),
+        "image": spec.image if program.kept else program.image,
+        "securityContext": _rights(program, on_node=on_node),
+        "volumeMounts": _mounts(program, on_node=on_node),
     }
-    pull = spec.pull if guest.kept else guest.pull
+    pull = spec.pull if program.kept else program.pull
     if pull is not None:
         made["imagePullPolicy"] = pull
-    if guest.kept:
+    if program.kept:
         made["command"] = kept_program(argv)
     elif argv:
         made["args"] = argv
-    env = _environment(spec, guest, filling, on_node=on_node)
+    env = _environment(spec, program, filling, on_node=on_node)
     if env:
         made["env"] = env
-    if guest.files:
+    if program.files:
         made["workingDir"] = _FOLDER
-    if guest.port is not None:
-        made["readinessProbe"] = {"tcpSocket": {"host": "127.0.0.1", "port": guest.port}, "periodSeconds": 1}
+    if program.port is not None:
+        made["readinessProbe"] = {"tcpSocket": {"host": "127.0.0.1", "port": program.port}, "periodSeconds": 1}
     return made
 
 
@@ -181,44 +181,44 @@ def _literal(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _environment(spec: StackSpec, guest: Guest, filling: Mapping[str, str], *, on_node: bool) -> list[Object]:
+def _environment(spec: StackSpec, program: ReplacementProgram, filling: Mapping[str, str], *, on_node: bool) -> list[Object]:
     made: dict[str, Object] = {}
     if any(entry.get("dialect") == "redfish" for entry in spec.config["chassis"]):
         made[PASSWORD] = token_env(PASSWORD)
     if on_node:
         made["NODE_NAME"] = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    for name, value in guest.env.items():
+    for name, value in program.env.items():
         made[name] = {"name": name, "value": _literal(fill(value, filling))}
     return list(made.values())
 
 
-def _rights(guest: Guest, *, on_node: bool) -> Object:
+def _rights(program: ReplacementProgram, *, on_node: bool) -> Object:
     """Those of what it replaces; an image runs as its own user, and may write into itself."""
     found = dict(ON_NODE if on_node else ROOTLESS)
-    if not guest.kept:
+    if not program.kept:
         kept = ("allowPrivilegeEscalation", "capabilities", "seccompProfile", *(["runAsUser"] if on_node else []))
         found = {name: value for name, value in found.items() if name in kept}
     return found
 
 
-def _mounts(guest: Guest, *, on_node: bool) -> list[Object]:
+def _mounts(program: ReplacementProgram, *, on_node: bool) -> list[Object]:
     root: Object = {"name": "root", "mountPath": HOST_ROOT, **({"readOnly": True} if on_node else {})}
     made = [volume_file("config", "/etc/kubecomp"), volume_file("access", _ACCESS_FOLDER), root]
-    if guest.kept:
+    if program.kept:
         made += [RUN_MOUNT, {"name": "tmp", "mountPath": "/tmp"}]
-    if guest.files:
+    if program.files:
         made.append(volume_file("files", _FOLDER))
     if on_node:
         made += [{"name": name, "mountPath": f"{KUBELET}/{name}"} for name in ("device-plugins", "pod-resources")]
     return made
 
 
-def _volumes(component: str, guest: Guest, *, on_node: bool) -> list[Object]:
+def _volumes(component: str, program: ReplacementProgram, *, on_node: bool) -> list[Object]:
     made: list[Object] = [dict(CONFIG_VOLUME), {"name": "access", "configMap": {"name": ACCESS}}]
-    if guest.kept:
+    if program.kept:
         made += [RUN, {"name": "tmp", "emptyDir": {}}]
-    if guest.files:
-        items = [{"key": key, "path": path} for key, path in zip(_keys(guest), guest.files, strict=True)]
+    if program.files:
+        items = [{"key": key, "path": path} for key, path in zip(_keys(program), program.files, strict=True)]
         source = {"name": _files_name(component), "items": items, "defaultMode": 0o555}
         made.append({"name": "files", "configMap": source})
     if not on_node:
@@ -229,21 +229,21 @@ def _volumes(component: str, guest: Guest, *, on_node: bool) -> list[Object]:
     return made
 
 
-def is_last(spec: StackSpec, obj: Object) -> bool:
+def is_deployed_last(spec: StackSpec, obj: Object) -> bool:
     """Whether that object runs a program that a harness cannot start anew: it is deployed when all else is ready."""
-    guest = spec.guests.get(obj["metadata"]["labels"][COMPONENT])
-    return guest is not None and not guest.kept and obj["kind"] in ("Deployment", "DaemonSet")
+    program = spec.programs.get(obj["metadata"]["labels"][COMPONENT])
+    return program is not None and not program.kept and obj["kind"] in ("Deployment", "DaemonSet")
 
 
-def reads(guest: Guest) -> list[Any]:
+def inputs_of(program: ReplacementProgram) -> list[Any]:
     """What makes its pod another one."""
-    return [list(guest.argv), dict(guest.env), dict(guest.files), guest.image, guest.identity]
+    return [list(program.argv), dict(program.env), dict(program.files), program.image, program.identity]
 
 
 # What a manifest of the user's becomes
 
 
-def brought(spec: StackSpec) -> dict[str, list[Object]]:
+def manifest_objects(spec: StackSpec) -> dict[str, list[Object]]:
     """Component -> the objects of its manifest: KubeComp's namespace by its real name, texts filled in; pods there have
     what their texts name, and the component's account where they say no other.
 

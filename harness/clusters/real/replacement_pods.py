@@ -14,7 +14,7 @@ from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.manifests.guests import extender_name
+from mews.harness.manifests.replacements import extender_name
 from mews.harness.manifests.parts import COMPONENT, MANAGED
 from mews.harness.manifests.stack import StackSpec
 from mews.harness.scenario.errors import ScenarioError
@@ -40,7 +40,7 @@ _REFUSED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerE
 _SELECTING = ("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet")
 
 
-class Guests:
+class ReplacementPods:
     """Those of one scenario. ``kube`` is the namespace's own, ``view`` the cluster as the scenario writes to it;
     ``hosts`` maps nodes to hosts."""
 

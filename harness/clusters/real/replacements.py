@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mews.harness.clusters.brought import Brought
-from mews.harness.clusters.real.carried import Carried
+from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.rewriting import COMPONENTS
 from mews.harness.errors import Lacks
-from mews.harness.manifests.guests import Guest, extender_port
+from mews.harness.manifests.replacements import ReplacementProgram, extender_port
 from mews.harness.manifests.parts import CONFIG_FILE, Object
 from mews.harness.manifests.stack import StackSpec
 from mews.harness.scenario.errors import ScenarioError
@@ -27,13 +27,13 @@ _ACCESS = {"KUBECONFIG": "{kubeconfig}"}
 
 
 @dataclass(frozen=True, slots=True)
-class Baggage:
+class ReplacementDeployment:
     """What a scenario brings: see ``StackSpec``. ``settings`` are the extenders' entries in the scheduler's
     configuration; ``images`` those that are not ours, in programs and manifests."""
 
-    guests: Mapping[str, Guest] = field(default_factory=dict)
+    guests: Mapping[str, ReplacementProgram] = field(default_factory=dict)
     documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
-    extenders: Sequence[Guest | None] = ()
+    extenders: Sequence[ReplacementProgram | None] = ()
     settings: Sequence[Mapping[str, Any]] = ()
     images: Sequence[str] = ()
 
@@ -41,7 +41,7 @@ class Baggage:
         """The stack with it."""
         return replace(spec, guests=self.guests, documents=self.documents, extenders=self.extenders)
 
-    def with_images(self, known: Mapping[str, str]) -> Baggage:
+    def with_images(self, known: Mapping[str, str]) -> ReplacementDeployment:
         """The same where the nodes have those images already; name -> what Docker calls its content."""
         guests = {
             component: replace(guest, pull="IfNotPresent", identity=known[guest.image])
@@ -52,22 +52,22 @@ class Baggage:
         return replace(self, guests=guests)
 
 
-def baggage(scenario: Scenario, nodes: Mapping[str, str]) -> Baggage:
+def baggage(scenario: Scenario, nodes: Mapping[str, str]) -> ReplacementDeployment:
     """What the scenario brings, where its hosts are those nodes.
 
     Raises ScenarioError for what is not there or cannot be loaded, Lacks for files that cannot be carried into a pod.
     """
     stack, book = scenario.stack, load_images()
     if not stack.replace and not stack.extenders:
-        return Baggage()
+        return ReplacementDeployment()
     brought = Brought(scenario)
-    guests: dict[str, Guest] = {
+    guests: dict[str, ReplacementProgram] = {
         component: _guest(brought, component, yours, book, nodes)
         for component, yours in stack.replace.items()
         if yours.manifest is None
     }
     documents = brought.documents()
-    return Baggage(
+    return ReplacementDeployment(
         guests,
         documents,
         [_extender(brought, number, extender) for number, extender in enumerate(stack.extenders)],
@@ -76,9 +76,9 @@ def baggage(scenario: Scenario, nodes: Mapping[str, str]) -> Baggage:
     )
 
 
-def _guest(brought: Brought, component: str, yours: Replacement, book: ImageBook, nodes: Mapping[str, str]) -> Guest:
+def _guest(brought: Brought, component: str, yours: Replacement, book: ImageBook, nodes: Mapping[str, str]) -> ReplacementProgram:
     where = f"stack.replace.{component}"
-    carried = Carried(brought.folder, f"{where}.{yours.way}")
+    carried = ReplacementFiles(brought.folder, f"{where}.{yours.way}")
     if yours.plugin is not None and component == "default-scheduler":
         raise Lacks(f"{where}.plugin: the real kube-scheduler loads none; use process or image")
     if yours.plugin is not None or yours.policy is not None:
@@ -89,14 +89,14 @@ def _guest(brought: Brought, component: str, yours: Replacement, book: ImageBook
         known = None if yours.image is None else book.find(yours.image)
         env = {**_ACCESS, **yours.env}
         if yours.image is not None and (known is None or not known.image):
-            return Guest(yours.args, env=env, image=yours.image)
+            return ReplacementProgram(yours.args, env=env, image=yours.image)
         if known is not None and known.image != COMPONENTS:
-            return Guest(yours.args, env=env, image=known.image)
+            return ReplacementProgram(yours.args, env=env, image=known.image)
         argv = yours.process or (*(known.written if known is not None else ()), *yours.args)
         carried.argv(argv)
         carried.words(yours.env.values())
     carried.patterns(yours.files)
-    return Guest(argv, env=env, files=carried.files)
+    return ReplacementProgram(argv, env=env, files=carried.files)
 
 
 def _setting_of_plugin(
@@ -122,17 +122,17 @@ def _on_nodes(value: Any, nodes: Mapping[str, str]) -> Any:
     return nodes.get(value, value) if isinstance(value, str) else value
 
 
-def _extender(brought: Brought, number: int, extender: Extender) -> Guest | None:
+def _extender(brought: Brought, number: int, extender: Extender) -> ReplacementProgram | None:
     if extender.process is None:
         return None
     where, port = f"stack.extenders[{number}]", extender_port(number)
     argv = [fill(word, {"port": str(port)}) for word in extender.process]
     env = {name: fill(value, {"port": str(port)}) for name, value in extender.env.items()}
-    carried = Carried(brought.folder, f"{where}.process")
+    carried = ReplacementFiles(brought.folder, f"{where}.process")
     carried.argv(argv)
     carried.words(env.values())
     carried.patterns(extender.files)
-    return Guest(argv, env={**_ACCESS, **env}, files=carried.files, port=port)
+    return ReplacementProgram(argv, env={**_ACCESS, **env}, files=carried.files, port=port)
 
 
 def _setting(number: int, extender: Extender) -> Mapping[str, Any]:

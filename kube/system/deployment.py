@@ -12,7 +12,7 @@ from mews.kube.api.resources import Resource
 Rule = Mapping[str, Sequence[str]]
 """One rule of a Role or ClusterRole (rbac.authorization.k8s.io/v1 PolicyRule)."""
 
-CONFIG_FILE, RECORDS = "{config}", "{records}"
+CONFIG, RECORDS = "{config}", "{records}"
 """In the argv of a component: where its system's configuration file is, and where its structured log records go."""
 
 ROOTLESS: Mapping[str, Any] = {
@@ -44,7 +44,7 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
 class ComponentDeployment:
     """How a pod runs one component of a system, with an account of the component's name.
 
-    ``argv`` follows ``python3``, with ``CONFIG_FILE`` and ``RECORDS`` filled in. The account has the rules
+    ``argv`` follows ``python3``, with ``CONFIG`` and ``RECORDS`` filled in. The account has the rules
     ``everywhere`` for all namespaces and ``in_namespace`` for the system's own. ``security`` is the container's security
     context. ``kubelet_folders``: it has its node's device-plugins and pod-resources. ``chassis``: it logs in at chassis,
     and is given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the
@@ -75,6 +75,7 @@ class SystemDeployment:
     of whose objects none is left when the next scenario begins. ``exclusive`` says why the system may not run in
     somebody's cluster; "": it may.
 
+    ``namespace`` is what a configuration calls the system's namespace, None where it has none of its own.
     ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
     Deployment. ``training_environment(annotations, speed)`` is what a container of an image that trains is told, where
     so many emulated seconds pass in each.
@@ -85,6 +86,7 @@ class SystemDeployment:
     owner: str
     swept: Sequence[Resource] = ()
     exclusive: str = ""
+    namespace: Callable[[Any], str | None] = lambda configuration: None
     pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
     training_environment: Callable[[Mapping[str, str], float], Mapping[str, str]] = lambda annotations, speed: {}
 

@@ -1,7 +1,7 @@
-"""The user's software as manifests: a program in a component's place, an extender of the default scheduler.
+"""Programs of the user's as manifests: in a component's place, or as an extender of the default scheduler.
 
-Each runs with the account of what it replaces. Texts are filled in (``mews.harness.scenario.replacement``): a
-device-manager's differ from node to node, so that each node has a DaemonSet of its own.
+Each runs with the account of what it replaces. Texts are filled in (``mews.harness.scenario.replacement``): those of a
+component that each node has differ from node to node, so that each node has a DaemonSet of its own.
 """
 
 from __future__ import annotations
@@ -9,66 +9,40 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from mews.harness.errors import Lacks
+from mews.harness.manifests.nodes import FOLDER_MOUNTS, FOLDERS, node_name_env
 from mews.harness.manifests.parts import (
     COMPONENT,
-    CONFIG,
-    CONFIG_FILE,
-    CONFIG_VOLUME,
     CONTROL_PLANE,
     HOST_ROOT,
     KUBELET,
-    ON_NODE,
     PASSWORD,
-    ROOTLESS,
     RUN,
     RUN_MOUNT,
     Object,
+    config_map,
+    config_volume,
     kept_program,
     metadata,
     token_env,
     volume_file,
 )
-from mews.harness.scenario.replacement import fill, filled
+from mews.harness.manifests.rights import EXTENDER
+from mews.harness.manifests.spec import ReplacementProgram, StackSpec, deployment_of
+from mews.harness.manifests.workloads import daemon_set, deployment
+from mews.harness.scenario.replacement import fill
 from mews.kube.emulated.kubelet.images import IMAGE_PACKAGES, IMAGE_PYTHON
-
-if TYPE_CHECKING:
-    from mews.harness.manifests.stack import StackSpec
+from mews.kube.system.deployment import ComponentDeployment
 
 ACCESS = "mews-kubeconfig"
-_ACCESS_FOLDER = "/etc/mews/access"
+"""The ConfigMap with a kubeconfig for pods."""
+ACCESS_FOLDER = "/etc/mews/access"
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FOLDER = "/scenario"
 _FIRST_PORT = 17900
 _NO_KEY = re.compile(r"[^-._a-zA-Z0-9]")
-
-
-@dataclass(frozen=True, slots=True)
-class ReplacementProgram:
-    """A program of the user's.
-
-    Without ``image``, ``argv`` runs in our component image under the keeper, in the folder of its ``files`` (path ->
-    content); else it is that image's arguments. ``pull`` is that image's policy where it is not Kubernetes' own, and
-    ``identity`` what Docker calls its content. ``port``: that of an extender.
-    """
-
-    argv: Sequence[str]
-    _: KW_ONLY
-    env: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    image: str | None = None
-    pull: str | None = None
-    identity: str = ""
-    port: int | None = None
-
-    @property
-    def kept(self) -> bool:
-        """Whether a harness can kill and start it."""
-        return self.image is None
 
 
 def extender_name(number: int) -> str:
@@ -81,20 +55,20 @@ def extender_port(number: int) -> int:
     return _FIRST_PORT + number
 
 
-def places(spec: StackSpec, node: str | None = None) -> dict[str, str]:
-    """What is filled in, in a pod; with those of a node."""
+def places(spec: StackSpec, component: str, node: str | None = None) -> dict[str, str]:
+    """What is filled in, in a pod that is in that component's place; with what there is of a node."""
     found = {
         "python": IMAGE_PYTHON,
         "pythonpath": IMAGE_PACKAGES,
-        "kubeconfig": f"{_ACCESS_FOLDER}/kubeconfig",
-        "config": CONFIG_FILE,
+        "kubeconfig": f"{ACCESS_FOLDER}/kubeconfig",
+        "config": spec.system_of(component).deployment.config_path,
         "root": HOST_ROOT,
-        **{f"chassis:{entry['name']}": str(entry["endpoint"]) for entry in spec.config["chassis"]},
+        **{f"chassis:{each.name}": each.endpoint for each in spec.facility.chassis},
     }
     if node is None:
         return found
-    cabled = next(entry for entry in spec.config["nodes"] if entry["name"] == node)
-    ports = {f"port:{chassis}": str(port) for chassis, port in cabled["ports"].items()}
+    cabled = next(each for each in spec.facility.nodes if each.name == node)
+    ports = {f"port:{chassis}": port for chassis, port in cabled.ports.items()}
     folders = {"device_plugins": f"{KUBELET}/device-plugins", "pod_resources": f"{KUBELET}/pod-resources"}
     return {**found, "node": node, **folders, **ports}
 
@@ -110,8 +84,8 @@ def access(spec: StackSpec) -> Object:
         "contexts": [{"name": "mews", "context": {"cluster": "mews", "user": "account"}}],
         "current-context": "mews",
     }
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(ACCESS, "kubecomp", spec.namespace)}
-    return {**made, "data": {"kubeconfig": json.dumps(content, indent=2) + "\n"}}
+    text = json.dumps(content, indent=2) + "\n"
+    return config_map(ACCESS, spec.systems[0].deployment.owner, spec.namespace, {"kubeconfig": text})
 
 
 def files_of(spec: StackSpec, component: str, program: ReplacementProgram) -> list[Object]:
@@ -136,13 +110,26 @@ def _keys(program: ReplacementProgram) -> list[str]:
     return [f"{number:03d}-{_NO_KEY.sub('_', path)[-200:]}" for number, path in enumerate(program.files)]
 
 
+def deployed(spec: StackSpec, component: str, program: ReplacementProgram) -> list[Object]:
+    """A program in a component's place: its files, and its Deployment, or a DaemonSet for each node that has one, since
+    the texts of each are others."""
+    made = files_of(spec, component, program)
+    if component not in spec.per_node():
+        return [*made, deployment(spec, component, pod(spec, component, program), program)]
+    for node in spec.nodes_of(component):
+        one = pod(spec, component, program, node)
+        made.append(daemon_set(spec, f"{component}-{node}", component, one, nodes=[node], program=program))
+    return made
+
+
 def pod(spec: StackSpec, component: str, program: ReplacementProgram, node: str | None = None) -> Object:
     """The pod of a program; ``node``: of one that each node has."""
-    account = "extender" if program.port is not None else component
+    replaced = _replaced(spec, component)
+    account = EXTENDER if program.port is not None else component
     made: Object = {
         "serviceAccountName": account,
-        "containers": [_container(spec, account, program, places(spec, node), on_node=node is not None)],
-        "volumes": _volumes(component, program, on_node=node is not None),
+        "containers": [_container(spec, component, program, account=account, node=node)],
+        "volumes": _volumes(spec, component, program, on_node=node is not None, folders=replaced.kubelet_folders),
     }
     if program.port is None:
         return made
@@ -151,13 +138,22 @@ def pod(spec: StackSpec, component: str, program: ReplacementProgram, node: str 
     return {**made, **there}
 
 
-def _container(spec: StackSpec, name: str, program: ReplacementProgram, filling: Mapping[str, str], *, on_node: bool) -> Object:
+def _replaced(spec: StackSpec, component: str) -> ComponentDeployment:
+    """How what is replaced would run; a pod without special rights for what belongs to no system."""
+    found = spec.component(component)
+    return ComponentDeployment(()) if found is None else deployment_of(found)
+
+
+def _container(
+    spec: StackSpec, component: str, program: ReplacementProgram, *, account: str, node: str | None
+) -> Object:
+    filling = places(spec, component, node)
     argv = [_literal(fill(word, filling)) for word in program.argv]
     made: Object = {
-        "name": name,
+        "name": account,
         "image": spec.image if program.kept else program.image,
-        "securityContext": _rights(program, on_node=on_node),
-        "volumeMounts": _mounts(program, on_node=on_node),
+        "securityContext": _rights(program, _replaced(spec, component).security),
+        "volumeMounts": _mounts(spec, component, program, on_node=node is not None),
     }
     pull = spec.pull if program.kept else program.pull
     if pull is not None:
@@ -166,7 +162,7 @@ def _container(spec: StackSpec, name: str, program: ReplacementProgram, filling:
         made["command"] = kept_program(argv)
     elif argv:
         made["args"] = argv
-    env = _environment(spec, program, filling, on_node=on_node)
+    env = _environment(spec, program, filling, on_node=node is not None)
     if env:
         made["env"] = env
     if program.files:
@@ -181,140 +177,60 @@ def _literal(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _environment(spec: StackSpec, program: ReplacementProgram, filling: Mapping[str, str], *, on_node: bool) -> list[Object]:
+def wants_password(spec: StackSpec) -> bool:
+    """Whether whoever speaks with the chassis must log in."""
+    return any(each.dialect == "redfish" for each in spec.facility.chassis)
+
+
+def _environment(
+    spec: StackSpec, program: ReplacementProgram, filling: Mapping[str, str], *, on_node: bool
+) -> list[Object]:
     made: dict[str, Object] = {}
-    if any(entry.get("dialect") == "redfish" for entry in spec.config["chassis"]):
+    if wants_password(spec):
         made[PASSWORD] = token_env(PASSWORD)
     if on_node:
-        made["NODE_NAME"] = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+        made["NODE_NAME"] = node_name_env()
     for name, value in program.env.items():
         made[name] = {"name": name, "value": _literal(fill(value, filling))}
     return list(made.values())
 
 
-def _rights(program: ReplacementProgram, *, on_node: bool) -> Object:
-    """Those of what it replaces; an image runs as its own user, and may write into itself."""
-    found = dict(ON_NODE if on_node else ROOTLESS)
-    if not program.kept:
-        kept = ("allowPrivilegeEscalation", "capabilities", "seccompProfile", *(["runAsUser"] if on_node else []))
-        found = {name: value for name, value in found.items() if name in kept}
-    return found
+def _rights(program: ReplacementProgram, security: Mapping[str, Any]) -> Object:
+    """Those of what it replaces; an image runs as its own user where that is not root's, and may write into itself."""
+    if program.kept:
+        return dict(security)
+    kept = ("allowPrivilegeEscalation", "capabilities", "seccompProfile")
+    found = {name: value for name, value in security.items() if name in kept}
+    return {**found, "runAsUser": 0} if security.get("runAsUser") == 0 else found
 
 
-def _mounts(program: ReplacementProgram, *, on_node: bool) -> list[Object]:
+def _mounts(spec: StackSpec, component: str, program: ReplacementProgram, *, on_node: bool) -> list[Object]:
     root: Object = {"name": "root", "mountPath": HOST_ROOT, **({"readOnly": True} if on_node else {})}
-    made = [volume_file("config", "/etc/kubecomp"), volume_file("access", _ACCESS_FOLDER), root]
+    config = volume_file("config", spec.system_of(component).deployment.config_folder)
+    made = [config, volume_file("access", ACCESS_FOLDER), root]
     if program.kept:
         made += [RUN_MOUNT, {"name": "tmp", "mountPath": "/tmp"}]
     if program.files:
         made.append(volume_file("files", _FOLDER))
-    if on_node:
-        made += [{"name": name, "mountPath": f"{KUBELET}/{name}"} for name in ("device-plugins", "pod-resources")]
-    return made
+    return [*made, *(FOLDER_MOUNTS if _replaced(spec, component).kubelet_folders else ())]
 
 
-def _volumes(component: str, program: ReplacementProgram, *, on_node: bool) -> list[Object]:
-    made: list[Object] = [dict(CONFIG_VOLUME), {"name": "access", "configMap": {"name": ACCESS}}]
+def _volumes(
+    spec: StackSpec, component: str, program: ReplacementProgram, *, on_node: bool, folders: bool
+) -> list[Object]:
+    config = config_volume(spec.system_of(component).deployment.config_map)
+    made: list[Object] = [config, {"name": "access", "configMap": {"name": ACCESS}}]
     if program.kept:
         made += [RUN, {"name": "tmp", "emptyDir": {}}]
     if program.files:
         items = [{"key": key, "path": path} for key, path in zip(_keys(program), program.files, strict=True)]
         source = {"name": _files_name(component), "items": items, "defaultMode": 0o555}
         made.append({"name": "files", "configMap": source})
-    if not on_node:
-        return [*made, {"name": "root", "emptyDir": {}}]
-    made.append({"name": "root", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}})
-    for name in ("device-plugins", "pod-resources"):
-        made.append({"name": name, "hostPath": {"path": f"{KUBELET}/{name}", "type": "Directory"}})
-    return made
+    shown = {"hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}} if on_node else {"emptyDir": {}}
+    return [*made, {"name": "root", **shown}, *(FOLDERS if folders else ())]
 
 
 def is_deployed_last(spec: StackSpec, obj: Object) -> bool:
     """Whether that object runs a program that a harness cannot start anew: it is deployed when all else is ready."""
     program = spec.programs.get(obj["metadata"]["labels"][COMPONENT])
     return program is not None and not program.kept and obj["kind"] in ("Deployment", "DaemonSet")
-
-
-def inputs_of(program: ReplacementProgram) -> list[Any]:
-    """What makes its pod another one."""
-    return [list(program.argv), dict(program.env), dict(program.files), program.image, program.identity]
-
-
-# What a manifest of the user's becomes
-
-
-def manifest_objects(spec: StackSpec) -> dict[str, list[Object]]:
-    """Component -> the objects of its manifest: KubeComp's namespace by its real name, texts filled in; pods there have
-    what their texts name, and the component's account where they say no other.
-
-    Raises Lacks for pods elsewhere that name files.
-    """
-    return {
-        component: [
-            _brought(spec, component, document)
-            for document in documents
-            if (document["kind"], document["metadata"]["name"]) != ("Namespace", spec.named)
-        ]
-        for component, documents in spec.documents.items()
-    }
-
-
-def _brought(spec: StackSpec, component: str, document: Mapping[str, Any]) -> Object:
-    made: Object = _moved(document, spec.named, spec.namespace)
-    namespace = made["metadata"].get("namespace", "default")
-    for pod_spec in _pod_specs(made):
-        wanted = [name for name in _MOUNTED if _names(pod_spec, name)]
-        if namespace == spec.namespace:
-            if "serviceAccount" not in pod_spec:
-                pod_spec.setdefault("serviceAccountName", component)
-            _furnish(pod_spec, wanted)
-        elif wanted:
-            raise Lacks(
-                f"stack.replace.{component}.manifest: {made['kind']} {made['metadata']['name']}: {{{wanted[0]}}} is a "
-                f"file that pods of the namespace {spec.named} alone can be given here, not those of {namespace}"
-            )
-    done: Object = filled(made, places(spec))
-    return done
-
-
-def _moved(value: Any, named: str, real: str) -> Any:
-    if isinstance(value, list):
-        return [_moved(item, named, real) for item in value]
-    if not isinstance(value, dict):
-        return value
-    moved = {key: _moved(item, named, real) for key, item in value.items()}
-    if moved.get("namespace") == named:
-        moved["namespace"] = real
-    return moved
-
-
-def _pod_specs(obj: Any) -> list[Object]:
-    spec = obj.get("spec") if isinstance(obj, dict) else None
-    if not isinstance(spec, dict):
-        return []
-    if isinstance(spec.get("containers"), list):
-        return [spec]
-    return [found for key in ("template", "jobTemplate") for found in _pod_specs(spec.get(key))]
-
-
-def _names(value: Any, name: str) -> bool:
-    return "{" + name + "}" in json.dumps(value)
-
-
-def _furnish(pod_spec: Object, wanted: Sequence[str]) -> None:
-    for name in wanted:
-        path, source = _MOUNTED[name]
-        volume = f"mews-{name}"
-        pod_spec["volumes"] = [*(pod_spec.get("volumes") or ()), {"name": volume, **source}]
-        for container in [*pod_spec["containers"], *(pod_spec.get("initContainers") or ())]:
-            if isinstance(container, dict) and _names(container, name):
-                mounts = container.get("volumeMounts") or ()
-                container["volumeMounts"] = [*mounts, {"name": volume, "mountPath": path}]
-
-
-_MOUNTED: Mapping[str, tuple[str, Object]] = {
-    "config": ("/etc/kubecomp", {"configMap": {"name": CONFIG}}),
-    "kubeconfig": (_ACCESS_FOLDER, {"configMap": {"name": ACCESS}}),
-    "root": (HOST_ROOT, {"emptyDir": {}}),
-}
-"""What a text names -> where it is, and of what."""

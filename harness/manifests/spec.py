@@ -90,11 +90,6 @@ class StackSpec:
     named: Sequence[str] = ()
     """What the scenario calls the namespace."""
 
-    @property
-    def nodes(self) -> Sequence[str]:
-        """The nodes that are cabled to a chassis, each of which has every component that runs per node."""
-        return [node.name for node in self.facility.nodes if node.ports]
-
     def components(self) -> Iterator[tuple[InstalledSystem, Component]]:
         """All that run, ours or replaced, in order."""
         for installed in self.systems:
@@ -112,6 +107,13 @@ class StackSpec:
     def is_replaced(self, name: str) -> bool:
         """Whether a program or a manifest of the user's is in that component's place."""
         return name in self.programs or name in self.documents
+
+    def nodes_of(self, name: str) -> Sequence[str]:
+        """The nodes that have a component of that name each; none for one that there is one of."""
+        component = self.component(name)
+        if component is None or component.nodes is None:
+            return ()
+        return component.nodes(self.system_of(name).configuration)
 
     def per_node(self) -> Sequence[str]:
         """The names of the components that each node has."""

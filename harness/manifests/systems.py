@@ -72,8 +72,8 @@ def _on_nodes(spec: StackSpec, installed: InstalledSystem, component: Component)
     name, has_agent = component.name, component.name == spec.node_component()
     if not spec.is_replaced(name):
         pod = _pod_with_agent(spec, installed, component) if has_agent else _pod(spec, installed, component)
-        return [daemon_set(spec, name, name, pod, nodes=spec.nodes)]
-    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=spec.nodes)] if has_agent else []
+        return [daemon_set(spec, name, name, pod, nodes=spec.nodes_of(name))]
+    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=spec.nodes_of(name))] if has_agent else []
     program = spec.programs.get(name)
     return [*made, *(replacements.deployed(spec, name, program) if program is not None else ())]
 

@@ -1,4 +1,4 @@
-"""How a real cluster runs a system: what its manifests, its installation and its removal need to know. Frozen values."""
+"""How a real cluster runs a system: what its manifests, installation and removal need to know. Frozen values."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
 class ComponentDeployment:
     """How a pod runs one component of a system, with an account of the component's name.
 
-    ``argv`` follows ``python3``, with ``CONFIG`` and ``RECORDS`` filled in. The account has the rules
-    ``everywhere`` for all namespaces and ``in_namespace`` for the system's own. ``security`` is the container's security
-    context. ``kubelet_folders``: it has its node's device-plugins and pod-resources. ``chassis``: it logs in at chassis,
-    and is given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the
-    user's callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
+    ``argv`` follows ``python3``, with ``CONFIG`` and ``RECORDS`` filled in. The account has the rules ``everywhere``
+    for all namespaces and ``in_namespace`` for the system's own. ``security`` is the container's security context.
+    ``kubelet_folders``: it has its node's device-plugins and pod-resources. ``chassis``: it logs in at chassis, and is
+    given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the user's
+    callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
     """
 
     argv: Sequence[str]
@@ -75,7 +75,6 @@ class SystemDeployment:
     of whose objects none is left when the next scenario begins. ``exclusive`` says why the system may not run in
     somebody's cluster; "": it may.
 
-    ``namespace`` is what a configuration calls the system's namespace, None where it has none of its own.
     ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
     Deployment. ``training_environment(annotations, speed)`` is what a container of an image that trains is told, where
     so many emulated seconds pass in each.
@@ -84,9 +83,8 @@ class SystemDeployment:
     config_map: str
     config_path: str
     owner: str
-    swept: Sequence[Resource] = ()
+    swept: Callable[[], Sequence[Resource]] = lambda: ()
     exclusive: str = ""
-    namespace: Callable[[Any], str | None] = lambda configuration: None
     pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
     training_environment: Callable[[Mapping[str, str], float], Mapping[str, str]] = lambda annotations, speed: {}
 

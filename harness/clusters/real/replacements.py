@@ -1,7 +1,5 @@
-"""From what a scenario brings along to what is deployed of it: programs with their files, or a reason why not.
-
-All of it is decided on this machine, before anything is made.
-"""
+"""From what a scenario puts in the place of ours to what is deployed of it: programs with their files, or a reason why
+not. All of it is decided on this machine, before anything is made."""
 
 from __future__ import annotations
 
@@ -13,25 +11,27 @@ from typing import Any
 from mews.harness.clusters.brought import Brought
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.rewriting import COMPONENTS
+from mews.harness.clusters.real.systems import registered
 from mews.harness.errors import Lacks
-from mews.harness.manifests.replacements import ReplacementProgram, extender_port
-from mews.harness.manifests.parts import CONFIG_FILE, Object
-from mews.harness.manifests.stack import StackSpec
+from mews.harness.manifests.parts import Object
+from mews.harness.manifests.replacements import extender_port
+from mews.harness.manifests.rights import DEFAULT_SCHEDULER
+from mews.harness.manifests.spec import ReplacementProgram, StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
 from mews.kube.emulated.kubelet.images import ImageBook, load_images
+from mews.kube.system.deployment import CONFIG, RECORDS, ComponentDeployment, SystemDeployment
 
-_OUR_SCHEDULER = ("{python}", "-m", "mews.systems.kubecomp", "scheduler", "--config", CONFIG_FILE, "--records", "-")
 _ACCESS = {"KUBECONFIG": "{kubeconfig}"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementDeployment:
-    """What a scenario brings: see ``StackSpec``. ``settings`` are the extenders' entries in the scheduler's
+    """What a scenario replaces: see ``StackSpec``. ``settings`` are the extenders' entries in the scheduler's
     configuration; ``images`` those that are not ours, in programs and manifests."""
 
-    guests: Mapping[str, ReplacementProgram] = field(default_factory=dict)
+    programs: Mapping[str, ReplacementProgram] = field(default_factory=dict)
     documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     extenders: Sequence[ReplacementProgram | None] = ()
     settings: Sequence[Mapping[str, Any]] = ()
@@ -39,79 +39,97 @@ class ReplacementDeployment:
 
     def into(self, spec: StackSpec) -> StackSpec:
         """The stack with it."""
-        return replace(spec, guests=self.guests, documents=self.documents, extenders=self.extenders)
+        return replace(spec, programs=self.programs, documents=self.documents, extenders=self.extenders)
 
     def with_images(self, known: Mapping[str, str]) -> ReplacementDeployment:
         """The same where the nodes have those images already; name -> what Docker calls its content."""
-        guests = {
-            component: replace(guest, pull="IfNotPresent", identity=known[guest.image])
-            if guest.image is not None and guest.image in known
-            else guest
-            for component, guest in self.guests.items()
+        programs = {
+            component: replace(program, pull="IfNotPresent", identity=known[program.image])
+            if program.image is not None and program.image in known
+            else program
+            for component, program in self.programs.items()
         }
-        return replace(self, guests=guests)
+        return replace(self, programs=programs)
 
 
-def baggage(scenario: Scenario, nodes: Mapping[str, str]) -> ReplacementDeployment:
-    """What the scenario brings, where its hosts are those nodes.
+def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> ReplacementDeployment:
+    """What the scenario replaces, where its hosts are those nodes.
 
     Raises ScenarioError for what is not there or cannot be loaded, Lacks for files that cannot be carried into a pod.
     """
     stack, book = scenario.stack, load_images()
     if not stack.replace and not stack.extenders:
         return ReplacementDeployment()
-    brought = Brought(scenario)
-    guests: dict[str, ReplacementProgram] = {
-        component: _guest(brought, component, yours, book, nodes)
-        for component, yours in stack.replace.items()
-        if yours.manifest is None
+    given = Brought(scenario)
+    programs: dict[str, ReplacementProgram] = {
+        component: _program(given, component, replacement, book, nodes)
+        for component, replacement in stack.replace.items()
+        if replacement.manifest is None
     }
-    documents = brought.documents()
+    documents = given.documents()
     return ReplacementDeployment(
-        guests,
+        programs,
         documents,
-        [_extender(brought, number, extender) for number, extender in enumerate(stack.extenders)],
+        [_extender(given, number, extender) for number, extender in enumerate(stack.extenders)],
         [_setting(number, extender) for number, extender in enumerate(stack.extenders)],
-        _strange([*(g.image for g in guests.values()), *_images_in(list(documents.values()))], book),
+        _strange([*(each.image for each in programs.values()), *_images_in(list(documents.values()))], book),
     )
 
 
-def _guest(brought: Brought, component: str, yours: Replacement, book: ImageBook, nodes: Mapping[str, str]) -> ReplacementProgram:
+def _program(
+    given: Brought, component: str, replacement: Replacement, book: ImageBook, nodes: Mapping[str, str]
+) -> ReplacementProgram:
     where = f"stack.replace.{component}"
-    carried = ReplacementFiles(brought.folder, f"{where}.{yours.way}")
-    if yours.plugin is not None and component == "default-scheduler":
+    files = ReplacementFiles(given.folder, f"{where}.{replacement.way}")
+    if replacement.plugin is not None and component == DEFAULT_SCHEDULER:
         raise Lacks(f"{where}.plugin: the real kube-scheduler loads none; use process or image")
-    if yours.plugin is not None or yours.policy is not None:
-        argv: Sequence[str] = (*_OUR_SCHEDULER, *_setting_of_plugin(brought, component, yours, nodes))
-        carried.module((yours.plugin or yours.policy or "").partition(":")[0])
+    if replacement.plugin is not None or replacement.policy is not None:
+        argv: Sequence[str] = _argv_with_part(given, component, replacement, nodes)
+        files.module((replacement.plugin or replacement.policy or "").partition(":")[0])
         env: Mapping[str, str] = {}
     else:
-        known = None if yours.image is None else book.find(yours.image)
-        env = {**_ACCESS, **yours.env}
-        if yours.image is not None and (known is None or not known.image):
-            return ReplacementProgram(yours.args, env=env, image=yours.image)
+        known = None if replacement.image is None else book.find(replacement.image)
+        env = {**_ACCESS, **replacement.env}
+        if replacement.image is not None and (known is None or not known.image):
+            return ReplacementProgram(replacement.args, env=env, image=replacement.image)
         if known is not None and known.image != COMPONENTS:
-            return ReplacementProgram(yours.args, env=env, image=known.image)
-        argv = yours.process or (*(known.written if known is not None else ()), *yours.args)
-        carried.argv(argv)
-        carried.words(yours.env.values())
-    carried.patterns(yours.files)
-    return ReplacementProgram(argv, env=env, files=carried.files)
+            return ReplacementProgram(replacement.args, env=env, image=known.image)
+        argv = replacement.process or (*(known.written if known is not None else ()), *replacement.args)
+        files.argv(argv)
+        files.words(replacement.env.values())
+    files.patterns(replacement.files)
+    return ReplacementProgram(argv, env=env, files=files.files)
 
 
-def _setting_of_plugin(
-    brought: Brought, component: str, yours: Replacement, nodes: Mapping[str, str]
+def _argv_with_part(
+    given: Brought, component: str, replacement: Replacement, nodes: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Options of our scheduler. A host among the plugin's options becomes its node."""
-    if yours.policy is not None:
-        brought.policy()
-        return ("--score", yours.policy)
-    brought.plugin(component)
+    """Our own component, told to load the user's callable in the place of a part of it. A host among the callable's
+    options becomes its node."""
+    system, deployment = _declared(component)
+    flag, where = deployment.part_flags.get(replacement.way), f"stack.replace.{component}.{replacement.way}"
+    if flag is None:
+        raise Lacks(f"{where}: the component cannot be told of it in a real cluster; use process or image")
+    words = (word.replace(CONFIG, system.config_path).replace(RECORDS, "-") for word in deployment.argv)
+    argv = ("{python}", *words)
+    if replacement.policy is not None:
+        given.policy()
+        return (*argv, flag, replacement.policy)
+    given.plugin(component)
     try:
-        options = json.dumps(_on_nodes(yours.options, nodes))
+        options = json.dumps(_on_nodes(replacement.options, nodes))
     except (TypeError, ValueError) as error:
         raise ScenarioError(f"stack.replace.{component}.options: cannot be told in JSON: {error}") from error
-    return ("--plugin", str(yours.plugin), "--plugin-options", options)
+    return (*argv, flag, str(replacement.plugin), f"{flag}-options", options)
+
+
+def _declared(component: str) -> tuple[SystemDeployment, ComponentDeployment]:
+    """What is said of the component and its system."""
+    for system in registered():
+        for each in system.components:
+            if each.name == component and each.deployment is not None and system.deployment is not None:
+                return system.deployment, each.deployment
+    raise KeyError(component)
 
 
 def _on_nodes(value: Any, nodes: Mapping[str, str]) -> Any:
@@ -122,17 +140,17 @@ def _on_nodes(value: Any, nodes: Mapping[str, str]) -> Any:
     return nodes.get(value, value) if isinstance(value, str) else value
 
 
-def _extender(brought: Brought, number: int, extender: Extender) -> ReplacementProgram | None:
+def _extender(given: Brought, number: int, extender: Extender) -> ReplacementProgram | None:
     if extender.process is None:
         return None
     where, port = f"stack.extenders[{number}]", extender_port(number)
     argv = [fill(word, {"port": str(port)}) for word in extender.process]
     env = {name: fill(value, {"port": str(port)}) for name, value in extender.env.items()}
-    carried = ReplacementFiles(brought.folder, f"{where}.process")
-    carried.argv(argv)
-    carried.words(env.values())
-    carried.patterns(extender.files)
-    return ReplacementProgram(argv, env={**_ACCESS, **env}, files=carried.files, port=port)
+    files = ReplacementFiles(given.folder, f"{where}.process")
+    files.argv(argv)
+    files.words(env.values())
+    files.patterns(extender.files)
+    return ReplacementProgram(argv, env={**_ACCESS, **env}, files=files.files, port=port)
 
 
 def _setting(number: int, extender: Extender) -> Mapping[str, Any]:

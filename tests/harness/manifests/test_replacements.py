@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.errors import Lacks
-from mews.harness.manifests.replacements import manifest_objects, is_deployed_last
 from mews.harness.manifests.parts import COMPONENT, ON_NODE, ROOTLESS
+from mews.harness.manifests.replacements import is_deployed_last, manifest_objects
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario

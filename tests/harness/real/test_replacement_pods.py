@@ -11,8 +11,8 @@ from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.replacement_pods import RECORD, ReplacementPods
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.manifests.replacements import ReplacementProgram
 from mews.harness.manifests.parts import labels
+from mews.harness.manifests.replacements import ReplacementProgram
 from mews.harness.manifests.stack import StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.kube.api.errors import NotFound

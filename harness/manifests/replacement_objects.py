@@ -42,8 +42,8 @@ def _object(spec: StackSpec, component: str, document: Mapping[str, Any]) -> Obj
         elif wanted:
             which = f"{made['kind']} {made['metadata']['name']}: {{{next(iter(wanted))}}}"
             raise Lacks(
-                f"stack.replace.{component}.manifest: {which} is a file that pods of the namespace {spec.named[0]} alone "
-                f"can be given here, not those of {namespace}"
+                f"stack.replace.{component}.manifest: {which} is a file that pods of the namespace {spec.named[0]} "
+                f"alone can be given here, not those of {namespace}"
             )
     done: Object = filled(made, places(spec, component))
     return done

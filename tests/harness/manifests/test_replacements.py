@@ -10,11 +10,13 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.errors import Lacks
-from mews.harness.manifests.parts import COMPONENT, ON_NODE, ROOTLESS
-from mews.harness.manifests.replacements import is_deployed_last, manifest_objects
+from mews.harness.manifests.parts import COMPONENT
+from mews.harness.manifests.replacement_objects import manifest_objects
+from mews.harness.manifests.replacements import is_deployed_last
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario
+from mews.kube.system.deployment import ON_NODE, ROOTLESS
 
 DOCS = Path(__file__).parents[3] / "docs" / "bring-your-own"
 OURS = "registry.example.com/mews:1"
@@ -26,11 +28,10 @@ def spec_of(path, known=None):
     scenario = load_scenario(path)
     document, _ = hardware_document(scenario)
     replaced = replacement_deployment(scenario, NODES).with_images(known or {})
-    place = Place(None, None, "pool", OURS, NODES)
-    spec, _ = stack_spec(
+    place = Place(None, None, "pool", OURS, NODES, prefix="pool-")
+    return stack_spec(
         scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", replacements=replaced
     )
-    return spec
 
 
 def spec_with(folder, stack, known=None):

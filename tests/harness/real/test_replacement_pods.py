@@ -12,18 +12,20 @@ from mews.harness.clusters.real.replacement_pods import RECORD, ReplacementPods
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import labels
-from mews.harness.manifests.replacements import ReplacementProgram
-from mews.harness.manifests.stack import StackSpec
+from mews.harness.manifests.spec import InstalledSystem, ReplacementProgram, StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.system.facility import Facility
+from mews.systems.kubecomp.system import SYSTEM
 
 SPEC = StackSpec(
-    namespace="pool", image="ours", hardware={}, chassis=[], config={"chassis": [], "nodes": []}, nodes=[], token="t",
-    parts=frozenset(), programs={"scheduler": ReplacementProgram(["x"]), "device-manager": ReplacementProgram(["y"])},
+    namespace="pool", image="ours", hardware={}, facility=Facility(), token="t",
+    systems=[InstalledSystem(SYSTEM, SYSTEM.configure(SYSTEM.options(), Facility()), SYSTEM.components)],
+    programs={"scheduler": ReplacementProgram(["x"]), "device-manager": ReplacementProgram(["y"])},
 )  # fmt: skip
 POD = {
     "kind": "Pod",

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.facility import Facility
 from mews.kube.system.ports import Ports
 
@@ -39,7 +40,7 @@ class Component:
     ``NAME/HOST``; None for a component that there is one of. ``scheduler``: the schedulerName that it answers to, of a
     configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
     scheduler, with options), ``policy``; each with what the callable is called with, in words.
-    ``deployment``: how a real cluster runs it.
+    ``deployment``: how a real cluster runs it; None where none can.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Component:
     nodes: Callable[[Any], Sequence[str]] | None = None
     scheduler: Callable[[Any], str] | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
-    deployment: Any = None
+    deployment: ComponentDeployment | None = None
 
     @property
     def per_node(self) -> bool:
@@ -74,6 +75,7 @@ class System:
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
     pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
     ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from a journal.
+    ``deployment`` is what a real cluster needs of it; None where none can run it.
     """
 
     name: str
@@ -96,3 +98,4 @@ class System:
     experiments: Callable[[], Sequence[Any]] = lambda: ()
     commands: Callable[[], Sequence[Any]] = lambda: ()
     images: Callable[[], Mapping[str, Any]] = dict
+    deployment: SystemDeployment | None = None

@@ -15,7 +15,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
 from mews.kube.emulated.kubelet.images import Image, ImageBook, Simulation
-from mews.systems.kod2.training import environment_in
+from mews.kube.system.deployment import SystemDeployment
 
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
@@ -41,13 +41,22 @@ sys.exit(code)
 
 class Fitting:
     """Fits objects to the nodes: ``image`` is our component image, ``nodes`` maps hosts to nodes, ``speed`` divides
-    simulated durations."""
+    simulated durations. ``systems`` say where their kinds have pod templates, and what containers that train are told.
+    """
 
-    def __init__(self, book: ImageBook, image: str, nodes: Mapping[str, str], speed: float) -> None:
+    def __init__(
+        self,
+        book: ImageBook,
+        image: str,
+        nodes: Mapping[str, str],
+        speed: float,
+        systems: Sequence[SystemDeployment] = (),
+    ) -> None:
         self._book = book
         self._image = image
         self._nodes = nodes
         self._speed = speed
+        self._systems = systems
 
     def __call__(self, obj: Mapping[str, Any]) -> Object:
         """The object with every pod or pod template in it fitted."""
@@ -64,8 +73,8 @@ class Fitting:
                 self._pod(obj, spec)
             for key in ("template", "jobTemplate"):
                 self._walk(spec.get(key))
-            for replicas in _mapping(spec.get("tfReplicaSpecs")).values():
-                self._walk(_mapping(replicas).get("template"))
+            for template in [found for system in self._systems for found in system.pod_templates(obj)]:
+                self._walk(template)
 
     def _pod(self, obj: Object, spec: Object) -> None:
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
@@ -91,7 +100,9 @@ class Fitting:
 
     def _train(self, container: Object, annotations: Mapping[str, str]) -> None:
         known = container.get("env") or []
-        told = environment_in(annotations, self._speed)
+        told: dict[str, str] = {}
+        for system in self._systems:
+            told |= system.training_environment(annotations, self._speed)
         for entry in known:
             told.pop(entry["name"], None)
         container["env"] = [*known, *({"name": name, "value": value} for name, value in told.items())]
@@ -112,10 +123,6 @@ class Fitting:
             obeys=simulate.obeys_term,
             log=simulate.log,
         )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 class FittingKube:

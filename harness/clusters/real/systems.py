@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import NVML
 from mews.harness.manifests.spec import InstalledSystem
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.facility import facility_of as cabled
 from mews.harness.scenario.model import Scenario
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.system.deployment import SystemDeployment
-from mews.kube.system.facility import ChassisAddress, ContainerExtras, Facility, NodeCabling
+from mews.kube.system.facility import ContainerExtras, Facility
 from mews.kube.system.system import System
 from mews.systems import registry
 
@@ -28,19 +29,10 @@ _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 def facility_of(hardware: Hardware, place: Place, *, dialect: str, speed: float) -> Facility:
     """What the systems are installed on: nodes instead of hosts, chassis by their service."""
-    chassis = tuple(
-        ChassisAddress(spec.name, spec.index, spec.pool, endpoint(place.namespace, number), dialect)
-        for number, spec in enumerate(hardware.chassis)
-    )
-    ports: dict[str, dict[str, str]] = {host.name: {} for host in hardware.hosts}
-    pools: dict[str, str] = {}
-    for spec in hardware.chassis:
-        for port, host in spec.ports.items():
-            if host is not None:
-                ports[host][spec.name] = port
-                pools[host] = spec.pool
-    nodes = tuple(NodeCabling(place.nodes[host], ports[host], pools.get(host, "")) for host in sorted(ports))
-    return Facility(chassis, nodes, namespace=place.namespace, speed=speed, extras=_extras())
+    endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
+    found = cabled(hardware, dialect=dialect, endpoints=endpoints, speed=speed)
+    nodes = tuple(replace(node, name=place.nodes[node.name]) for node in found.nodes)
+    return replace(found, nodes=nodes, namespace=place.namespace, extras=_extras())
 
 
 def _extras() -> ContainerExtras:
@@ -59,21 +51,9 @@ def installed_systems(scenario: Scenario, facility: Facility) -> list[InstalledS
 
     Raises ScenarioError for options that cannot be, Lacks for a system that no real cluster can run.
     """
-    options = _options(scenario)
+    options = scenario.stack.systems
     names = dict.fromkeys((*registry.DEFAULT, *options))
     return [_installed(scenario, registry.system(name), options.get(name), facility) for name in names]
-
-
-def _options(scenario: Scenario) -> Mapping[str, Any]:
-    stack = scenario.stack
-    given = {"kubecomp": stack.kubecomp, "kod2": stack.kod2}
-    return {
-        name: registry.system(name).options.model_validate(
-            value if isinstance(value, dict) else value.model_dump(exclude_unset=True)
-        )
-        for name, value in given.items()
-        if value is not None
-    }
 
 
 def _installed(scenario: Scenario, system: System, options: Any, facility: Facility) -> InstalledSystem:

@@ -21,6 +21,7 @@ from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
+from mews.harness.images import find_program
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
@@ -37,10 +38,10 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
+from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.emulated.kubelet.tools import Overhead
-from mews.kube.emulated.kubelet.training import Hall
 from mews.kube.emulated.kubelet.users import ToldRuntime
 from mews.systems.kubecomp.metrics import Count
 from mews.systems.kubecomp.metrics import Recorder as Measures
@@ -101,7 +102,7 @@ class EmbeddedCluster:
         )
         kubelets.find = self.kubelet_of
         self.kube = world.kube("admin")
-        self._hall = Hall(pace)
+        self._programs = PlayedPrograms(pace, find_program)
         self._recorder = Recorder(world.kube("recorder"), journal, tfjobs=scenario.stack.kod2 is not None)
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
@@ -313,7 +314,7 @@ class EmbeddedCluster:
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=self._told(SimulatedRuntime(self.pace, self._hall), host.name),
+            simulated=self._told(SimulatedRuntime(self.pace, self._programs), host.name),
             processes=None if processes is None else self._told(processes, host.name),
             network=self.world.network(number + 1),
         )

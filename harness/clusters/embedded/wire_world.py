@@ -17,6 +17,7 @@ from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.errors import Lacks
+from mews.harness.images import find_program
 from mews.harness.journal import Journal
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
@@ -104,7 +105,10 @@ class WireWorld:
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._runtime = ProcessRuntime(
-            self.root / "pods", {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)}, speed=speed
+            self.root / "pods",
+            {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)},
+            speed=speed,
+            programs=find_program,
         )
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}

@@ -37,9 +37,10 @@ from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.users import Users
+from mews.kube.system.files import FolderTree
 from mews.systems.kubecomp.config import AllocateConfig
 from mews.systems.kubecomp.device_manager import Confirm
-from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm
+from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 

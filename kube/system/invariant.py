@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from mews.kube.api.objects import Object
 from mews.kube.system.journal import Line
@@ -104,7 +104,3 @@ class Invariant(Protocol[RunStateT]):
     def on_objects(self, t: float, objects: ClusterObjects, state: RunStateT) -> Iterable[Breach]:
         """Breaches that a change of a pod or a node makes."""
         return ()
-
-
-MakeInvariant = Callable[[], Invariant[Any]]
-"""Makes a law anew for each run, since laws remember."""

@@ -9,8 +9,8 @@ from mews.kube.api.objects import Object, containers_of, is_deleting, is_termina
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
 from mews.systems.kod2.podspec import JOB_NAME, QUORUM, REPLICA_TYPE, owner_uid
 
-BOUND, BOUND_S = "progress_s", 300.0
-"""How long training jobs may hold resources while none of them trains, by its name in a scenario's ``bounds``."""
+BOUND = "progress_s"
+"""How long training jobs may hold resources while none of them trains (``System.bounds``)."""
 
 
 @dataclass(slots=True)

@@ -19,17 +19,6 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.system.journal import Line, condition_changes
 from mews.kube.system.system import News
 
-METRICS = (
-    "finished_jobs",
-    "failed_jobs",
-    "added_workers",
-    "removed_workers",
-    "mean_wait_s",
-    "mean_jct_s",
-    "makespan_s",
-)
-"""What ``tfjob_metrics`` may find."""
-
 
 def tfjob_news(old: Object | None, new: Object | None) -> Iterator[News]:
     """Lines for a TFJob."""

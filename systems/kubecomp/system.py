@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.component import Runnable
 from mews.kube.system.facility import Facility
+from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
+from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.system import Component, Pooled, System
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
@@ -102,6 +104,18 @@ def _measured(measures: Recorder) -> Mapping[str, Any]:
     return {"phase_seconds": measures.phase_seconds(), "reconfigurations": measures.counts[Count.RECONFIGURATIONS]}
 
 
+def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.results import reconfigurations
+
+    return {"reconfigurations": reconfigurations(lines)}
+
+
+def _profiles() -> Mapping[str, MakeOverhead]:
+    from mews.systems.kubecomp.testbed import testbed_overhead
+
+    return {"testbed": testbed_overhead}
+
+
 SYSTEM = System(
     name="kubecomp",
     summary="places pods on pools of composable devices, and moves devices to where pods wait for them",
@@ -126,11 +140,14 @@ SYSTEM = System(
             nodes=_nodes,
         ),
     ),
+    title="KubeComp",
     namespace=lambda config: str(config.namespace),
     document=_document,
     pooled=_pooled,
     measures=_measures,
     measured=_measured,
+    metrics=_counted,
     metric_names=("reconfigurations",),
+    profiles=_profiles,
 )
 """What the harness knows of it."""

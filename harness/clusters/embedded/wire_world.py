@@ -17,10 +17,10 @@ from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.errors import Lacks
-from mews.harness.images import find_program
 from mews.harness.journal import Journal
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.harness.systems import find_program
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi

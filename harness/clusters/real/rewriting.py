@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from mews.harness.clusters.real.strangers import Strangers
-from mews.harness.images import find_program
+from mews.harness.systems import find_program
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent

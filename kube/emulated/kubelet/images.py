@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -85,8 +86,8 @@ def render(template: str, env: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, template)
 
 
-def load_images(path: Path | None = None) -> ImageBook:
-    """The images of a file; without one, those that Mews ships.
+def load_images(path: Path | None = None, further: Mapping[str, Any] = MappingProxyType({})) -> ImageBook:
+    """The images of a file; without one, those that Mews ships; and further ones, which come before those.
 
     Raises ImagesError.
     """
@@ -102,7 +103,8 @@ def load_images(path: Path | None = None) -> ImageBook:
     images = document.get("images") if isinstance(document, dict) else None
     if not isinstance(images, dict):
         raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image")
-    return ImageBook({name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()})
+    book = {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
+    return ImageBook(book | {name: _image(name, entry, f"image {name}") for name, entry in further.items()})
 
 
 def _read(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,10 +50,8 @@ class Counter:
     async def run(self):
         kube = self._context.kube
         made = {"apiVersion": "toys.example.com/v1", "kind": "PodCount", "metadata": {"name": "all"}, "pods": 0}
-        try:
+        with contextlib.suppress(AlreadyExists):
             await kube.create(COUNTS, made, namespace="default")
-        except AlreadyExists:
-            pass
         while True:
             pods = len((await kube.list(PODS, namespace="default")).items)
             self._measures.append(pods)

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Literal
 
-from mews.kube.api.errors import AlreadyExists
+from mews.kube.api.errors import AlreadyExists, ApiError
 from mews.kube.api.resources import NODES, PODS, Resource
 from mews.kube.clock import rest
 from mews.kube.component import record
@@ -69,11 +69,17 @@ class Painter:
         self._context, self._node = ports.context, ports.node
 
     async def run(self):
-        found = await self._context.kube.get(NODES, self._node.name)
-        labels = {**(found["metadata"].get("labels") or {}), "toys.example.com/painted": self._node.name}
-        await self._context.kube.replace(NODES, {**found, "metadata": {**found["metadata"], "labels": labels}})
         while True:
-            await rest(60)
+            with contextlib.suppress(ApiError):  # the node is not there yet, or somebody else was faster
+                await self._paint()
+            await rest(1)
+
+    async def _paint(self):
+        found = await self._context.kube.get(NODES, self._node.name)
+        labels = found["metadata"].setdefault("labels", {})
+        if labels.get("toys.example.com/painted") != self._node.name:
+            labels["toys.example.com/painted"] = self._node.name
+            await self._context.kube.replace(NODES, found)
 
 
 def configure(options, facility):

@@ -278,6 +278,7 @@ def test_a_marker_says_what_a_cluster_runs(real_project):
         @pytest.mark.mews(scenario="two.yaml", stack=["kod2"])
         def test_scenario(mews_cluster):
             assert len(mews_cluster.nodes) == 4
+            config.load_kube_config(str(mews_cluster.kubeconfig))
             kinds = client.ApiextensionsV1Api().list_custom_resource_definition().items
             assert [kind.metadata.name for kind in kinds] == ["tfjobs.kubeflow.org"]
         """

@@ -33,7 +33,7 @@ from mews.harness.manifests.parts import labels
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import extender_name, is_deployed_last
 from mews.harness.manifests.rights import DEFAULT_SCHEDULER
-from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
+from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.harness.manifests.stack import manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
@@ -48,7 +48,6 @@ from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.system.kinds import kind_established
-from mews.kube.system.system import Pooled
 
 log = logging.getLogger(__name__)
 
@@ -234,7 +233,7 @@ class RealCluster:
     async def _find_pods(self) -> None:
         stack, hosts = self._stack, {node: host for host, node in self._hosts().items()}
         extenders = {extender_name(number): f"extender/{number + 1}" for number in range(len(stack.extenders))}
-        single = [component.name for _, component in stack.components() if not component.per_node]
+        single = [name for name, component in stack.components() if not component.per_node]
         alone = {name: name for name in ("chassis", *single, DEFAULT_SCHEDULER)}
         for component, name in {**alone, **extenders}.items():
             for pod in await self._rollout.pods(component):
@@ -265,7 +264,7 @@ class RealCluster:
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""
-        pooled = [each for each in map(_pooled, self._stack.systems) if each is not None]
+        pooled = [each.pooled for each in self._stack.systems if each.pooled is not None]
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
         for row in rows:
@@ -432,7 +431,3 @@ class RealCluster:
                 pods = (await self._admin.list(PODS, namespace=self._place.namespace)).items
                 found |= await logs_of(self._admin, pods)
         return found
-
-
-def _pooled(installed: InstalledSystem) -> Pooled | None:
-    return installed.system.pooled(installed.configuration)

@@ -12,7 +12,7 @@ from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.rollout import Tell
-from mews.harness.clusters.real.systems import facility_of, installed_systems, namespaces_of
+from mews.harness.clusters.real.systems import installed_systems, namespaces_of, placed_facility
 from mews.harness.errors import Lacks
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
@@ -35,7 +35,7 @@ def stack_spec(
 
     Raises ScenarioError for options that a system does not have, Lacks for a system that cannot be deployed.
     """
-    facility = facility_of(hardware, place, dialect=dialect, speed=speed)
+    facility = placed_facility(hardware, place, dialect=dialect, speed=speed)
     spec = StackSpec(
         namespace=place.namespace,
         image=place.image,

@@ -167,7 +167,7 @@ class ReplacementPods:
             await rest(_LOOK_S)
 
     async def _create(self, component: str, resource: Resource, obj: Object) -> None:
-        where = f"stack.replace.{component}.manifest: {obj['kind']} {name_of(obj)}"
+        where = f"{self._stack.where(component)}.manifest: {obj['kind']} {name_of(obj)}"
         try:
             await self._view.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
         except AlreadyExists as error:

@@ -8,38 +8,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mews.harness.clusters.brought import Brought
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.rewriting import COMPONENTS
-from mews.harness.clusters.real.systems import registered
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import Object
 from mews.harness.manifests.replacements import extender_port
 from mews.harness.manifests.rights import DEFAULT_SCHEDULER
 from mews.harness.manifests.spec import ReplacementProgram, StackSpec
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
 from mews.kube.emulated.kubelet.images import ImageBook, load_images
 from mews.kube.system.deployment import CONFIG, RECORDS, ComponentDeployment, SystemDeployment
+from mews.systems import registry
 
 _ACCESS = {"KUBECONFIG": "{kubeconfig}"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementDeployment:
-    """What a scenario replaces: see ``StackSpec``. ``settings`` are the extenders' entries in the scheduler's
-    configuration; ``images`` those that are not ours, in programs and manifests."""
+    """What a scenario replaces, by components: see ``StackSpec``. ``settings`` are the extenders' entries in the
+    scheduler's configuration; ``images`` those that are not ours, in programs and manifests."""
 
     programs: Mapping[str, ReplacementProgram] = field(default_factory=dict)
     documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     extenders: Sequence[ReplacementProgram | None] = ()
     settings: Sequence[Mapping[str, Any]] = ()
     images: Sequence[str] = ()
+    written: Mapping[str, str] = field(default_factory=dict)
 
     def into(self, spec: StackSpec) -> StackSpec:
         """The stack with it."""
-        return replace(spec, programs=self.programs, documents=self.documents, extenders=self.extenders)
+        return replace(
+            spec, programs=self.programs, documents=self.documents, extenders=self.extenders, written=self.written
+        )
 
     def with_images(self, known: Mapping[str, str]) -> ReplacementDeployment:
         """The same where the nodes have those images already; name -> what Docker calls its content."""
@@ -60,7 +63,7 @@ def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> Repl
     stack, book = scenario.stack, load_images()
     if not stack.replace and not stack.extenders:
         return ReplacementDeployment()
-    given = Brought(scenario)
+    given = LoadedReplacements(scenario)
     programs: dict[str, ReplacementProgram] = {
         component: _program(given, component, replacement, book, nodes)
         for component, replacement in stack.replace.items()
@@ -73,13 +76,14 @@ def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> Repl
         [_extender(given, number, extender) for number, extender in enumerate(stack.extenders)],
         [_setting(number, extender) for number, extender in enumerate(stack.extenders)],
         _strange([*(each.image for each in programs.values()), *_images_in(list(documents.values()))], book),
+        {component: replacement.where for component, replacement in stack.replace.items()},
     )
 
 
 def _program(
-    given: Brought, component: str, replacement: Replacement, book: ImageBook, nodes: Mapping[str, str]
+    given: LoadedReplacements, component: str, replacement: Replacement, book: ImageBook, nodes: Mapping[str, str]
 ) -> ReplacementProgram:
-    where = f"stack.replace.{component}"
+    where = replacement.where
     files = ReplacementFiles(given.folder, f"{where}.{replacement.way}")
     if replacement.plugin is not None and component == DEFAULT_SCHEDULER:
         raise Lacks(f"{where}.plugin: the real kube-scheduler loads none; use process or image")
@@ -102,34 +106,35 @@ def _program(
 
 
 def _argv_with_part(
-    given: Brought, component: str, replacement: Replacement, nodes: Mapping[str, str]
+    given: LoadedReplacements, component: str, replacement: Replacement, nodes: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Our own component, told to load the user's callable in the place of a part of it. A host among the callable's
     options becomes its node."""
-    system, deployment = _declared(component)
-    flag, where = deployment.part_flags.get(replacement.way), f"stack.replace.{component}.{replacement.way}"
+    system, deployment = _declared(replacement)
+    flag = deployment.part_flags.get(replacement.way)
     if flag is None:
-        raise Lacks(f"{where}: the component cannot be told of it in a real cluster; use process or image")
+        raise Lacks(
+            f"{replacement.where}.{replacement.way}: the component cannot be told of it in a real cluster; use process or image"
+        )
     words = (word.replace(CONFIG, system.config_path).replace(RECORDS, "-") for word in deployment.argv)
     argv = ("{python}", *words)
+    given.parts(component)  # raises for what cannot be loaded
     if replacement.policy is not None:
-        given.policy()
         return (*argv, flag, replacement.policy)
-    given.plugin(component)
     try:
         options = json.dumps(_on_nodes(replacement.options, nodes))
     except (TypeError, ValueError) as error:
-        raise ScenarioError(f"stack.replace.{component}.options: cannot be told in JSON: {error}") from error
+        raise ScenarioError(f"{replacement.where}.options: cannot be told in JSON: {error}") from error
     return (*argv, flag, str(replacement.plugin), f"{flag}-options", options)
 
 
-def _declared(component: str) -> tuple[SystemDeployment, ComponentDeployment]:
-    """What is said of the component and its system."""
-    for system in registered():
-        for each in system.components:
-            if each.name == component and each.deployment is not None and system.deployment is not None:
-                return system.deployment, each.deployment
-    raise KeyError(component)
+def _declared(replacement: Replacement) -> tuple[SystemDeployment, ComponentDeployment]:
+    """What is said of the component and its system; raises Lacks where nothing is."""
+    system = registry.system(replacement.system)
+    component = next(each for each in system.components if each.name == replacement.component)
+    if system.deployment is None or component.deployment is None:
+        raise Lacks(f"{replacement.where}: {system.name} does not say how a real cluster runs it")
+    return system.deployment, component.deployment
 
 
 def _on_nodes(value: Any, nodes: Mapping[str, str]) -> Any:
@@ -140,7 +145,7 @@ def _on_nodes(value: Any, nodes: Mapping[str, str]) -> Any:
     return nodes.get(value, value) if isinstance(value, str) else value
 
 
-def _extender(given: Brought, number: int, extender: Extender) -> ReplacementProgram | None:
+def _extender(given: LoadedReplacements, number: int, extender: Extender) -> ReplacementProgram | None:
     if extender.process is None:
         return None
     where, port = f"stack.extenders[{number}]", extender_port(number)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
@@ -14,10 +14,12 @@ from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import NVML
 from mews.harness.manifests.spec import InstalledSystem
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.model import Scenario
 from mews.kube.deviceplugin.port import Mount
+from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.deployment import SystemDeployment
-from mews.kube.system.facility import ChassisAddress, ContainerExtras, Facility, NodeCabling
+from mews.kube.system.facility import ContainerExtras, Facility
 from mews.kube.system.system import System
 from mews.systems import registry
 
@@ -26,21 +28,12 @@ IN_CONTAINER = "/usr/local/nvidia/lib64"
 _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def facility_of(hardware: Hardware, place: Place, *, dialect: str, speed: float) -> Facility:
+def placed_facility(hardware: Hardware, place: Place, *, dialect: str, speed: float) -> Facility:
     """What the systems are installed on: nodes instead of hosts, chassis by their service."""
-    chassis = tuple(
-        ChassisAddress(spec.name, spec.index, spec.pool, endpoint(place.namespace, number), dialect)
-        for number, spec in enumerate(hardware.chassis)
-    )
-    ports: dict[str, dict[str, str]] = {host.name: {} for host in hardware.hosts}
-    pools: dict[str, str] = {}
-    for spec in hardware.chassis:
-        for port, host in spec.ports.items():
-            if host is not None:
-                ports[host][spec.name] = port
-                pools[host] = spec.pool
-    nodes = tuple(NodeCabling(place.nodes[host], ports[host], pools.get(host, "")) for host in sorted(ports))
-    return Facility(chassis, nodes, namespace=place.namespace, speed=speed, extras=_extras())
+    endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
+    found = facility_of(hardware, dialect=dialect, endpoints=endpoints, speed=speed)
+    nodes = tuple(replace(node, name=place.nodes[node.name]) for node in found.nodes)
+    return replace(found, nodes=nodes, namespace=place.namespace, extras=_extras())
 
 
 def _extras() -> ContainerExtras:
@@ -55,36 +48,30 @@ def _extras() -> ContainerExtras:
 
 def installed_systems(scenario: Scenario, facility: Facility) -> list[InstalledSystem]:
     """Those of the stack, after the default one, whose configuration is there though it may not run: programs of the
-    user's read it.
+    user's may read it.
 
     Raises ScenarioError for options that cannot be, Lacks for a system that no real cluster can run.
     """
-    options = _options(scenario)
-    names = dict.fromkeys((*registry.DEFAULT, *options))
-    return [_installed(scenario, registry.system(name), options.get(name), facility) for name in names]
-
-
-def _options(scenario: Scenario) -> Mapping[str, Any]:
-    stack = scenario.stack
-    given = {"kubecomp": stack.kubecomp, "kod2": stack.kod2}
-    return {
-        name: registry.system(name).options.model_validate(
-            value if isinstance(value, dict) else value.model_dump(exclude_unset=True)
-        )
-        for name, value in given.items()
-        if value is not None
-    }
-
-
-def _installed(scenario: Scenario, system: System, options: Any, facility: Facility) -> InstalledSystem:
-    components = () if options is None else tuple(each for each in system.components if each.wanted(options))
-    if system.deployment is None or any(each.deployment is None for each in components):
-        raise Lacks(f"stack.{system.name}: it does not say how a real cluster runs it")
     try:
-        configuration = system.configure(system.options() if options is None else options, facility)
+        configured = {each.system.name: each for each in scenario.stack.configured(facility)}
     except ValueError as error:
-        raise ScenarioError(f"{scenario.path or scenario.name}: stack.{system.name}: {error}") from error
-    return InstalledSystem(system, configuration, components)
+        raise ScenarioError(f"{scenario.path or scenario.name}: stack.{error}") from error
+    names = dict.fromkeys((*registry.DEFAULT, *configured))
+    return [_running(configured[name]) if name in configured else _not_running(name, facility) for name in names]
+
+
+def _running(configured: ConfiguredSystem) -> InstalledSystem:
+    system, components = configured.system, dict(configured.components())
+    undeclared = [name for name, component in components.items() if component.deployment is None]
+    if system.deployment is None or undeclared:
+        which = "" if system.deployment is None else f" {undeclared[0]}"
+        raise Lacks(f"stack.{system.name}: it does not say how a real cluster runs it{which}")
+    return InstalledSystem(system, configured.configuration, components)
+
+
+def _not_running(name: str, facility: Facility) -> InstalledSystem:
+    system = registry.system(name)
+    return InstalledSystem(system, system.configure(system.options(), facility))
 
 
 def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
@@ -96,7 +83,9 @@ def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
 
 def registered() -> Iterator[System]:
     """All systems that can be had: a cluster may have been left by a scenario with any of them."""
-    return (registry.system(name) for name in registry.names())
+    for name in registry.names():
+        with contextlib.suppress(registry.UnusableSystem):
+            yield registry.system(name)
 
 
 def deployments() -> Sequence[SystemDeployment]:
@@ -111,6 +100,7 @@ def default_namespace() -> str:
 
 def default_namespaces() -> list[str]:
     """What the registered systems' namespaces are called where a scenario says nothing, that of the default first."""
-    systems = [registry.system(name) for name in dict.fromkeys((*registry.DEFAULT, *registry.names()))]
+    first = [registry.system(name) for name in registry.DEFAULT]
+    systems = [*first, *(system for system in registered() if system not in first)]
     found = (system.namespace(system.configure(system.options(), Facility())) for system in systems)
     return list(dict.fromkeys(name for name in found if name is not None))

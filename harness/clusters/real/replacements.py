@@ -113,9 +113,8 @@ def _argv_with_part(
     system, deployment = _declared(replacement)
     flag = deployment.part_flags.get(replacement.way)
     if flag is None:
-        raise Lacks(
-            f"{replacement.where}.{replacement.way}: the component cannot be told of it in a real cluster; use process or image"
-        )
+        where = f"{replacement.where}.{replacement.way}"
+        raise Lacks(f"{where}: the component cannot be told of it in a real cluster; use process or image")
     words = (word.replace(CONFIG, system.config_path).replace(RECORDS, "-") for word in deployment.argv)
     argv = ("{python}", *words)
     given.parts(component)  # raises for what cannot be loaded

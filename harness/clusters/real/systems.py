@@ -12,7 +12,7 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
 from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import NVML
-from mews.harness.manifests.spec import InstalledSystem
+from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.model import Scenario
@@ -79,6 +79,19 @@ def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
     unplaced = installed_systems(scenario, replace(facility, namespace=None))
     found = (each.system.namespace(each.configuration) for each in unplaced)
     return list(dict.fromkeys(name for name in found if name is not None))
+
+
+def check_exclusive(spec: StackSpec) -> None:
+    """Raise Lacks for a system that needs a cluster of its own."""
+    for installed in spec.systems:
+        if installed.components and installed.deployment.exclusive:
+            raise Lacks(f"stack.{installed.system.name}: {installed.deployment.exclusive}")
+
+
+def component_names() -> list[str]:
+    """What the components of all registered systems may be called in a stack."""
+    every = [(system.name, component.name) for system in registered() for component in system.components]
+    return [name for system, component in every for name in (component, f"{system}.{component}")]
 
 
 def registered() -> Iterator[System]:

@@ -30,7 +30,7 @@ ARGV = ("-m", "toy", "--config", CONFIG, "--records", RECORDS)
 
 
 def nothing(ports, configuration):
-    raise NotImplementedError
+    return None
 
 
 TOY = System(

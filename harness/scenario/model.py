@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import Model, OrScalar
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.stack import Stack
 from mews.harness.scenario.yamlfile import Place, dotted, shown
@@ -134,22 +135,11 @@ def _bound(value: Any) -> Any:
 
 
 Bound = Annotated[MetricBound, BeforeValidator(_bound), OrScalar("number")]
-MetricName = Literal[
-    "mean_wait_s",
-    "mean_jct_s",
-    "moved_gpus",
-    "reconfigurations",
-    "makespan_s",
-    "cpu_utilisation",
-    "mean_gpus_used",
-    "finished_jobs",
-    "failed_jobs",
-    "added_workers",
-    "removed_workers",
+OWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "makespan_s", "cpu_utilisation", "mean_gpus_used")
+MetricName = Annotated[str, NameOf(OWN_METRICS, lambda system: system.metric_names)]
+BoundName = Annotated[
+    str, NameOf(("allocatable_s", "scheduled_s", "unattached_s", "settle_s"), lambda system: system.bounds)
 ]
-
-
-BoundName = Literal["allocatable_s", "scheduled_s", "unattached_s", "settle_s", "progress_s"]
 
 
 class Scenario(Model):

@@ -6,12 +6,13 @@ A system is found by its name in the registry when a file names it; its options 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
 from pydantic_core import CoreSchema, InitErrorDetails
 
 from mews.harness.scenario.base import Model
+from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.replacement import (
     Extender,
     Replaceable,
@@ -26,6 +27,8 @@ from mews.kube.system.system import Pooled, System
 from mews.systems import registry
 
 DEFAULT_SCHEDULER = "default-scheduler"
+INSTANT = "instant"
+"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
 OWN_COMPONENTS = (DEFAULT_SCHEDULER, "controller-manager", "service-names", "hosts", "admin", "recorder")
 """What every cluster has: a component of a system of such a name is called by its system's name, too."""
 
@@ -76,8 +79,8 @@ class Stack(Model):
     default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
     dialect: Literal["h3api", "resource-pool", "redfish"] | None = None
-    profile: Literal["instant", "testbed"] | None = Field(
-        default=None, description="what starting a pod costs on the hosts; testbed: as measured"
+    profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
+        default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
     )
     replace: dict[str, Replacement] = Field(default_factory=dict)
     extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")

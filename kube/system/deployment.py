@@ -76,8 +76,7 @@ class SystemDeployment:
     somebody's cluster; "": it may.
 
     ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
-    Deployment. ``training_environment(annotations, speed)`` is what a container of an image that trains is told, where
-    so many emulated seconds pass in each.
+    Deployment.
     """
 
     config_map: str
@@ -86,7 +85,6 @@ class SystemDeployment:
     swept: Callable[[], Sequence[Resource]] = lambda: ()
     exclusive: str = ""
     pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
-    training_environment: Callable[[Mapping[str, str], float], Mapping[str, str]] = lambda annotations, speed: {}
 
     @property
     def config_folder(self) -> str:

@@ -11,9 +11,15 @@ from pydantic import BaseModel
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.system.command import Command
 from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Holds, Invariant, RunState
+from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
+from mews.kube.system.profile import MakeOverhead
+from mews.kube.system.program import PlayedProgram
 
 News = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
@@ -74,8 +80,14 @@ class System:
     ``document(configuration)`` is the same as the file that the components read in a cluster, ``namespace`` where their
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
     pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
-    ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from a journal.
-    ``deployment`` is what a real cluster needs of it; None where none can run it.
+    ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from the lines of a journal of whose
+    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find.
+
+    ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
+    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
+    ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
+    ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
+    authors write it. ``deployment`` is what a real cluster needs of it; None where none can run it.
     """
 
     name: str
@@ -83,6 +95,7 @@ class System:
     options: type[BaseModel]
     configure: Callable[[Any, Facility], Any]
     components: tuple[Component, ...]
+    title: str = ""
     namespace: Callable[[Any], str | None] = lambda configuration: None
     document: Callable[[Any], Mapping[str, Any]] = lambda configuration: {}
     pooled: Callable[[Any], Pooled | None] = lambda configuration: None
@@ -91,11 +104,14 @@ class System:
     service_names: bool = False
     measures: Callable[[], Any] = lambda: None
     measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
-    metrics: Callable[[Iterable[Any], float], Mapping[str, Any]] = lambda lines, speed: {}
+    metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}
     metric_names: tuple[str, ...] = ()
     bounds: Mapping[str, float | None] = field(default_factory=dict)
-    invariants: Callable[[], Sequence[Any]] = lambda: ()
-    experiments: Callable[[], Sequence[Any]] = lambda: ()
-    commands: Callable[[], Sequence[Any]] = lambda: ()
-    images: Callable[[], Mapping[str, Any]] = dict
+    invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
+    holds: Callable[[Any], Holds | None] = lambda configuration: None
+    experiments: Callable[[], Sequence[Experiment]] = lambda: ()
+    commands: Callable[[], Sequence[Command]] = lambda: ()
+    images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
+    programs: Callable[[], Mapping[str, PlayedProgram]] = dict
+    profiles: Callable[[], Mapping[str, MakeOverhead]] = dict
     deployment: SystemDeployment | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,9 +11,12 @@ from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
 from mews.kube.system.deployment import CONFIG, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Invariant, RunState
+from mews.kube.system.journal import Line
 from mews.kube.system.options import OptionsModel
 from mews.kube.system.ports import Ports
-from mews.kube.system.system import Component, System
+from mews.kube.system.program import PlayedProgram
+from mews.kube.system.system import Component, System, Watched
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.options import Kod2Options
 
@@ -59,12 +62,6 @@ def _pod_templates(tfjob: Mapping[str, Any]) -> Iterator[Any]:
         yield each.get("template") if isinstance(each, Mapping) else None
 
 
-def _training_environment(annotations: Mapping[str, str], speed: float) -> Mapping[str, str]:
-    from mews.systems.kod2.training import environment_in
-
-    return environment_in(annotations, speed)
-
-
 _METRICS_PORT = 9090
 _WATCH = ("list", "watch")
 _OPERATOR_ARGV = (
@@ -87,6 +84,32 @@ _OPERATOR_DEPLOYMENT = ComponentDeployment(
 )
 
 
+def _watched() -> Sequence[Watched]:
+    from mews.systems.kod2.install import TFJOBS
+    from mews.systems.kod2.journal import tfjob_news
+
+    return (Watched(TFJOBS, tfjob_news),)
+
+
+def _metrics(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kod2.journal import tfjob_metrics
+
+    return tfjob_metrics(lines, speed)
+
+
+def _invariants() -> Sequence[Invariant[RunState]]:
+    from mews.systems.kod2.invariants import JobProgress
+
+    return (JobProgress(),)
+
+
+def _programs() -> Mapping[str, PlayedProgram]:
+    from mews.systems.kod2.played import PlayedTraining
+    from mews.systems.kod2.training import environment_in
+
+    return {"training": PlayedProgram(PlayedTraining, environment_in)}
+
+
 SYSTEM = System(
     name="kod2",
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
@@ -95,7 +118,14 @@ SYSTEM = System(
     components=(Component("operator", _operator, deployment=_OPERATOR_DEPLOYMENT),),
     namespace=lambda config: str(config.pool_namespace),
     document=_document,
+    title="KOD2",
     kinds=_kinds,
+    watched=_watched,
+    metrics=_metrics,
+    metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
+    bounds={"progress_s": 300.0},
+    invariants=_invariants,
+    programs=_programs,
     service_names=True,
     deployment=SystemDeployment(
         config_map="kod2-config",
@@ -104,7 +134,6 @@ SYSTEM = System(
         swept=_swept,
         exclusive="the operator serves the TFJobs of a whole cluster, and this one is somebody's",
         pod_templates=_pod_templates,
-        training_environment=_training_environment,
     ),
 )
 """What the harness knows of it."""

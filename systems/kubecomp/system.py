@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,9 @@ from mews.kube.system.deployment import (
     rule,
 )
 from mews.kube.system.facility import Facility
+from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
+from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.system import Component, Pooled, System
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
@@ -148,6 +150,18 @@ _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
 )
 
 
+def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.results import reconfigurations
+
+    return {"reconfigurations": reconfigurations(lines)}
+
+
+def _profiles() -> Mapping[str, MakeOverhead]:
+    from mews.systems.kubecomp.testbed import testbed_overhead
+
+    return {"testbed": testbed_overhead}
+
+
 SYSTEM = System(
     name="kubecomp",
     summary="places pods on pools of composable devices, and moves devices to where pods wait for them",
@@ -179,14 +193,17 @@ SYSTEM = System(
             deployment=_DEVICE_MANAGER_DEPLOYMENT,
         ),
     ),
+    title="KubeComp",
     namespace=lambda config: str(config.namespace),
     document=_document,
     pooled=_pooled,
     measures=_measures,
     measured=_measured,
+    metrics=_counted,
     metric_names=("reconfigurations",),
     deployment=SystemDeployment(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
     ),
+    profiles=_profiles,
 )
 """What the harness knows of it."""

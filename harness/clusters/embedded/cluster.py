@@ -27,7 +27,8 @@ from mews.harness.recorder import Recorder, Records
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
-from mews.harness.testbed import testbed_overhead
+from mews.harness.scenario.stack import INSTANT
+from mews.harness.systems import find_profile, find_program, images_of, watched_by
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.clock import Clock, Pace, stream
@@ -38,12 +39,13 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
+from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.emulated.kubelet.tools import Overhead
-from mews.kube.emulated.kubelet.training import Hall
 from mews.kube.emulated.kubelet.users import ToldRuntime
+from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
+from mews.kube.system.profile import Overhead
 
 DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
 """Where containers learn of their devices in a stack that pools none: as NVIDIA's container toolkit has it."""
@@ -80,7 +82,9 @@ class EmbeddedCluster:
         self._scenario = scenario
         self._inventory = hardware
         self._seed = seed
-        self.systems = scenario.stack.configured(facility_of(hardware, dialect=dialect, speed=pace.speed))
+        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(
+            facility_of(hardware, dialect=dialect, speed=pace.speed)
+        )
         self._measures = {each.system.name: each.system.measures() for each in self.systems}
         self._replacements = ReplacementProcesses(
             scenario,
@@ -103,8 +107,8 @@ class EmbeddedCluster:
         )
         kubelets.find = self.kubelet_of
         self.kube = world.kube("admin")
-        self._hall = Hall(pace)
-        self._recorder = Recorder(world.kube("recorder"), journal, tfjobs="kod2" in scenario.stack.systems)
+        self._programs = PlayedPrograms(pace, find_program)
+        self._recorder = Recorder(world.kube("recorder"), journal, watched=watched_by(self.systems))
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -317,7 +321,7 @@ class EmbeddedCluster:
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=self._told(SimulatedRuntime(self.pace, self._hall), host.name),
+            simulated=self._told(SimulatedRuntime(self.pace, self._programs), host.name),
             processes=None if processes is None else self._told(processes, host.name),
             network=self.world.network(number + 1),
         )
@@ -326,7 +330,7 @@ class EmbeddedCluster:
             containerd=containerd,
             folder=self.world.folder(host.name),
             checkpoint=JournaledCheckpoint(self.world.checkpoint(host.name), note),
-            images=load_images(),
+            images=load_images(further=images_of(self.systems)),
             pace=self.pace,
             overhead=self._overhead(host.name),
             note=note,
@@ -341,9 +345,10 @@ class EmbeddedCluster:
         return ToldRuntime(runtime, self.world.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
 
     def _overhead(self, host: str) -> Overhead | None:
-        if self._scenario.stack.profile != "testbed":
+        profile = self._scenario.stack.profile
+        if profile is None or profile == INSTANT:
             return None
-        return testbed_overhead(stream(self._seed, f"testbed/{host}"))
+        return find_profile(profile)(stream(self._seed, f"{profile}/{host}"))
 
     def _kubelet_unit(self, host: str) -> Unit:
         name = f"kubelet/{host}"

@@ -20,6 +20,7 @@ from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.harness.systems import find_program
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi
@@ -103,7 +104,10 @@ class WireWorld:
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._runtime = ProcessRuntime(
-            self.root / "pods", {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)}, speed=speed
+            self.root / "pods",
+            {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)},
+            speed=speed,
+            programs=find_program,
         )
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}

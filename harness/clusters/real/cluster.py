@@ -25,7 +25,7 @@ from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
 from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.strangers import Strangers
-from mews.harness.clusters.real.systems import deployments
+from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.nodes import NODE_AGENT
@@ -40,13 +40,14 @@ from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
+from mews.harness.systems import watched_by
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import kind_established
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class RealCluster:
         self.clock = Clock.wall()
         self.pace, self.kubelet_pace = Pace(run.speed), Pace()
         self.dialect = run.dialect
+        self.systems: Sequence[ConfiguredSystem] = run.scenario.stack.configured(run.stack.facility)
         self._run = run
         self._ground = ground
         self._place = ground.place
@@ -90,14 +92,15 @@ class RealCluster:
         known = deployments()
         swept = [resource for deployment in known for resource in deployment.swept()]
         self._reset = Reset(self._admin, ground.place, tell, swept)
-        fit = Fitting(load_images(), ground.place.image, ground.place.nodes, run.speed, known)
+        fit = Fitting(image_book(run.scenario), ground.place.image, ground.place.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
         ours = ground.place.namespace
         unheard = (*SYSTEM, ours, *(name for name, real in ground.place.namespaces.items() if real == ours))
-        tfjobs = any(each.components and each.deployment.swept() for each in run.stack.systems)
-        self._recorder = Recorder(self._view("recorder"), self.journal, tfjobs=tfjobs, unheard=unheard)
+        self._recorder = Recorder(
+            self._view("recorder"), self.journal, watched=watched_by(self.systems), unheard=unheard
+        )
         self._recording: asyncio.Task[None] | None = None
         self._nodes = Nodes(
             self._gate,

@@ -10,6 +10,7 @@ from typing import Any
 
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.rewriting import COMPONENTS
+from mews.harness.clusters.real.systems import image_book
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import Object
 from mews.harness.manifests.replacements import extender_port
@@ -19,7 +20,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
-from mews.kube.emulated.kubelet.images import ImageBook, load_images
+from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.system.deployment import CONFIG, RECORDS, ComponentDeployment, SystemDeployment
 from mews.systems import registry
 
@@ -60,7 +61,7 @@ def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> Repl
 
     Raises ScenarioError for what is not there or cannot be loaded, Lacks for files that cannot be carried into a pod.
     """
-    stack, book = scenario.stack, load_images()
+    stack, book = scenario.stack, image_book(scenario)
     if not stack.replace and not stack.extenders:
         return ReplacementDeployment()
     given = LoadedReplacements(scenario)

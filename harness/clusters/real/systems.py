@@ -17,6 +17,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.model import Scenario
 from mews.kube.deviceplugin.port import Mount
+from mews.kube.emulated.kubelet.images import ImageBook, load_images
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.deployment import SystemDeployment
 from mews.kube.system.facility import ContainerExtras, Facility
@@ -79,6 +80,12 @@ def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
     unplaced = installed_systems(scenario, replace(facility, namespace=None))
     found = (each.system.namespace(each.configuration) for each in unplaced)
     return list(dict.fromkeys(name for name in found if name is not None))
+
+
+def image_book(scenario: Scenario) -> ImageBook:
+    """The images that nodes of ours know: those that Mews ships, and those of the stack's systems."""
+    systems = [registry.system(name) for name in scenario.stack.systems]
+    return load_images(further={name: image for system in systems for name, image in system.images().items()})
 
 
 def check_exclusive(spec: StackSpec) -> None:

@@ -36,7 +36,7 @@ def default_title() -> str:
 
 def all_systems() -> Sequence[System]:
     """Every system that can be had, loaded."""
-    return [registry.system(name) for name in registry.names()]
+    return list(registry.usable().values())
 
 
 def names_of(part: Callable[[System], Iterable[str]]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -48,6 +49,15 @@ def system(name: str) -> System:
             raise UnusableSystem(f"{where} is {what!r}: must be a mews.kube.system.system.System of that name")
         return loaded
     raise KeyError(name)
+
+
+def usable() -> dict[str, System]:
+    """Every system that can be had and loaded, by name: one that is broken spoils what others do for nobody."""
+    found = {}
+    for name in names():
+        with contextlib.suppress(UnusableSystem):
+            found[name] = system(name)
+    return found
 
 
 def in_order(chosen: Mapping[str, object]) -> list[str]:

@@ -61,7 +61,7 @@ class Replacement(Model):
 
     @property
     def where(self) -> str:
-        """Where the file says it: ``stack.replace.kod2.operator``."""
+        """Where the file says it: ``stack.replace.SYSTEM.COMPONENT``, or as short as it was written."""
         return ".".join(self.place)
 
     @property

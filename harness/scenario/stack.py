@@ -23,7 +23,7 @@ from mews.harness.scenario.replacement import (
 )
 from mews.kube.system.configured import ConfiguredSystem, names_in_stack
 from mews.kube.system.facility import Facility
-from mews.kube.system.system import Pooled, System
+from mews.kube.system.system import Pooled
 from mews.systems import registry
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -108,7 +108,7 @@ class Stack(Model):
         """With every system that can be had, and every component of theirs that can be replaced."""
         schema = handler.resolve_ref_schema(handler(core))
         del schema["properties"]["systems"]
-        for name, found in _all_systems().items():
+        for name, found in registry.usable().items():
             options = handler(found.options.__pydantic_core_schema__)
             schema["properties"][name] = {
                 "anyOf": [options, {"type": "null"}],
@@ -156,9 +156,10 @@ class Stack(Model):
 
         Raises ValueError, one line, for a name that is none, and for a replacement that has lost its component.
         """
+        there = registry.names()
         for name in names:
-            if name not in registry.names():
-                raise ValueError(f"{name!r}: must be none, or of {', '.join(registry.names())}")
+            if name not in there:
+                raise ValueError(f"{name!r}: must be one of {', '.join(there)}, or none for no system")
         lost = [given.where for name, given in self.replace.items() if given.system not in ("", *names)]
         if lost:
             raise ValueError(f"{lost[0]} replaces a component of a system that is left out")
@@ -199,7 +200,7 @@ def _read_systems(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _replaceable(systems: Mapping[str, Any], default_scheduler: bool) -> list[Replaceable]:
     """Every component that may be replaced in a stack of these systems; those of other systems do not run in it."""
-    found = {**{name: registry.system(name) for name in systems}, **_all_systems()}
+    found = {**{name: registry.system(name) for name in systems}, **registry.usable()}
     names = names_in_stack(found.values(), OWN_COMPONENTS)
     scheduler = Replaceable("", DEFAULT_SCHEDULER, DEFAULT_SCHEDULER, default_scheduler, ("plugin",))
     return [
@@ -216,14 +217,3 @@ def _replaceable(systems: Mapping[str, Any], default_scheduler: bool) -> list[Re
             for component in system.components
         ),
     ]
-
-
-def _all_systems() -> dict[str, System]:
-    """Every system that can be had and loaded."""
-    found = {}
-    for name in registry.names():
-        try:
-            found[name] = registry.system(name)
-        except registry.UnusableSystem:
-            continue
-    return found

@@ -259,6 +259,47 @@ def test_a_cluster_serves_unmodified_clients_and_is_reset_before_each_test(real_
     real_project.runpytest_subprocess("-q", "-W", "ignore::DeprecationWarning").assert_outcomes(passed=2)
 
 
+@pytest.mark.wall
+def test_a_marker_says_what_a_cluster_runs(real_project):
+    (real_project.path / "two.yaml").write_text(SCENARIO.replace("hardware: demo", "hardware: two-pools"))
+    real_project.makepyfile(
+        """
+        import pytest
+        from kubernetes import client, config
+
+        def namespaces(mews_cluster):
+            config.load_kube_config(str(mews_cluster.kubeconfig))
+            return {each.metadata.name for each in client.CoreV1Api().list_namespace().items}
+
+        @pytest.mark.mews(stack="none")
+        def test_bare(mews_cluster):
+            assert "kubecomp" not in namespaces(mews_cluster)
+
+        @pytest.mark.mews(scenario="two.yaml", stack=["kod2"])
+        def test_scenario(mews_cluster):
+            assert len(mews_cluster.nodes) == 4
+            kinds = client.ApiextensionsV1Api().list_custom_resource_definition().items
+            assert [kind.metadata.name for kind in kinds] == ["tfjobs.kubeflow.org"]
+        """
+    )
+    real_project.runpytest_subprocess("-q", "-W", "ignore::DeprecationWarning").assert_outcomes(passed=2)
+
+
+def test_a_marker_that_says_anything_else_is_refused_in_one_line(real_project):
+    real_project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.mews(stak="none")
+        def test_it(mews_cluster):
+            pass
+        """
+    )
+    outcome = real_project.runpytest_subprocess("-q", "--strict-markers")
+    outcome.assert_outcomes(errors=1)
+    outcome.stdout.fnmatch_lines(["*@pytest.mark.mews takes scenario= and stack= alone*"])
+
+
 def test_importing_the_plugin_loads_no_heavy_package():
     code = (
         "import sys, pytest; before = set(sys.modules); import mews.harness.pytest_plugin;"

@@ -14,7 +14,7 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rewriting import Fitting
-from mews.harness.clusters.real.systems import default_namespace, deployments
+from mews.harness.clusters.real.systems import default_namespace, deployments, image_book
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
 from mews.harness.manifests.parts import COMPONENT, Object
@@ -23,8 +23,8 @@ from mews.harness.manifests.spec import StackSpec
 from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.harness.scenario.model import Scenario
 from mews.harness.ways import DIALECTS
-from mews.kube.emulated.kubelet.images import load_images
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63
@@ -87,12 +87,12 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         spec = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
-    return [*manifests(spec), *_replacement_objects(spec, place)]
+    return [*manifests(spec), *_replacement_objects(scenario, spec, place)]
 
 
-def _replacement_objects(spec: StackSpec, place: Place) -> list[Object]:
+def _replacement_objects(scenario: Scenario, spec: StackSpec, place: Place) -> list[Object]:
     """What manifests of the user's have, as it would be created; each bears its component, which names its file."""
-    fit = Fitting(load_images(), place.image, place.nodes, spec.speed, deployments())
+    fit = Fitting(image_book(scenario), place.image, place.nodes, spec.speed, deployments())
     made = []
     for component, objects in manifest_objects(spec).items():
         for given in objects:

@@ -48,9 +48,14 @@ def config_map(name: str, component: str, namespace: str, data: Mapping[str, str
     return {**made, "data": dict(data)}
 
 
-def config_volume(name: str) -> Object:
-    """The volume ``config``, of the ConfigMap of that name."""
-    return {"name": "config", "configMap": {"name": name}}
+def config_volume(config: str, name: str = "config") -> Object:
+    """A volume of that ConfigMap."""
+    return {"name": name, "configMap": {"name": config}}
+
+
+def container_name(component: str) -> str:
+    """Of a component's container: a DNS label, which the name of a component in a stack need not be."""
+    return component.replace(".", "-")
 
 
 def kept(argv: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import HOST_ROOT, Object
 from mews.harness.manifests.replacements import ACCESS, ACCESS_FOLDER, places
-from mews.harness.manifests.spec import StackSpec
+from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.scenario.replacement import filled
 
 
@@ -42,7 +42,7 @@ def _object(spec: StackSpec, component: str, document: Mapping[str, Any]) -> Obj
         elif wanted:
             which = f"{made['kind']} {made['metadata']['name']}: {{{next(iter(wanted))}}}"
             raise Lacks(
-                f"stack.replace.{component}.manifest: {which} is a file that pods of the namespace {spec.named[0]} "
+                f"{spec.where(component)}.manifest: {which} is a file that pods of the namespace {spec.named[0]} "
                 f"alone can be given here, not those of {namespace}"
             )
     done: Object = filled(made, places(spec, component))
@@ -75,7 +75,7 @@ def _names(value: Any, name: str) -> bool:
 
 def _furnish(pod_spec: Object, wanted: Mapping[str, tuple[str, Object]]) -> None:
     for name, (path, source) in wanted.items():
-        volume = f"mews-{name}"
+        volume = f"mews-{name.replace(':', '-')}"
         pod_spec["volumes"] = [*(pod_spec.get("volumes") or ()), {"name": volume, **source}]
         for container in [*pod_spec["containers"], *(pod_spec.get("initContainers") or ())]:
             if isinstance(container, dict) and _names(container, name):
@@ -85,9 +85,14 @@ def _furnish(pod_spec: Object, wanted: Mapping[str, tuple[str, Object]]) -> None
 
 def _mounted(spec: StackSpec, component: str) -> Mapping[str, tuple[str, Object]]:
     """What a text names -> where it is, and of what."""
-    declared = spec.system_of(component).deployment
     return {
-        "config": (declared.config_folder, {"configMap": {"name": declared.config_map}}),
+        "config": _config(spec.system_of(component)),
+        **{f"config:{each.system.name}": _config(each) for each in spec.systems},
         "kubeconfig": (ACCESS_FOLDER, {"configMap": {"name": ACCESS}}),
         "root": (HOST_ROOT, {"emptyDir": {}}),
     }
+
+
+def _config(installed: InstalledSystem) -> tuple[str, Object]:
+    declared = installed.deployment
+    return declared.config_folder, {"configMap": {"name": declared.config_map}}

@@ -24,6 +24,7 @@ from mews.harness.manifests.parts import (
     Object,
     config_map,
     config_volume,
+    container_name,
     kept_program,
     metadata,
     token_env,
@@ -34,7 +35,7 @@ from mews.harness.manifests.spec import ReplacementProgram, StackSpec, deploymen
 from mews.harness.manifests.workloads import daemon_set, deployment
 from mews.harness.scenario.replacement import fill
 from mews.kube.emulated.kubelet.images import IMAGE_PACKAGES, IMAGE_PYTHON
-from mews.kube.system.deployment import ComponentDeployment
+from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 
 ACCESS = "mews-kubeconfig"
 """The ConfigMap with a kubeconfig for pods."""
@@ -62,6 +63,7 @@ def places(spec: StackSpec, component: str, node: str | None = None) -> dict[str
         "pythonpath": IMAGE_PACKAGES,
         "kubeconfig": f"{ACCESS_FOLDER}/kubeconfig",
         "config": spec.system_of(component).deployment.config_path,
+        **{f"config:{each.system.name}": each.deployment.config_path for each in spec.systems},
         "root": HOST_ROOT,
         **{f"chassis:{each.name}": each.endpoint for each in spec.facility.chassis},
     }
@@ -150,7 +152,7 @@ def _container(
     filling = places(spec, component, node)
     argv = [_literal(fill(word, filling)) for word in program.argv]
     made: Object = {
-        "name": account,
+        "name": container_name(account),
         "image": spec.image if program.kept else program.image,
         "securityContext": _rights(program, _replaced(spec, component).security),
         "volumeMounts": _mounts(spec, component, program, on_node=node is not None),
@@ -204,10 +206,16 @@ def _rights(program: ReplacementProgram, security: Mapping[str, Any]) -> Object:
     return {**found, "runAsUser": 0} if security.get("runAsUser") == 0 else found
 
 
+def _configs(spec: StackSpec, component: str, program: ReplacementProgram) -> list[tuple[str, SystemDeployment]]:
+    """Volume -> the system whose configuration is in it."""
+    own, *others = spec.systems_read(component, program.texts)
+    return [("config", own.deployment), *((f"config-{each.system.name}", each.deployment) for each in others)]
+
+
 def _mounts(spec: StackSpec, component: str, program: ReplacementProgram, *, on_node: bool) -> list[Object]:
     root: Object = {"name": "root", "mountPath": HOST_ROOT, **({"readOnly": True} if on_node else {})}
-    config = volume_file("config", spec.system_of(component).deployment.config_folder)
-    made = [config, volume_file("access", ACCESS_FOLDER), root]
+    configs = [volume_file(name, system.config_folder) for name, system in _configs(spec, component, program)]
+    made = [*configs, volume_file("access", ACCESS_FOLDER), root]
     if program.kept:
         made += [RUN_MOUNT, {"name": "tmp", "mountPath": "/tmp"}]
     if program.files:
@@ -218,8 +226,8 @@ def _mounts(spec: StackSpec, component: str, program: ReplacementProgram, *, on_
 def _volumes(
     spec: StackSpec, component: str, program: ReplacementProgram, *, on_node: bool, folders: bool
 ) -> list[Object]:
-    config = config_volume(spec.system_of(component).deployment.config_map)
-    made: list[Object] = [config, {"name": "access", "configMap": {"name": ACCESS}}]
+    configs = [config_volume(system.config_map, name) for name, system in _configs(spec, component, program)]
+    made: list[Object] = [*configs, {"name": "access", "configMap": {"name": ACCESS}}]
     if program.kept:
         made += [RUN, {"name": "tmp", "emptyDir": {}}]
     if program.files:

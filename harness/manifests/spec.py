@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from mews.harness.manifests.parts import Object
 from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.facility import Facility
-from mews.kube.system.system import Component, System
+from mews.kube.system.system import Component, Pooled, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,11 @@ class ReplacementProgram:
     port: int | None = None
 
     @property
+    def texts(self) -> Sequence[str]:
+        """Its words, in which names in braces are filled in."""
+        return [*self.argv, *self.env.values()]
+
+    @property
     def kept(self) -> bool:
         """Whether a harness can kill and start it."""
         return self.image is None
@@ -38,12 +43,12 @@ class ReplacementProgram:
 
 @dataclass(frozen=True, slots=True)
 class InstalledSystem:
-    """A system with its configuration for this cluster, and those of its components that run there: none of a system
-    whose configuration alone is there, for programs of the user's to read."""
+    """A system with its configuration for this cluster, and those of its components that run there, by their names in
+    the stack: none of a system whose configuration alone is there, for programs of the user's to read."""
 
     system: System
     configuration: Any
-    components: Sequence[Component] = ()
+    components: Mapping[str, Component] = field(default_factory=dict)
 
     @property
     def deployment(self) -> SystemDeployment:
@@ -51,6 +56,11 @@ class InstalledSystem:
         found = self.system.deployment
         assert found is not None, "a system that cannot be deployed is refused before"
         return found
+
+    @property
+    def pooled(self) -> Pooled | None:
+        """What it moves between nodes, if it does."""
+        return self.system.pooled(self.configuration)
 
     @property
     def document(self) -> Mapping[str, Any]:
@@ -62,10 +72,10 @@ class InstalledSystem:
 class StackSpec:
     """What is deployed.
 
-    ``hardware`` is the inventory as a document; ``facility`` are its chassis as the components reach them, and the
-    nodes that are cabled to them. Of ``systems`` the first is the one whose configuration programs are given that
-    replace no component of a system. ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names.
-    ``tidy``: the nodes' files go with the stack.
+    ``hardware`` is the inventory as a document; ``facility`` are its chassis and nodes as the components know them. Of
+    ``systems`` the first is the default one, whether it runs or not. Components go by their names in the stack.
+    ``pull`` is the image's pull policy; ``prefix`` that of cluster-wide names. ``tidy``: the nodes' files go with the
+    stack.
     """
 
     namespace: str
@@ -85,24 +95,29 @@ class StackSpec:
     """Component -> the user's program in its place."""
     documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     """Component -> the objects that the user brings instead, as written (``replacements.manifest_objects``)."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """Component -> where the scenario says what is in its place."""
     extenders: Sequence[ReplacementProgram | None] = ()
     """Those of the default scheduler; None for one that runs already."""
     named: Sequence[str] = ()
     """What the scenario calls the namespace."""
 
-    def components(self) -> Iterator[tuple[InstalledSystem, Component]]:
+    def components(self) -> Iterator[tuple[str, Component]]:
         """All that run, ours or replaced, in order."""
         for installed in self.systems:
-            for component in installed.components:
-                yield installed, component
+            yield from installed.components.items()
 
     def component(self, name: str) -> Component | None:
         """The running component of that name."""
-        return next((component for _, component in self.components() if component.name == name), None)
+        return dict(self.components()).get(name)
 
     def system_of(self, name: str) -> InstalledSystem:
-        """The system that the component of that name belongs to; the first for what belongs to none."""
-        return next((installed for installed, each in self.components() if each.name == name), self.systems[0])
+        """The system of that component. For what belongs to none, the one whose configuration it is given: the first
+        that runs and pools devices, else the first that runs, else the default one."""
+        own = [each for each in self.systems if name in each.components]
+        running = [each for each in self.systems if each.components]
+        pooling = [each for each in running if each.pooled is not None]
+        return [*own, *pooling, *running, *self.systems][0]
 
     def is_replaced(self, name: str) -> bool:
         """Whether a program or a manifest of the user's is in that component's place."""
@@ -115,14 +130,27 @@ class StackSpec:
             return ()
         return component.nodes(self.system_of(name).configuration)
 
+    def systems_read(self, name: str, texts: Iterable[str]) -> list[InstalledSystem]:
+        """Whose configuration is read in that component's place: its own system's, and those that texts name."""
+        own, whole = self.system_of(name), "\n".join(texts)
+        others = (each for each in self.systems if each is not own)
+        return [own, *(each for each in others if f"{{config:{each.system.name}}}" in whole)]
+
+    def where(self, name: str) -> str:
+        """Where the scenario says what is in that component's place."""
+        return self.written.get(name, f"stack.replace.{name}")
+
     def per_node(self) -> Sequence[str]:
         """The names of the components that each node has."""
-        return [component.name for _, component in self.components() if component.per_node]
+        return [name for name, component in self.components() if component.per_node]
 
     def node_component(self) -> str | None:
         """The component through which what happens on a node is known: the first that uses its kubelet's folders."""
-        found = (each.name for _, each in self.components() if each.per_node and deployment_of(each).kubelet_folders)
-        return next(found, None)
+        return next((name for name in self.per_node() if self._uses_kubelet(name)), None)
+
+    def _uses_kubelet(self, name: str) -> bool:
+        component = self.component(name)
+        return component is not None and deployment_of(component).kubelet_folders
 
 
 def deployment_of(component: Component) -> ComponentDeployment:

@@ -32,7 +32,7 @@ def _kinds(installed: InstalledSystem) -> list[Object]:
 
 
 def _components(spec: StackSpec, installed: InstalledSystem) -> list[Object]:
-    return [obj for component in installed.components for obj in systems.software(spec, installed, component)]
+    return [obj for name in installed.components for obj in systems.software(spec, installed, name)]
 
 
 def _beside_the_scheduler(spec: StackSpec) -> list[Object]:

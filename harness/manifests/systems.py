@@ -26,6 +26,7 @@ from mews.harness.manifests.parts import (
     Object,
     config_map,
     config_volume,
+    container_name,
     kept,
     metadata,
     token_env,
@@ -35,7 +36,6 @@ from mews.harness.manifests.rights import rights
 from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
 from mews.harness.manifests.workloads import daemon_set, deployment
 from mews.kube.system.deployment import CONFIG, RECORDS
-from mews.kube.system.system import Component
 
 
 def configuration(spec: StackSpec, installed: InstalledSystem) -> Object:
@@ -53,57 +53,59 @@ def kinds(installed: InstalledSystem) -> list[Object]:
     ]
 
 
-def software(spec: StackSpec, installed: InstalledSystem, component: Component) -> list[Object]:
+def software(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Object]:
     """A component's account, and what runs: ours, or the user's; nothing where a manifest of the user's has it."""
-    made = rights(component.name, deployment_of(component), spec.namespace, spec.prefix)
+    component = installed.components[name]
+    made = rights(name, deployment_of(component), spec.namespace, spec.prefix)
     if component.per_node:
-        return [*made, *_on_nodes(spec, installed, component)]
-    if component.name in spec.documents:
+        return [*made, *_on_nodes(spec, installed, name)]
+    if name in spec.documents:
         return made
-    program = spec.programs.get(component.name)
+    program = spec.programs.get(name)
     if program is not None:
-        return [*made, *replacements.deployed(spec, component.name, program)]
-    return [*made, deployment(spec, component.name, _pod(spec, installed, component))]
+        return [*made, *replacements.deployed(spec, name, program)]
+    return [*made, deployment(spec, name, _pod(spec, installed, name))]
 
 
-def _on_nodes(spec: StackSpec, installed: InstalledSystem, component: Component) -> list[Object]:
+def _on_nodes(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Object]:
     """Ours on each node, or the user's, of which each node has a DaemonSet of its own. Where the user's is in the place
     of the component that has the nodes' agent beside it, the agent has a pod of its own."""
-    name, has_agent = component.name, component.name == spec.node_component()
+    has_agent, nodes = name == spec.node_component(), spec.nodes_of(name)
     if not spec.is_replaced(name):
-        pod = _pod_with_agent(spec, installed, component) if has_agent else _pod(spec, installed, component)
-        return [daemon_set(spec, name, name, pod, nodes=spec.nodes_of(name))]
-    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=spec.nodes_of(name))] if has_agent else []
+        pod = _pod_with_agent(spec, installed, name) if has_agent else _pod(spec, installed, name)
+        return [daemon_set(spec, name, name, pod, nodes=nodes)]
+    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=nodes)] if has_agent else []
     program = spec.programs.get(name)
     return [*made, *(replacements.deployed(spec, name, program) if program is not None else ())]
 
 
-def _pod(spec: StackSpec, installed: InstalledSystem, component: Component) -> Object:
-    folders = FOLDERS if deployment_of(component).kubelet_folders else []
+def _pod(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
+    folders = FOLDERS if deployment_of(installed.components[name]).kubelet_folders else []
     return {
-        "serviceAccountName": component.name,
-        "containers": [_container(spec, installed, component)],
+        "serviceAccountName": name,
+        "containers": [_container(spec, installed, name)],
         "volumes": [config_volume(installed.deployment.config_map), RUN, *folders],
     }
 
 
-def _pod_with_agent(spec: StackSpec, installed: InstalledSystem, component: Component) -> Object:
+def _pod_with_agent(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
     return {
-        "serviceAccountName": component.name,
-        "containers": [_container(spec, installed, component, records=RECORDS_FILE), agent(spec), host(spec)],
+        "serviceAccountName": name,
+        "containers": [_container(spec, installed, name, records=RECORDS_FILE), agent(spec), host(spec)],
         "volumes": [config_volume(installed.deployment.config_map), *node_volumes()],
     }
 
 
-def _container(spec: StackSpec, installed: InstalledSystem, component: Component, *, records: str = "-") -> Object:
+def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, records: str = "-") -> Object:
     """``records``: where its structured log records go, "-" for the pod's log."""
+    component = installed.components[name]
     declared = deployment_of(component)
-    places = {CONFIG: installed.deployment.config_path, RECORDS: records}
+    argv = [_filled(word, installed.deployment.config_path, records) for word in declared.argv]
     made: Object = {
-        "name": component.name,
+        "name": container_name(name),
         "image": spec.image,
         "imagePullPolicy": spec.pull,
-        "command": kept([_filled(word, places) for word in declared.argv]),
+        "command": kept(argv),
         **({"env": [token_env(PASSWORD)]} if declared.chassis and replacements.wants_password(spec) else {}),
         **({"ports": [_metrics(declared.metrics_port)]} if declared.metrics_port is not None else {}),
         "securityContext": dict(declared.security),
@@ -120,7 +122,5 @@ def _metrics(port: int) -> Mapping[str, Any]:
     return {"name": "metrics", "containerPort": port}
 
 
-def _filled(word: str, places: Mapping[str, str]) -> str:
-    for name, value in places.items():
-        word = word.replace(name, value)
-    return word
+def _filled(word: str, config: str, records: str) -> str:
+    return word.replace(CONFIG, config).replace(RECORDS, records)

@@ -76,7 +76,7 @@ def _template_metadata(spec: StackSpec, component: str, program: ReplacementProg
     if component in ("chassis", NODE_AGENT) or component == spec.node_component():
         read.append(spec.hardware)
     if component not in ("chassis", NODE_AGENT):
-        read.append(spec.system_of(component).document)
+        read += [each.document for each in spec.systems_read(component, program.texts if program is not None else ())]
     if program is not None:
         read.append([list(program.argv), dict(program.env), dict(program.files), program.image, program.identity])
     digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]

@@ -16,7 +16,7 @@ from mews.harness.clusters.kubeconfig.ground import assigned, find_place
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rewriting import RUN
-from mews.harness.clusters.real.systems import registered
+from mews.harness.clusters.real.systems import component_names
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import SITE_FILE, Owned, site_state
 from mews.harness.manifests.kinds import KINDS
@@ -108,8 +108,7 @@ async def _purge(place: Place, namespaces: Sequence[str]) -> None:
         for name in namespaces:
             with contextlib.suppress(NotFound):
                 await kube.delete(NAMESPACES, name)
-        components = [component.name for system in registered() for component in system.components]
-        for kind, made in cluster_wide(components, place.prefix):
+        for kind, made in cluster_wide(component_names(), place.prefix):
             with contextlib.suppress(NotFound):
                 await kube.delete(KINDS[kind], made)
         await _gone(kube, namespaces)

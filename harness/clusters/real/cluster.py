@@ -25,7 +25,7 @@ from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
 from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.strangers import Strangers
-from mews.harness.clusters.real.systems import deployments
+from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.nodes import NODE_AGENT
@@ -33,24 +33,22 @@ from mews.harness.manifests.parts import labels
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import extender_name, is_deployed_last
 from mews.harness.manifests.rights import DEFAULT_SCHEDULER
-from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
+from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.harness.manifests.stack import manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
-from mews.harness.systems import images_of, watched_by
+from mews.harness.systems import watched_by
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import kind_established
-from mews.kube.system.system import Pooled
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +92,7 @@ class RealCluster:
         known = deployments()
         swept = [resource for deployment in known for resource in deployment.swept()]
         self._reset = Reset(self._admin, ground.place, tell, swept)
-        book = load_images(further=images_of(self.systems))
-        fit = Fitting(book, ground.place.image, ground.place.nodes, run.speed, known)
+        fit = Fitting(image_book(run.scenario), ground.place.image, ground.place.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
@@ -239,7 +236,7 @@ class RealCluster:
     async def _find_pods(self) -> None:
         stack, hosts = self._stack, {node: host for host, node in self._hosts().items()}
         extenders = {extender_name(number): f"extender/{number + 1}" for number in range(len(stack.extenders))}
-        single = [component.name for _, component in stack.components() if not component.per_node]
+        single = [name for name, component in stack.components() if not component.per_node]
         alone = {name: name for name in ("chassis", *single, DEFAULT_SCHEDULER)}
         for component, name in {**alone, **extenders}.items():
             for pod in await self._rollout.pods(component):
@@ -270,7 +267,7 @@ class RealCluster:
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""
-        pooled = [each for each in map(_pooled, self._stack.systems) if each is not None]
+        pooled = [each.pooled for each in self._stack.systems if each.pooled is not None]
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
         for row in rows:
@@ -437,7 +434,3 @@ class RealCluster:
                 pods = (await self._admin.list(PODS, namespace=self._place.namespace)).items
                 found |= await logs_of(self._admin, pods)
         return found
-
-
-def _pooled(installed: InstalledSystem) -> Pooled | None:
-    return installed.system.pooled(installed.configuration)

@@ -7,6 +7,7 @@ import json
 
 from mews.harness.clusters.real.nodes import note
 from mews.harness.journal import Journal
+from mews.harness.manifests.parts import container_name
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
@@ -35,7 +36,9 @@ class Follower:
 
     async def _read(self, component: str, pod: str, skip: int) -> int:
         number, rest_ = 0, b""
-        async for chunk in self._kube.log(self._namespace, pod, container=component.partition("/")[0], follow=True):
+        async for chunk in self._kube.log(
+            self._namespace, pod, container=container_name(component.partition("/")[0]), follow=True
+        ):
             *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
             for line in whole_lines:
                 number += 1

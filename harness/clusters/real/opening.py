@@ -12,8 +12,7 @@ from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.rollout import Tell
-from mews.harness.clusters.real.systems import facility_of, installed_systems, namespaces_of
-from mews.harness.errors import Lacks
+from mews.harness.clusters.real.systems import check_exclusive, installed_systems, namespaces_of, placed_facility
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
 from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -35,7 +34,7 @@ def stack_spec(
 
     Raises ScenarioError for options that a system does not have, Lacks for a system that cannot be deployed.
     """
-    facility = facility_of(hardware, place, dialect=dialect, speed=speed)
+    facility = placed_facility(hardware, place, dialect=dialect, speed=speed)
     spec = StackSpec(
         namespace=place.namespace,
         image=place.image,
@@ -50,13 +49,6 @@ def stack_spec(
         named=namespaces_of(scenario, facility),
     )
     return spec if replacements is None else replacements.into(spec)
-
-
-def _check_exclusive(spec: StackSpec) -> None:
-    """Raise Lacks for a system that needs a cluster of its own."""
-    for installed in spec.systems:
-        if installed.components and installed.deployment.exclusive:
-            raise Lacks(f"stack.{installed.system.name}: {installed.deployment.exclusive}")
 
 
 async def open_real(
@@ -80,7 +72,7 @@ async def open_real(
         scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, replacements=replacements
     )
     if ground.place.namespaces:
-        _check_exclusive(spec)
+        check_exclusive(spec)
     manifest_objects(spec)  # raises for what cannot be, before anything is made
     run = Run(
         scenario,

@@ -52,7 +52,7 @@ class ReplacementPods:
         self._view = view
         self._journal = journal
         self._hosts = hosts
-        self._names = {name: name for name in stack.guests} | {
+        self._names = {name: name for name in stack.programs} | {
             extender_name(number): f"extender/{number + 1}"
             for number, extender in enumerate(stack.extenders)
             if extender is not None
@@ -167,7 +167,7 @@ class ReplacementPods:
             await rest(_LOOK_S)
 
     async def _create(self, component: str, resource: Resource, obj: Object) -> None:
-        where = f"stack.replace.{component}.manifest: {obj['kind']} {name_of(obj)}"
+        where = f"{self._stack.where(component)}.manifest: {obj['kind']} {name_of(obj)}"
         try:
             await self._view.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
         except AlreadyExists as error:

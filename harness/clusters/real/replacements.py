@@ -10,6 +10,7 @@ from typing import Any
 
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.rewriting import COMPONENTS
+from mews.harness.clusters.real.systems import image_book
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import Object
 from mews.harness.manifests.replacements import extender_port
@@ -19,7 +20,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
-from mews.kube.emulated.kubelet.images import ImageBook, load_images
+from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.system.deployment import CONFIG, RECORDS, ComponentDeployment, SystemDeployment
 from mews.systems import registry
 
@@ -28,18 +29,21 @@ _ACCESS = {"KUBECONFIG": "{kubeconfig}"}
 
 @dataclass(frozen=True, slots=True)
 class ReplacementDeployment:
-    """What a scenario replaces: see ``StackSpec``. ``settings`` are the extenders' entries in the scheduler's
-    configuration; ``images`` those that are not ours, in programs and manifests."""
+    """What a scenario replaces, by components: see ``StackSpec``. ``settings`` are the extenders' entries in the
+    scheduler's configuration; ``images`` those that are not ours, in programs and manifests."""
 
     programs: Mapping[str, ReplacementProgram] = field(default_factory=dict)
     documents: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     extenders: Sequence[ReplacementProgram | None] = ()
     settings: Sequence[Mapping[str, Any]] = ()
     images: Sequence[str] = ()
+    written: Mapping[str, str] = field(default_factory=dict)
 
     def into(self, spec: StackSpec) -> StackSpec:
         """The stack with it."""
-        return replace(spec, programs=self.programs, documents=self.documents, extenders=self.extenders)
+        return replace(
+            spec, programs=self.programs, documents=self.documents, extenders=self.extenders, written=self.written
+        )
 
     def with_images(self, known: Mapping[str, str]) -> ReplacementDeployment:
         """The same where the nodes have those images already; name -> what Docker calls its content."""
@@ -57,7 +61,7 @@ def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> Repl
 
     Raises ScenarioError for what is not there or cannot be loaded, Lacks for files that cannot be carried into a pod.
     """
-    stack, book = scenario.stack, load_images()
+    stack, book = scenario.stack, image_book(scenario)
     if not stack.replace and not stack.extenders:
         return ReplacementDeployment()
     given = LoadedReplacements(scenario)
@@ -73,6 +77,7 @@ def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> Repl
         [_extender(given, number, extender) for number, extender in enumerate(stack.extenders)],
         [_setting(number, extender) for number, extender in enumerate(stack.extenders)],
         _strange([*(each.image for each in programs.values()), *_images_in(list(documents.values()))], book),
+        {component: replacement.where for component, replacement in stack.replace.items()},
     )
 
 
@@ -107,12 +112,13 @@ def _argv_with_part(
     """Our own component, told to load the user's callable in the place of a part of it. A host among the callable's
     options becomes its node."""
     system, deployment = _declared(replacement)
-    flag, where = deployment.part_flags.get(replacement.way), f"{replacement.where}.{replacement.way}"
+    flag = deployment.part_flags.get(replacement.way)
     if flag is None:
+        where = f"{replacement.where}.{replacement.way}"
         raise Lacks(f"{where}: the component cannot be told of it in a real cluster; use process or image")
     words = (word.replace(CONFIG, system.config_path).replace(RECORDS, "-") for word in deployment.argv)
     argv = ("{python}", *words)
-    given.parts(component)
+    given.parts(component)  # raises for what cannot be loaded
     if replacement.policy is not None:
         return (*argv, flag, replacement.policy)
     try:
@@ -123,10 +129,11 @@ def _argv_with_part(
 
 
 def _declared(replacement: Replacement) -> tuple[SystemDeployment, ComponentDeployment]:
-    """What is said of the component that is replaced, and of its system."""
+    """What is said of the component and its system; raises Lacks where nothing is."""
     system = registry.system(replacement.system)
     component = next(each for each in system.components if each.name == replacement.component)
-    assert system.deployment is not None and component.deployment is not None, "it is refused where it cannot run"
+    if system.deployment is None or component.deployment is None:
+        raise Lacks(f"{replacement.where}: {system.name} does not say how a real cluster runs it")
     return system.deployment, component.deployment
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from mews.harness.errors import Lacks
+from mews.harness.manifests.parts import container_name
 from mews.kube.api.errors import ApiError, ServerError, Unavailable
 from mews.kube.client.port import ExecResult, KubeApi
 from mews.kube.clock import rest
@@ -22,7 +23,7 @@ async def signal(kube: KubeApi, namespace: str, pod: str, component: str, comman
 
     Raises Lacks where it fails.
     """
-    container = component.partition("/")[0]
+    container = container_name(component.partition("/")[0])
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + _HEARS_S
     while True:

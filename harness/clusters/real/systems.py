@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
@@ -12,11 +12,13 @@ from mews.harness.clusters.real.ground import Place
 from mews.harness.errors import Lacks
 from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import NVML
-from mews.harness.manifests.spec import InstalledSystem
+from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.facility import facility_of as cabled
+from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.model import Scenario
 from mews.kube.deviceplugin.port import Mount
+from mews.kube.emulated.kubelet.images import ImageBook, load_images
+from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.deployment import SystemDeployment
 from mews.kube.system.facility import ContainerExtras, Facility
 from mews.kube.system.system import System
@@ -27,10 +29,10 @@ IN_CONTAINER = "/usr/local/nvidia/lib64"
 _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def facility_of(hardware: Hardware, place: Place, *, dialect: str, speed: float) -> Facility:
+def placed_facility(hardware: Hardware, place: Place, *, dialect: str, speed: float) -> Facility:
     """What the systems are installed on: nodes instead of hosts, chassis by their service."""
     endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
-    found = cabled(hardware, dialect=dialect, endpoints=endpoints, speed=speed)
+    found = facility_of(hardware, dialect=dialect, endpoints=endpoints, speed=speed)
     nodes = tuple(replace(node, name=place.nodes[node.name]) for node in found.nodes)
     return replace(found, nodes=nodes, namespace=place.namespace, extras=_extras())
 
@@ -47,24 +49,30 @@ def _extras() -> ContainerExtras:
 
 def installed_systems(scenario: Scenario, facility: Facility) -> list[InstalledSystem]:
     """Those of the stack, after the default one, whose configuration is there though it may not run: programs of the
-    user's read it.
+    user's may read it.
 
     Raises ScenarioError for options that cannot be, Lacks for a system that no real cluster can run.
     """
-    options = scenario.stack.systems
-    names = dict.fromkeys((*registry.DEFAULT, *options))
-    return [_installed(scenario, registry.system(name), options.get(name), facility) for name in names]
-
-
-def _installed(scenario: Scenario, system: System, options: Any, facility: Facility) -> InstalledSystem:
-    components = () if options is None else tuple(each for each in system.components if each.wanted(options))
-    if system.deployment is None or any(each.deployment is None for each in components):
-        raise Lacks(f"stack.{system.name}: it does not say how a real cluster runs it")
     try:
-        configuration = system.configure(system.options() if options is None else options, facility)
+        configured = {each.system.name: each for each in scenario.stack.configured(facility)}
     except ValueError as error:
-        raise ScenarioError(f"{scenario.path or scenario.name}: stack.{system.name}: {error}") from error
-    return InstalledSystem(system, configuration, components)
+        raise ScenarioError(f"{scenario.path or scenario.name}: stack.{error}") from error
+    names = dict.fromkeys((*registry.DEFAULT, *configured))
+    return [_running(configured[name]) if name in configured else _not_running(name, facility) for name in names]
+
+
+def _running(configured: ConfiguredSystem) -> InstalledSystem:
+    system, components = configured.system, dict(configured.components())
+    undeclared = [name for name, component in components.items() if component.deployment is None]
+    if system.deployment is None or undeclared:
+        which = "" if system.deployment is None else f" {undeclared[0]}"
+        raise Lacks(f"stack.{system.name}: it does not say how a real cluster runs it{which}")
+    return InstalledSystem(system, configured.configuration, components)
+
+
+def _not_running(name: str, facility: Facility) -> InstalledSystem:
+    system = registry.system(name)
+    return InstalledSystem(system, system.configure(system.options(), facility))
 
 
 def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
@@ -74,9 +82,30 @@ def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
+def image_book(scenario: Scenario) -> ImageBook:
+    """The images that nodes of ours know: those that Mews ships, and those of the stack's systems."""
+    systems = [registry.system(name) for name in scenario.stack.systems]
+    return load_images(further={name: image for system in systems for name, image in system.images().items()})
+
+
+def check_exclusive(spec: StackSpec) -> None:
+    """Raise Lacks for a system that needs a cluster of its own."""
+    for installed in spec.systems:
+        if installed.components and installed.deployment.exclusive:
+            raise Lacks(f"stack.{installed.system.name}: {installed.deployment.exclusive}")
+
+
+def component_names() -> list[str]:
+    """What the components of all registered systems may be called in a stack."""
+    every = [(system.name, component.name) for system in registered() for component in system.components]
+    return [name for system, component in every for name in (component, f"{system}.{component}")]
+
+
 def registered() -> Iterator[System]:
     """All systems that can be had: a cluster may have been left by a scenario with any of them."""
-    return (registry.system(name) for name in registry.names())
+    for name in registry.names():
+        with contextlib.suppress(registry.UnusableSystem):
+            yield registry.system(name)
 
 
 def deployments() -> Sequence[SystemDeployment]:
@@ -91,6 +120,7 @@ def default_namespace() -> str:
 
 def default_namespaces() -> list[str]:
     """What the registered systems' namespaces are called where a scenario says nothing, that of the default first."""
-    systems = [registry.system(name) for name in dict.fromkeys((*registry.DEFAULT, *registry.names()))]
+    first = [registry.system(name) for name in registry.DEFAULT]
+    systems = [*first, *(system for system in registered() if system not in first)]
     found = (system.namespace(system.configure(system.options(), Facility())) for system in systems)
     return list(dict.fromkeys(name for name in found if name is not None))

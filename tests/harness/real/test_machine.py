@@ -201,7 +201,7 @@ esac
 def test_an_interrupt_ends_the_building_of_the_image_too(asked, tmp_path, monkeypatch):
     monkeypatch.delenv("MEWS_COMPONENT_IMAGE")
     monkeypatch.setattr(build, "_wheels", lambda *_: tmp_path / "bin")
-    monkeypatch.setattr(build, "_package", lambda: tmp_path / "bin")
+    monkeypatch.setattr(build, "copy_to", lambda _: None)
     (tmp_path / "bin" / "docker").write_text(BUILDING)
     machine, said = KindMachine(), []
     thread = threading.Thread(target=placed, args=(machine, said))

@@ -24,7 +24,7 @@ from mews.systems.kubecomp.system import SYSTEM
 
 SPEC = StackSpec(
     namespace="pool", image="ours", hardware={}, facility=Facility(), token="t",
-    systems=[InstalledSystem(SYSTEM, SYSTEM.configure(SYSTEM.options(), Facility()), SYSTEM.components)],
+    systems=[InstalledSystem(SYSTEM, None, {each.name: each for each in SYSTEM.components})],
     programs={"scheduler": ReplacementProgram(["x"]), "device-manager": ReplacementProgram(["y"])},
 )  # fmt: skip
 POD = {

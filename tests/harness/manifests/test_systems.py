@@ -1,0 +1,231 @@
+"""Systems that the harness has never heard of, in a real cluster: what they declare is what is deployed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.replacements import replacement_deployment
+from mews.harness.clusters.real.systems import check_exclusive, component_names, default_namespaces, deployments
+from mews.harness.errors import Lacks
+from mews.harness.manifests.replacement_objects import manifest_objects
+from mews.harness.manifests.rights import cluster_wide
+from mews.harness.manifests.stack import manifests
+from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.harness.scenario.loader import load_scenario
+from mews.kube.api.resources import Resource
+from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
+from mews.kube.system.options import OptionsModel
+from mews.kube.system.system import Component, System
+from mews.systems import registry
+
+OURS = "registry.example.com/mews:1"
+NODES = {"host-1": "box-a", "host-2": "box-b", "host-3": "box-c"}
+HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: one}\nhardware: demo\n"
+TOYS = Resource("toys.example.com", "v1", "toys", "Toy")
+ARGV = ("-m", "toy", "--config", CONFIG, "--records", RECORDS)
+
+
+def nothing(ports, configuration):
+    return None
+
+
+TOY = System(
+    name="toy",
+    summary="plays",
+    options=OptionsModel,
+    configure=lambda options, facility: [node.name for node in facility.nodes],
+    components=(
+        Component(
+            "scheduler",
+            nothing,
+            deployment=ComponentDeployment(
+                ARGV,
+                everywhere=(rule("toys.example.com", ["toys"], ["list"]),),
+                metrics_port=9000,
+                part_flags={"plugin": "--mind"},
+            ),
+        ),
+        Component(
+            "watcher",
+            nothing,
+            nodes=lambda configuration: configuration[:2],
+            deployment=ComponentDeployment(ARGV, security=ON_NODE, kubelet_folders=True),
+        ),
+    ),
+    document=lambda configuration: {"nodes": list(configuration)},
+    kinds=lambda: ({"kind": "CustomResourceDefinition", "metadata": {"name": "toys.toys.example.com"}},),
+    deployment=SystemDeployment("toy-config", "/etc/toy/toy.yaml", owner="scheduler", swept=lambda: (TOYS,)),
+)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The registry with one system more."""
+    known, names = registry.system, registry.names
+    monkeypatch.setattr(registry, "system", lambda name: TOY if name == "toy" else known(name))
+    monkeypatch.setattr(registry, "names", lambda: (*names(), "toy"))
+
+
+def spec_with(folder, stack):
+    (folder / "one.yaml").write_text(f"{HEAD}stack: {stack}\n")
+    scenario = load_scenario(folder / "one.yaml")
+    document, _ = hardware_document(scenario)
+    place = Place(None, None, "pool", OURS, NODES, prefix="pool-")
+    replaced = replacement_deployment(scenario, NODES)
+    return stack_spec(
+        scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", replacements=replaced
+    )
+
+
+def named(objects, kind, name):
+    return next(obj for obj in objects if (obj["kind"], obj["metadata"]["name"]) == (kind, name))
+
+
+def pod_of(objects, kind, name):
+    return named(objects, kind, name)["spec"]["template"]["spec"]
+
+
+def mounted(container):
+    return {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+def test_a_system_of_somebody_elses_is_deployed_by_what_it_declares(toy, tmp_path):
+    objects = manifests(spec_with(tmp_path, "{kubecomp: null, toy: {}}"))
+    (container,) = pod_of(objects, "Deployment", "scheduler")["containers"]
+    assert container["command"][-4:] == ["--config", "/etc/toy/toy.yaml", "--records", "-"]
+    assert container["ports"] == [{"name": "metrics", "containerPort": 9000}]
+    assert "/etc/toy" in mounted(container)
+    document = named(objects, "ConfigMap", "toy-config")["data"]["toy.yaml"]
+    assert yaml.safe_load(document) == {"nodes": list(NODES.values())}
+    assert named(objects, "ClusterRole", "pool-scheduler")["rules"] == [
+        {"apiGroups": ["toys.example.com"], "resources": ["toys"], "verbs": ["list"]}
+    ]
+    assert not [obj for obj in objects if (obj["kind"], obj["metadata"]["name"]) == ("Role", "scheduler")]
+    assert named(objects, "CustomResourceDefinition", "toys.toys.example.com")
+
+
+def test_of_a_component_on_each_node_the_first_that_uses_the_kubelet_has_the_agent_beside_it(toy, tmp_path):
+    alone = manifests(spec_with(tmp_path, "{kubecomp: null, toy: {}}"))
+    pod = pod_of(alone, "DaemonSet", "watcher")
+    assert [container["name"] for container in pod["containers"]] == ["watcher", "agent", "host"]
+    assert pod["containers"][0]["command"][-1] == "/run/mews/records.jsonl"
+    assert pod["containers"][0]["securityContext"] == dict(ON_NODE)
+    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert terms[0]["matchExpressions"][0]["values"] == ["box-a", "box-b"], "those that the system says"
+    beside = manifests(spec_with(tmp_path, "{toy: {}}"))
+    assert [each["name"] for each in pod_of(beside, "DaemonSet", "device-manager")["containers"]][1:] == [
+        "agent",
+        "host",
+    ]
+    (container,) = pod_of(beside, "DaemonSet", "watcher")["containers"]
+    assert container["command"][-1] == "-", "its records are in its pod's log"
+    assert "/var/lib/kubelet/device-plugins" in mounted(container)
+
+
+def test_components_of_the_same_name_are_told_apart(toy, tmp_path):
+    spec = spec_with(tmp_path, "{toy: {}}")
+    objects = manifests(spec)
+    assert "mews.systems.kubecomp" in pod_of(objects, "Deployment", "scheduler")["containers"][0]["command"]
+    pod = pod_of(objects, "Deployment", "toy.scheduler")
+    assert pod["containers"][0]["name"] == "toy-scheduler", "a container's name is a DNS label"
+    assert pod["serviceAccountName"] == "toy.scheduler"
+    assert named(objects, "ClusterRole", "pool-toy.scheduler")
+    made = [(obj["kind"], obj["metadata"]["name"]) for obj in objects]
+    assert len(made) == len(set(made))
+
+
+def test_the_operator_can_be_replaced_by_a_process_with_its_account_and_its_configuration(tmp_path):
+    (tmp_path / "mine.py").write_text("print(1)\n")
+    stack = "{kubecomp: null, kod2: {}, replace: {kod2: {operator: {process: ['{python}', mine.py, '{config}']}}}}"
+    objects = manifests(spec_with(tmp_path, stack))
+    pod = pod_of(objects, "Deployment", "operator")
+    (container,) = pod["containers"]
+    assert container["command"][-3:] == ["python3", "mine.py", "/etc/kod2/kod2.yaml"]
+    assert "/etc/kod2" in mounted(container)
+    assert {"name": "config", "configMap": {"name": "kod2-config"}} in pod["volumes"]
+    assert pod["serviceAccountName"] == "operator"
+    assert named(objects, "ClusterRole", "pool-operator")
+    assert named(objects, "CustomResourceDefinition", "tfjobs.kubeflow.org"), "its kind is there all the same"
+
+
+@pytest.mark.parametrize("key", ["{kod2: {operator: %s}}", "{operator: %s}"])
+def test_the_operator_can_be_replaced_by_an_image_or_a_manifest(tmp_path, key):
+    image = key % "{image: 'mine:1', args: ['{config}']}"
+    objects = manifests(spec_with(tmp_path, f"{{kod2: {{}}, replace: {image}}}"))
+    (container,) = pod_of(objects, "Deployment", "operator")["containers"]
+    assert (container["image"], container["args"]) == ("mine:1", ["/etc/kod2/kod2.yaml"])
+    template = {"spec": {"containers": [{"name": "a", "image": "b", "args": ["{config}", "{config:kubecomp}"]}]}}
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "m", "namespace": "kubecomp"}}
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({**document, "spec": {"template": template}}))
+    spec = spec_with(tmp_path, f"{{kod2: {{}}, replace: {key % '{manifest: m.yaml}'}}}")
+    assert not [obj for obj in manifests(spec) if obj["kind"] == "Deployment" and obj["metadata"]["name"] == "operator"]
+    (deployment,) = manifest_objects(spec)["operator"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert deployment["metadata"]["namespace"] == "pool"
+    assert pod["serviceAccountName"] == "operator"
+    assert pod["containers"][0]["args"] == ["/etc/kod2/kod2.yaml", "/etc/kubecomp/config.yaml"]
+    assert mounted(pod["containers"][0]) == {"/etc/kod2", "/etc/kubecomp"}
+
+
+def test_a_program_gets_the_configuration_of_another_system_that_it_names(tmp_path):
+    stack = "{kod2: {}, replace: {scheduler: {process: [any, '{config}', '{config:kod2}']}}}"
+    objects = manifests(spec_with(tmp_path, stack))
+    pod = pod_of(objects, "Deployment", "scheduler")
+    assert pod["containers"][0]["command"][-2:] == ["/etc/kubecomp/config.yaml", "/etc/kod2/kod2.yaml"]
+    assert {"/etc/kubecomp", "/etc/kod2"} <= mounted(pod["containers"][0])
+    assert {"name": "config-kod2", "configMap": {"name": "kod2-config"}} in pod["volumes"]
+
+
+def test_a_plugin_is_told_to_a_component_as_the_component_declares(toy, tmp_path, monkeypatch):
+    with_part = replace(TOY.components[0], parts={"plugin": "the scheduler's handle"})
+    monkeypatch.setattr(__import__(__name__, fromlist=["TOY"]), "TOY", replace(TOY, components=(with_part,)))
+    (tmp_path / "mine.py").write_text("def Mind(handle, node):\n    pass\n")
+    stack = "{kubecomp: null, toy: {}, replace: {toy: {scheduler: {plugin: 'mine:Mind', options: {node: host-2}}}}}"
+    (container,) = pod_of(manifests(spec_with(tmp_path, stack)), "Deployment", "scheduler")["containers"]
+    assert container["command"][-4:] == ["--mind", "mine:Mind", "--mind-options", '{"node": "box-b"}']
+
+
+@pytest.mark.parametrize("lost", [{"deployment": None}, {"components": (replace(TOY.components[0], deployment=None),)}])
+def test_a_system_that_no_real_cluster_can_run_is_refused_in_one_line(toy, tmp_path, monkeypatch, lost):
+    monkeypatch.setattr(__import__(__name__, fromlist=["TOY"]), "TOY", replace(TOY, **lost))
+    with pytest.raises(Lacks, match=r"^stack\.toy: it does not say how a real cluster runs it"):
+        spec_with(tmp_path, "{toy: {}}")
+
+
+def test_all_that_a_stack_makes_without_a_namespace_is_known_by_name(toy, tmp_path):
+    (tmp_path / "extender.py").write_text("")
+    configuration = "{urlPrefix: 'http://127.0.0.1:{port}'}"
+    stacks = [
+        "{kod2: {}, toy: {}, replace: {default-scheduler: {image: 'mine:1'}}}",
+        f"{{extenders: [{{process: ['{{python}}', extender.py], config: {configuration}}}]}}",
+    ]
+    made = set()
+    for stack in stacks:
+        objects = manifests(spec_with(tmp_path, stack))
+        made |= {(obj["kind"], obj["metadata"]["name"]) for obj in objects if obj["kind"].startswith("ClusterRole")}
+    assert made <= set(cluster_wide(component_names(), "pool-"))
+
+
+def test_a_system_that_needs_a_cluster_of_its_own_is_refused_in_somebodys_with_its_reason(toy, tmp_path):
+    check_exclusive(spec_with(tmp_path, "{toy: {}}"))
+    told = r"^stack\.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's$"
+    with pytest.raises(Lacks, match=told):
+        check_exclusive(spec_with(tmp_path, "{kod2: {}}"))
+
+
+def test_a_cluster_that_another_scenario_used_is_known_by_all_registered_systems(toy):
+    swept = {resource.plural for deployment in deployments() for resource in deployment.swept()}
+    assert swept == {"tfjobs", "toys"}
+    assert default_namespaces() == ["kubecomp"]
+
+
+def test_the_harness_names_no_system_where_it_deploys_them():
+    harness = Path(__file__).parents[3] / "harness"
+    for folder in ("manifests", "clusters/real", "clusters/kind", "clusters/kubeconfig"):
+        for path in sorted((harness / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8").lower()
+            assert not [name for name in registry.OURS if name in text], path

@@ -8,6 +8,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.component import Runnable
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.journal import Line
@@ -66,6 +67,12 @@ def _invariants() -> Sequence[Invariant[RunState]]:
     return (JobProgress(),)
 
 
+def _experiments() -> Sequence[Experiment]:
+    from mews.systems.kod2.experiment.parts import EXPERIMENT
+
+    return (EXPERIMENT,)
+
+
 def _programs() -> Mapping[str, PlayedProgram]:
     from mews.systems.kod2.played import PlayedTraining
     from mews.systems.kod2.training import environment_in
@@ -88,6 +95,7 @@ SYSTEM = System(
     metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
     bounds={"progress_s": 300.0},
     invariants=_invariants,
+    experiments=_experiments,
     programs=_programs,
     service_names=True,
 )

@@ -12,21 +12,10 @@ from typing import Any
 from mews.kube.system.command import Command
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.experiment import Experiment
-from mews.kube.system.facility import Facility
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
-from mews.kube.system.system import Pooled, System, Watched
+from mews.kube.system.system import System, Watched
 from mews.systems import registry
-
-
-def default_pooled() -> Pooled:
-    """What the stack pools that says nothing else."""
-    for name in registry.DEFAULT:
-        found = registry.system(name)
-        pooled = found.pooled(found.configure(found.options(), Facility()))
-        if pooled is not None:
-            return pooled
-    raise LookupError(f"no system of the default stack pools anything: {', '.join(registry.DEFAULT)}")
 
 
 def default_title() -> str:
@@ -35,8 +24,14 @@ def default_title() -> str:
 
 
 def all_systems() -> Sequence[System]:
-    """Every system that can be had, loaded."""
-    return [registry.system(name) for name in registry.names()]
+    """Every system that can be had and loaded."""
+    found = []
+    for name in registry.names():
+        try:
+            found.append(registry.system(name))
+        except registry.UnusableSystem:  # who names it is told; the others can do without
+            continue
+    return found
 
 
 def names_of(part: Callable[[System], Iterable[str]]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
 from mews.kube.system.command import Command
+from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Holds, Invariant, RunState
@@ -45,7 +46,7 @@ class Component:
     ``NAME/HOST``; None for a component that there is one of. ``scheduler``: the schedulerName that it answers to, of a
     configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
     scheduler, with options), ``policy``; each with what the callable is called with, in words.
-    ``deployment``: how a real cluster runs it.
+    ``deployment``: how a real cluster runs it; None where none can.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Component:
     nodes: Callable[[Any], Sequence[str]] | None = None
     scheduler: Callable[[Any], str] | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
-    deployment: Any = None
+    deployment: ComponentDeployment | None = None
 
     @property
     def per_node(self) -> bool:
@@ -80,7 +81,8 @@ class System:
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
     pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
     ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from the lines of a journal of whose
-    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find.
+    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find. ``deployment`` is what a
+    real cluster needs of it; None where none can run it.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
@@ -113,3 +115,4 @@ class System:
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     programs: Callable[[], Mapping[str, PlayedProgram]] = dict
     profiles: Callable[[], Mapping[str, MakeOverhead]] = dict
+    deployment: SystemDeployment | None = None

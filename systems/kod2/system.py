@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.system.deployment import CONFIG, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
@@ -80,12 +82,47 @@ def _programs() -> Mapping[str, PlayedProgram]:
     return {"training": PlayedProgram(PlayedTraining, environment_in)}
 
 
+def _swept() -> Sequence[Resource]:
+    from mews.systems.kod2.install import TFJOBS
+
+    return (TFJOBS,)
+
+
+def _pod_templates(tfjob: Mapping[str, Any]) -> Iterator[Any]:
+    spec = tfjob.get("spec")
+    replicas = spec.get("tfReplicaSpecs") if isinstance(spec, Mapping) else None
+    for each in replicas.values() if isinstance(replicas, Mapping) else ():
+        yield each.get("template") if isinstance(each, Mapping) else None
+
+
+_METRICS_PORT = 9090
+_WATCH = ("list", "watch")
+_OPERATOR_ARGV = (
+    "-m", "mews.systems.kod2", "operator", "--config", CONFIG, "--no-crd",
+    "--metrics-port", str(_METRICS_PORT), "--metrics-host", "0.0.0.0",
+)  # fmt: skip
+"""It installs nothing: its kind comes with its manifests."""
+
+_OPERATOR_DEPLOYMENT = ComponentDeployment(
+    _OPERATOR_ARGV,
+    everywhere=(
+        rule("kubeflow.org", ["tfjobs"], [*_WATCH, "delete"]),  # after their time to live
+        rule("kubeflow.org", ["tfjobs/status"], ["update"]),
+        rule("", ["pods", "services"], [*_WATCH, "create", "delete"]),
+        rule("", ["nodes"], _WATCH),
+        rule("", ["events"], ["get", "create", "patch"]),
+    ),
+    in_namespace=(rule("", ["configmaps"], _WATCH),),
+    metrics_port=_METRICS_PORT,
+)
+
+
 SYSTEM = System(
     name="kod2",
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
     options=Kod2Options,
     configure=configure,
-    components=(Component("operator", _operator),),
+    components=(Component("operator", _operator, deployment=_OPERATOR_DEPLOYMENT),),
     namespace=lambda config: str(config.pool_namespace),
     document=_document,
     title="KOD2",
@@ -98,5 +135,13 @@ SYSTEM = System(
     experiments=_experiments,
     programs=_programs,
     service_names=True,
+    deployment=SystemDeployment(
+        config_map="kod2-config",
+        config_path="/etc/kod2/kod2.yaml",
+        owner="operator",
+        swept=_swept,
+        exclusive="the operator serves the TFJobs of a whole cluster, and this one is somebody's",
+        pod_templates=_pod_templates,
+    ),
 )
 """What the harness knows of it."""

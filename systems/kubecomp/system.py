@@ -7,6 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.component import Runnable
+from mews.kube.system.deployment import (
+    CONFIG,
+    ON_NODE,
+    RECORDS,
+    ComponentDeployment,
+    SystemDeployment,
+    rule,
+)
 from mews.kube.system.facility import Facility
 from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
@@ -116,6 +124,44 @@ def _profiles() -> Mapping[str, MakeOverhead]:
     return {"testbed": testbed_overhead}
 
 
+def _argv(component: str) -> Sequence[str]:
+    return ("-m", "mews.systems.kubecomp", component, "--config", CONFIG, "--records", RECORDS)
+
+
+_WATCH = ("list", "watch")
+_BOARDS = rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"])
+"""What the parts tell each other is in ConfigMaps of their namespace."""
+
+_SCHEDULER_DEPLOYMENT = ComponentDeployment(
+    _argv("scheduler"),
+    everywhere=(
+        rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
+        rule("", ["pods/binding"], ["create"]),
+        rule("", ["pods/status"], ["patch"]),
+        rule("", ["nodes", "namespaces"], _WATCH),
+        rule("", ["events"], ["create", "patch"]),
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
+    ),
+    in_namespace=(rule("", ["configmaps"], _WATCH),),
+    chassis=True,
+    part_flags={"plugin": "--plugin", "policy": "--score"},
+)
+_RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
+    _argv("reconfig-manager"),
+    everywhere=(rule("", ["pods", "events"], _WATCH),),
+    in_namespace=(_BOARDS,),
+    chassis=True,
+)
+_DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
+    _argv("device-manager"),
+    everywhere=(rule("", ["pods"], ["list"]),),
+    in_namespace=(_BOARDS,),
+    security=ON_NODE,
+    kubelet_folders=True,
+    chassis=True,
+)
+
+
 SYSTEM = System(
     name="kubecomp",
     summary="places pods on pools of composable devices, and moves devices to where pods wait for them",
@@ -131,13 +177,20 @@ SYSTEM = System(
                 "plugin": "the scheduler's handle",
                 "policy": "the devices requested and those available",
             },
+            deployment=_SCHEDULER_DEPLOYMENT,
         ),
-        Component("reconfig-manager", _reconfig_manager, wanted=lambda options: options.reconfig_manager is not None),
+        Component(
+            "reconfig-manager",
+            _reconfig_manager,
+            wanted=lambda options: options.reconfig_manager is not None,
+            deployment=_RECONFIG_MANAGER_DEPLOYMENT,
+        ),
         Component(
             "device-manager",
             _device_manager,
             wanted=lambda options: options.device_manager is not None,
             nodes=_nodes,
+            deployment=_DEVICE_MANAGER_DEPLOYMENT,
         ),
     ),
     title="KubeComp",
@@ -149,5 +202,8 @@ SYSTEM = System(
     metrics=_counted,
     metric_names=("reconfigurations",),
     profiles=_profiles,
+    deployment=SystemDeployment(
+        config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
+    ),
 )
 """What the harness knows of it."""

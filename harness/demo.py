@@ -178,6 +178,10 @@ def _allocatable(line: Line, resource: str) -> str | None:
     return f"{resource} allocatable: {fields['old']} -> {fields['new']}" if fields["resource"] == resource else None
 
 
+def _allocated(line: Line, resource: str) -> str:
+    return f"gives {', '.join(line.fields['devices'])} to {line.fields['pod']}"
+
+
 def _phase(line: Line, resource: str) -> str | None:
     return f"the pod is {line.fields['phase']}" if _ours(line) else None
 
@@ -197,9 +201,7 @@ STORY: Mapping[tuple[str, str], Callable[[Line, str], str | None]] = {
     ("kubelet", "devices"): _list,
     ("api", "allocatable"): _allocatable,
     ("api", "bound"): lambda line, resource: f"bound to {line.fields['node']}" if _ours(line) else None,
-    ("kubelet", "allocated"): lambda line, resource: (
-        f"gives {', '.join(line.fields['devices'])} to {line.fields['pod']}"
-    ),
+    ("kubelet", "allocated"): _allocated,
     ("kubelet", "container-started"): lambda line, resource: f"container {line.fields['container']} runs",
     ("api", "phase"): _phase,
 }

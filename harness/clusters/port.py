@@ -80,7 +80,7 @@ class Cluster(Protocol):
     kubelet_pace: Pace
     """Of the kubelets: real ones take a second for a second."""
     dialect: str
-    systems: tuple[ConfiguredSystem, ...]
+    systems: Sequence[ConfiguredSystem]
     """Those that run, in the order in which they start."""
     records: Journal
     """What components log, beside the journal: structured records by their event, warnings as ``log``."""

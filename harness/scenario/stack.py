@@ -29,6 +29,8 @@ from mews.systems import registry
 INSTANT = "instant"
 """The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
 DEFAULT_SCHEDULER = "default-scheduler"
+INSTANT = "instant"
+"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
 OWN_COMPONENTS = (DEFAULT_SCHEDULER, "controller-manager", "service-names", "hosts", "admin", "recorder")
 """What every cluster has: a component of a system of such a name is called by its system's name, too."""
 

@@ -81,14 +81,13 @@ class System:
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
     pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
     ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from the lines of a journal of whose
-    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find. ``deployment`` is what a
-    real cluster needs of it; None where none can run it.
+    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
-    authors write it.
+    authors write it. ``deployment`` is what a real cluster needs of it; None where none can run it.
     """
 
     name: str

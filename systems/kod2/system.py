@@ -10,7 +10,6 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
 from mews.kube.system.deployment import CONFIG, ComponentDeployment, SystemDeployment, rule
-from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.journal import Line
@@ -50,38 +49,6 @@ def _document(config: OperatorConfig) -> Mapping[str, Any]:
     return asdict(config)
 
 
-def _watched() -> Sequence[Watched]:
-    from mews.systems.kod2.install import TFJOBS
-    from mews.systems.kod2.journal import tfjob_news
-
-    return (Watched(TFJOBS, tfjob_news),)
-
-
-def _metrics(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
-    from mews.systems.kod2.journal import tfjob_metrics
-
-    return tfjob_metrics(lines, speed)
-
-
-def _invariants() -> Sequence[Invariant[RunState]]:
-    from mews.systems.kod2.invariants import JobProgress
-
-    return (JobProgress(),)
-
-
-def _experiments() -> Sequence[Experiment]:
-    from mews.systems.kod2.experiment.parts import EXPERIMENT
-
-    return (EXPERIMENT,)
-
-
-def _programs() -> Mapping[str, PlayedProgram]:
-    from mews.systems.kod2.played import PlayedTraining
-    from mews.systems.kod2.training import environment_in
-
-    return {"training": PlayedProgram(PlayedTraining, environment_in)}
-
-
 def _swept() -> Sequence[Resource]:
     from mews.systems.kod2.install import TFJOBS
 
@@ -117,6 +84,32 @@ _OPERATOR_DEPLOYMENT = ComponentDeployment(
 )
 
 
+def _watched() -> Sequence[Watched]:
+    from mews.systems.kod2.install import TFJOBS
+    from mews.systems.kod2.journal import tfjob_news
+
+    return (Watched(TFJOBS, tfjob_news),)
+
+
+def _metrics(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kod2.journal import tfjob_metrics
+
+    return tfjob_metrics(lines, speed)
+
+
+def _invariants() -> Sequence[Invariant[RunState]]:
+    from mews.systems.kod2.invariants import JobProgress
+
+    return (JobProgress(),)
+
+
+def _programs() -> Mapping[str, PlayedProgram]:
+    from mews.systems.kod2.played import PlayedTraining
+    from mews.systems.kod2.training import environment_in
+
+    return {"training": PlayedProgram(PlayedTraining, environment_in)}
+
+
 SYSTEM = System(
     name="kod2",
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
@@ -132,7 +125,6 @@ SYSTEM = System(
     metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
     bounds={"progress_s": 300.0},
     invariants=_invariants,
-    experiments=_experiments,
     programs=_programs,
     service_names=True,
     deployment=SystemDeployment(

@@ -112,18 +112,6 @@ def _measured(measures: Recorder) -> Mapping[str, Any]:
     return {"phase_seconds": measures.phase_seconds(), "reconfigurations": measures.counts[Count.RECONFIGURATIONS]}
 
 
-def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
-    from mews.systems.kubecomp.results import reconfigurations
-
-    return {"reconfigurations": reconfigurations(lines)}
-
-
-def _profiles() -> Mapping[str, MakeOverhead]:
-    from mews.systems.kubecomp.testbed import testbed_overhead
-
-    return {"testbed": testbed_overhead}
-
-
 def _argv(component: str) -> Sequence[str]:
     return ("-m", "mews.systems.kubecomp", component, "--config", CONFIG, "--records", RECORDS)
 
@@ -160,6 +148,18 @@ _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     kubelet_folders=True,
     chassis=True,
 )
+
+
+def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.results import reconfigurations
+
+    return {"reconfigurations": reconfigurations(lines)}
+
+
+def _profiles() -> Mapping[str, MakeOverhead]:
+    from mews.systems.kubecomp.testbed import testbed_overhead
+
+    return {"testbed": testbed_overhead}
 
 
 SYSTEM = System(
@@ -201,9 +201,9 @@ SYSTEM = System(
     measured=_measured,
     metrics=_counted,
     metric_names=("reconfigurations",),
-    profiles=_profiles,
     deployment=SystemDeployment(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
     ),
+    profiles=_profiles,
 )
 """What the harness knows of it."""

@@ -43,6 +43,7 @@ from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.emulated.kubelet.users import ToldRuntime
+from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
 
@@ -81,7 +82,9 @@ class EmbeddedCluster:
         self._scenario = scenario
         self._inventory = hardware
         self._seed = seed
-        self.systems = scenario.stack.configured(facility_of(hardware, dialect=dialect, speed=pace.speed))
+        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(
+            facility_of(hardware, dialect=dialect, speed=pace.speed)
+        )
         self._measures = {each.system.name: each.system.measures() for each in self.systems}
         self._replacements = ReplacementProcesses(
             scenario,

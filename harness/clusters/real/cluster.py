@@ -39,7 +39,6 @@ from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
-from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.systems import images_of, watched_by
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
@@ -49,6 +48,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import kind_established
 from mews.kube.system.system import Pooled
 
@@ -84,7 +84,7 @@ class RealCluster:
         self.clock = Clock.wall()
         self.pace, self.kubelet_pace = Pace(run.speed), Pace()
         self.dialect = run.dialect
-        self.systems = run.scenario.stack.configured(facility_of(run.hardware, dialect=run.dialect, speed=run.speed))
+        self.systems: Sequence[ConfiguredSystem] = run.scenario.stack.configured(run.stack.facility)
         self._run = run
         self._ground = ground
         self._place = ground.place
@@ -94,8 +94,8 @@ class RealCluster:
         known = deployments()
         swept = [resource for deployment in known for resource in deployment.swept()]
         self._reset = Reset(self._admin, ground.place, tell, swept)
-        images = load_images(further=images_of(self.systems))
-        fit = Fitting(images, ground.place.image, ground.place.nodes, run.speed, known)
+        book = load_images(further=images_of(self.systems))
+        fit = Fitting(book, ground.place.image, ground.place.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)

@@ -135,6 +135,10 @@ def up(
     name: Annotated[str, typer.Option("--name", help="what `mews down` calls it")] = "mews",
     tls: Annotated[bool, typer.Option("--tls", help="the API over TLS, to who has the kubeconfig's token")] = False,
     api_port: Annotated[int, typer.Option("--api-port", min=0, max=65535, help="the API's port; 0: a free one")] = 0,
+    stack: Annotated[
+        str | None,
+        typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
+    ] = None,
 ) -> int:
     """Bring up a cluster with its chassis and stay in the foreground until told to end."""
     check_choice("--cluster", cluster, ("embedded", "control-plane"))
@@ -144,7 +148,7 @@ def up(
     from mews.harness.commands.up import Wish
     from mews.harness.commands.up import up as bring_up
 
-    return bring_up(Wish(hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port), as_json=json)
+    return bring_up(Wish(hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port, stack), as_json=json)
 
 
 @app.command()

@@ -1,7 +1,9 @@
 """pytest plugin ``mews``: a chassis, a cluster, a scenario as fixtures.
 
 - ``mews_chassis``: chassis in a process of their own (``.urls``, ``.table()``, ``.fault(…)`` …).
-- ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.chassis`` …).
+- ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.chassis`` …). What it runs is
+  said by ``@pytest.mark.mews(scenario="file.yaml")`` or ``@pytest.mark.mews(stack="none")``: hardware and stack of a
+  scenario (beside the test's file, or a shipped one's name), or systems by their names.
 - ``mews_run(path, seed=…, **overrides)``: runs a scenario and returns its result.
 
 Servers are started once per session (per worker under xdist, on free ports) and reset before each test. All fixtures
@@ -10,8 +12,9 @@ are synchronous and work where an event loop runs already. Importing this module
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +23,19 @@ import pytest
 if TYPE_CHECKING:
     from mews.harness.clusters.shared import Shared
     from mews.harness.testkit.chassis import Chassis
-    from mews.harness.testkit.cluster import ServedCluster
+    from mews.harness.testkit.cluster import ServedCluster, Software
     from mews.harness.testkit.runs import Runner
 
 CLUSTERS = ("embedded", "control-plane", "kind", "kubeconfig")
 
 _RUNS = pytest.StashKey["Runner"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker of the plugin."""
+    config.addinivalue_line(
+        "markers", "mews(scenario=None, stack=None): what mews_cluster runs: a scenario's software, or systems by name"
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,22 +71,54 @@ def mews_chassis(_mews_chassis_server: Chassis) -> Chassis:
 
 
 @pytest.fixture(scope="session")
-def _mews_cluster_server(
+def _mews_cluster_servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedCluster]:
+) -> Iterator[Callable[[Software], ServedCluster]]:
+    """Each is started when it is first asked for."""
     name = _available(request.config)
     from mews.harness.testkit.cluster import bring_up
 
-    child, cluster = bring_up(name, _hardware(request.config), tmp_path_factory.mktemp("mews"))
-    yield cluster
-    child.end()
+    running: dict[Software, ServedCluster] = {}
+    with contextlib.ExitStack() as ending:
+
+        def server(software: Software) -> ServedCluster:
+            if software not in running:
+                # A scenario has its own hardware.
+                hardware = _hardware(request.config) if software.scenario is None else None
+                child, running[software] = bring_up(name, hardware, tmp_path_factory.mktemp("mews"), software=software)
+                ending.callback(child.end)
+            return running[software]
+
+        yield server
 
 
 @pytest.fixture
-def mews_cluster(_mews_cluster_server: ServedCluster) -> ServedCluster:
+def mews_cluster(
+    request: pytest.FixtureRequest, _mews_cluster_servers: Callable[[Software], ServedCluster]
+) -> ServedCluster:
     """A running cluster without pods, its chassis and nodes as at the start."""
-    _mews_cluster_server.reset()
-    return _mews_cluster_server
+    cluster = _mews_cluster_servers(_software(request))
+    cluster.reset()
+    return cluster
+
+
+def _software(request: pytest.FixtureRequest) -> Software:
+    """What the test's marker says that the cluster runs.
+
+    Raises pytest.UsageError for what no marker takes.
+    """
+    from mews.harness.testkit.cluster import Software
+
+    marker = request.node.get_closest_marker("mews")
+    given = {} if marker is None else dict(marker.kwargs)
+    if (marker is not None and marker.args) or set(given) - {"scenario", "stack"}:
+        raise pytest.UsageError("@pytest.mark.mews takes scenario= and stack= alone")
+    if given.get("scenario") is not None:
+        beside = request.path.parent / str(given["scenario"])
+        given["scenario"] = str(beside if beside.exists() else given["scenario"])
+    stack = given.get("stack")
+    given["stack"] = stack if stack is None or isinstance(stack, str) else ",".join(stack) or "none"
+    return Software(**given)
 
 
 @pytest.fixture(scope="session")

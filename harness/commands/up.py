@@ -17,6 +17,7 @@ from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
+from mews.harness.scenario.requirements import check_images
 from mews.harness.up import UpOptions, run_up
 from mews.harness.ways import DIALECTS, check_available
 
@@ -39,6 +40,7 @@ class Wish:
     name: str
     tls: bool = False
     api_port: int = 0
+    stack: str | None = None
 
 
 def up(wish: Wish, *, as_json: bool) -> int:
@@ -50,6 +52,12 @@ def up(wish: Wish, *, as_json: bool) -> int:
     if wish.cluster != "embedded" and wish.api_port:
         raise BadInput(f"--api-port {wish.api_port}: is the embedded cluster's; --cluster {wish.cluster} takes its own")
     scenario = scenario_of(wish.hardware, wish.scenario)
+    if wish.stack is not None:
+        scenario = with_stack(scenario, wish.stack)
+    try:
+        check_images(scenario)
+    except ScenarioError as error:
+        raise BadInput(str(error)) from error
     instance = _claim(wish)
     dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
     folder = Path(instance.folder)
@@ -87,6 +95,19 @@ def scenario_of(hardware: Path | None, scenario: Path | None) -> Scenario:
         )
     except ScenarioError as error:
         raise BadInput(str(error)) from error
+
+
+def with_stack(scenario: Scenario, given: str) -> Scenario:
+    """The scenario with these systems alone: names with commas, or ``none``. Of those that it has, the options stay.
+
+    Raises BadInput.
+    """
+    names = [] if given.strip() == "none" else [name.strip() for name in given.split(",")]
+    try:
+        stack = scenario.stack.of(names)
+    except ValueError as error:
+        raise BadInput(f"--stack {given}: {error}") from error
+    return scenario.model_copy(update={"stack": stack})
 
 
 def _claim(wish: Wish) -> Instance:

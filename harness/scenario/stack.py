@@ -158,9 +158,10 @@ class Stack(Model):
 
         Raises ValueError, one line, for a name that is none, and for a replacement that has lost its component.
         """
+        there = registry.names()
         for name in names:
-            if name not in registry.names():
-                raise ValueError(f"{name!r}: must be none, or of {', '.join(registry.names())}")
+            if name not in there:
+                raise ValueError(f"{name!r}: must be one of {', '.join(there)}, or none for no system")
         lost = [given.where for name, given in self.replace.items() if given.system not in ("", *names)]
         if lost:
             raise ValueError(f"{lost[0]} replaces a component of a system that is left out")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,30 @@ async def _allocatable(kube: KubeApi) -> dict[str, Any]:
     return {name_of(node): of(node) for node in (await kube.list(NODES)).items}
 
 
-def bring_up(cluster: str, hardware: Path | None, folder: Path, speed: float = 10.0) -> tuple[Child, ServedCluster]:
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What a cluster runs: the stack of a scenario (a file, or a shipped name), or the systems of these names, as
+    ``mews up`` takes them; None: as the scenario has it, or the default ones."""
+
+    scenario: str | None = None
+    stack: str | None = None
+
+    def options(self) -> list[str]:
+        """The command line's words for it."""
+        scenario = [] if self.scenario is None else ["--scenario", self.scenario]
+        return [*scenario, *([] if self.stack is None else ["--stack", self.stack])]
+
+
+def bring_up(
+    cluster: str, hardware: Path | None, folder: Path, speed: float = 10.0, software: Software | None = None
+) -> tuple[Child, ServedCluster]:
     """Start ``mews up`` and wait until it is ready.
 
     Raises RuntimeError with what it said when it does not come up.
     """
-    arguments = ["--cluster", cluster, "--dir", str(folder), "--speed", f"{speed:g}", "--name", f"pytest-{os.getpid()}"]
-    command = [sys.executable, "-m", "mews.harness.cli", "up", *arguments]
+    name = f"pytest-{os.getpid()}-{folder.name}"[:63]
+    arguments = ["--cluster", cluster, "--dir", str(folder), "--speed", f"{speed:g}", "--name", name]
+    command = [sys.executable, "-m", "mews.harness.cli", "up", *arguments, *(software or Software()).options()]
     if hardware is not None:
         command += ["--hardware", str(hardware)]
     child = start(command)

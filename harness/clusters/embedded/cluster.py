@@ -82,9 +82,8 @@ class EmbeddedCluster:
         self._scenario = scenario
         self._inventory = hardware
         self._seed = seed
-        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(
-            facility_of(hardware, dialect=dialect, speed=pace.speed)
-        )
+        facility = facility_of(hardware, dialect=dialect, speed=pace.speed)
+        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(facility)
         self._measures = {each.system.name: each.system.measures() for each in self.systems}
         self._replacements = ReplacementProcesses(
             scenario,

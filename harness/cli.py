@@ -12,11 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
+from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.ways import DIALECTS, Way, check_choice, check_speed, seeds_of, time_of
 
 app = typer.Typer(
     name="mews",
+    cls=MewsGroup,
     help="A fake composable GPU pool plugged into Kubernetes: run it, try it, judge it.",
     no_args_is_help=True,
     add_completion=False,
@@ -326,6 +328,29 @@ def manifests(
     from mews.harness.commands.manifests import ManifestsOptions, write_manifests
 
     return write_manifests(ManifestsOptions(hardware, scenario, out, namespace, image, node or (), dialect))
+
+
+@app.command()
+def experiment(
+    name: Annotated[str | None, typer.Argument(help="see --list", metavar="NAME")] = None,
+    seeds: Annotated[
+        list[str] | None, typer.Option("--seeds", metavar="N|PART=N", help="of each cell; may be repeated")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="processes at once")] = 2,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="results, tables, figures, a page")] = None,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="all rows")] = None,
+    markdown: Annotated[str | None, typer.Option("--markdown", metavar="FILE|-", help="the report")] = None,
+    plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="figures; needs matplotlib")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="name all experiments and leave")] = False,
+) -> int:
+    """Repeat an experiment of a system's paper."""
+    from mews.harness.commands import experiment as commands
+
+    if list_:
+        return commands.list_experiments()
+    if name is None:
+        raise BadInput("NAME: missing; give an experiment, or --list")
+    return commands.run(name, seeds or (), jobs, commands.ExperimentOutputs(out, json, markdown, plots))
 
 
 @app.command()

@@ -15,23 +15,23 @@ from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import is_terminal, node_name_of, phase_of
 from mews.kube.api.resources import PODS
 from mews.kube.deviceplugin.port import PodDevices
+from mews.kube.system.system import Pooled
 
-POD, NAMESPACE, GPUS, RESOURCE = "wants-five", "default", 5, "falcon.com/gpu"
+POD, NAMESPACE, GPUS = "wants-five", "default", 5
 PATIENCE_S = 60.0
 """Wall-clock seconds until the demo gives up."""
 
-MANIFEST: Mapping[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": POD, "namespace": NAMESPACE},
-    "spec": {
-        "schedulerName": "kubecomp-scheduler",
-        "restartPolicy": "Never",
-        "containers": [
-            {"name": "main", "image": "mews/gpu-hold", "resources": {"limits": {RESOURCE: str(GPUS)}}},
-        ],
-    },
-}
+
+def manifest(pooled: Pooled) -> dict[str, Any]:
+    """The pod that asks for one more than a node has."""
+    container = {"name": "main", "image": "mews/gpu-hold", "resources": {"limits": {pooled.resource: str(GPUS)}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": POD, "namespace": NAMESPACE},
+        "spec": {"schedulerName": pooled.scheduler, "restartPolicy": "Never", "containers": [container]},
+    }
+
 
 Told = Callable[[float, str, str], None]
 """Hears (seconds, who, what) for every hop."""
@@ -69,16 +69,16 @@ class Outcome:
         return not self.wrong
 
 
-async def run_demo(cluster: Cluster, told: Told) -> Outcome:
-    """Play the demo on a running cluster with the demo's hardware."""
+async def run_demo(cluster: Cluster, pooled: Pooled, told: Told) -> Outcome:
+    """Play the demo on a running cluster with the demo's hardware; ``pooled`` is what moves there."""
     oracle = Oracle(cluster)
     await oracle.start()
     first = len(cluster.journal)
-    stop = cluster.journal.listen(lambda line: _narrate(line, told))
+    stop = cluster.journal.listen(lambda line: _narrate(line, pooled.resource, told))
     try:
-        await cluster.kube.create(PODS, MANIFEST, namespace=NAMESPACE)
+        await cluster.kube.create(PODS, manifest(pooled), namespace=NAMESPACE)
         pod, printed = await _running(cluster)
-        outcome = await _check(cluster, pod, printed, first)
+        outcome = await _check(cluster, pooled.resource, pod, printed, first)
     finally:
         stop()
         violations = await oracle.finish()
@@ -108,13 +108,13 @@ async def _printed(cluster: Cluster) -> list[str]:
     return text.decode(errors="replace").split()
 
 
-async def _check(cluster: Cluster, pod: Mapping[str, Any], printed: list[str], first: int) -> Outcome:
+async def _check(cluster: Cluster, resource: str, pod: Mapping[str, Any], printed: list[str], first: int) -> Outcome:
     host = node_name_of(pod)
     if not host:
         return Outcome("", wrong=(f"pod {POD} is not on a node after {PATIENCE_S:g} s",))
     table = await cluster.hardware.table()
     devices = {row["uuid"]: (name, row) for name, rows in table.items() for row in rows.values()}
-    reported = _reported(await cluster.pod_resources(host))
+    reported = _reported(await cluster.pod_resources(host), resource)
     moved = tuple(line.fields["gpuid"] for line in cluster.journal.find("chassis", "attached", since=first))
     rows = []
     for uuid in printed:
@@ -124,14 +124,14 @@ async def _check(cluster: Cluster, pod: Mapping[str, Any], printed: list[str], f
     return Outcome(host, tuple(rows), moved, tuple(_wrong(rows, moved, reported)))
 
 
-def _reported(report: tuple[PodDevices, ...]) -> set[str]:
+def _reported(report: tuple[PodDevices, ...], resource: str) -> set[str]:
     return {
         device
         for pod in report
         if (pod.namespace, pod.name) == (NAMESPACE, POD)
         for _, devices in pod.containers
         for entry in devices
-        if entry.resource == RESOURCE
+        if entry.resource == resource
         for device in entry.device_ids
     }
 
@@ -147,9 +147,9 @@ def _wrong(rows: list[Row], moved: tuple[str, ...], reported: set[str]) -> list[
     return wrong
 
 
-def _narrate(line: Line, told: Told) -> None:
-    tell = STORY.get((line.layer, line.event))
-    text = tell(line) if tell is not None else None
+def _narrate(line: Line, resource: str, told: Told) -> None:
+    narrate = STORY.get((line.layer, line.event))
+    text = narrate(line, resource) if narrate is not None else None
     if text:
         told(line.t, line.actor, text)
 
@@ -158,47 +158,51 @@ def _ours(line: Line) -> bool:
     return line.actor == f"pod/{NAMESPACE}/{POD}"
 
 
-def _annotated(line: Line) -> str | None:
+def _annotated(line: Line, resource: str) -> str | None:
     notes = line.fields["annotations"]
     if not _ours(line) or not notes.get("dst_node"):
         return None
     return f"scheduler: best on {notes['dst_node']}, short of {notes.get('gpu_demand')}; Permit waits, others go on"
 
 
-def _event(line: Line) -> str | None:
+def _event(line: Line, resource: str) -> str | None:
     return f"event: {line.fields['message']}" if line.fields["reason"] == "Reconfig" else None
 
 
-def _list(line: Line) -> str:
+def _list(line: Line, resource: str) -> str:
     return f"hears from its device manager of {len(line.fields['healthy'])} GPUs now"
 
 
-def _allocatable(line: Line) -> str | None:
+def _allocatable(line: Line, resource: str) -> str | None:
     fields = line.fields
-    return f"{RESOURCE} allocatable: {fields['old']} -> {fields['new']}" if fields["resource"] == RESOURCE else None
+    return f"{resource} allocatable: {fields['old']} -> {fields['new']}" if fields["resource"] == resource else None
 
 
-def _phase(line: Line) -> str | None:
+def _allocated(line: Line, resource: str) -> str:
+    return f"gives {', '.join(line.fields['devices'])} to {line.fields['pod']}"
+
+
+def _phase(line: Line, resource: str) -> str | None:
     return f"the pod is {line.fields['phase']}" if _ours(line) else None
 
 
-def _begun(line: Line) -> str:
+def _begun(line: Line, resource: str) -> str:
     return f"{line.event.removesuffix('-begun')} of {line.fields['gpuid']} begins"
 
 
-STORY: Mapping[tuple[str, str], Callable[[Line], str | None]] = {
-    ("api", "created"): lambda line: f"a pod asks for {GPUS} x {RESOURCE}" if _ours(line) else None,
+STORY: Mapping[tuple[str, str], Callable[[Line, str], str | None]] = {
+    ("api", "created"): lambda line, resource: f"a pod asks for {GPUS} x {resource}" if _ours(line) else None,
     ("api", "annotations"): _annotated,
     ("api", "event"): _event,
     ("chassis", "detach-begun"): _begun,
-    ("chassis", "detached"): lambda line: f"{line.fields['gpuid']} is off {line.fields['old_host']}",
+    ("chassis", "detached"): lambda line, resource: f"{line.fields['gpuid']} is off {line.fields['old_host']}",
     ("chassis", "attach-begun"): _begun,
-    ("chassis", "attached"): lambda line: f"{line.fields['gpuid']} is on {line.fields['host']}",
+    ("chassis", "attached"): lambda line, resource: f"{line.fields['gpuid']} is on {line.fields['host']}",
     ("kubelet", "devices"): _list,
     ("api", "allocatable"): _allocatable,
-    ("api", "bound"): lambda line: f"bound to {line.fields['node']}" if _ours(line) else None,
-    ("kubelet", "allocated"): lambda line: f"gives {', '.join(line.fields['devices'])} to {line.fields['pod']}",
-    ("kubelet", "container-started"): lambda line: f"container {line.fields['container']} runs",
+    ("api", "bound"): lambda line, resource: f"bound to {line.fields['node']}" if _ours(line) else None,
+    ("kubelet", "allocated"): _allocated,
+    ("kubelet", "container-started"): lambda line, resource: f"container {line.fields['container']} runs",
     ("api", "phase"): _phase,
 }
-"""Which lines are hops of the story, and how they are told."""
+"""Which lines are hops of the story, and how they are told, given the resource that is pooled."""

@@ -12,21 +12,10 @@ from typing import Any
 from mews.kube.system.command import Command
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.experiment import Experiment
-from mews.kube.system.facility import Facility
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
-from mews.kube.system.system import Pooled, System, Watched
+from mews.kube.system.system import System, Watched
 from mews.systems import registry
-
-
-def default_pooled() -> Pooled:
-    """What the stack pools that says nothing else."""
-    for name in registry.DEFAULT:
-        found = registry.system(name)
-        pooled = found.pooled(found.configure(found.options(), Facility()))
-        if pooled is not None:
-            return pooled
-    raise LookupError(f"no system of the default stack pools anything: {', '.join(registry.DEFAULT)}")
 
 
 def default_title() -> str:
@@ -35,7 +24,7 @@ def default_title() -> str:
 
 
 def all_systems() -> Sequence[System]:
-    """Every system that can be had, loaded."""
+    """Every system that can be had and loaded."""
     return list(registry.usable().values())
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
-from mews.harness.demo import GPUS, RESOURCE, Outcome, Told, run_demo
+from mews.harness.demo import GPUS, Outcome, Told, run_demo
 from mews.harness.engine import in_own_loop
 from mews.harness.leftovers import Owned, make_runtime_folder
+from mews.harness.systems import default_title
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import NODES
 
@@ -39,26 +40,29 @@ def demo(dialect: str, speed: float) -> int:
 async def _play(dialect: str, speed: float, folder: Path, say: Say) -> Outcome:
     from mews.harness.clusters import open_cluster
 
-    say(f"Starting chassis ({dialect} over HTTP), API server, kubelets and KubeComp; emulated time x{speed:g}", "dim")
     scenario = scenario_of(None, None)
+    pooled = scenario.stack.pooled
+    assert pooled is not None, "the default stack pools what the demo's pod asks for"
+    what = f"chassis ({dialect} over HTTP), API server, kubelets and {default_title()}"
+    say(f"Starting {what}; emulated time x{speed:g}", "dim")
     cluster = await open_cluster(
         scenario, cluster="embedded", time="wall", seed=scenario.seed, speed=speed, dialect=dialect, folder=folder
     )
     try:
-        await _introduce(cluster, say)
-        return await run_demo(cluster, _teller(say, cluster.journal.elapsed_s))
+        await _introduce(cluster, pooled.resource, say)
+        return await run_demo(cluster, pooled, _teller(say, cluster.journal.elapsed_s))
     finally:
         await cluster.close()
 
 
-async def _introduce(cluster: Cluster, say: Say) -> None:
+async def _introduce(cluster: Cluster, resource: str, say: Say) -> None:
     table = await cluster.hardware.table()
     say(f"{sum(map(len, table.values()))} GPUs in {len(table)} chassis:", "bold")
     for node in (await cluster.kube.list(NODES)).items:
         name = name_of(node)
         there = [row["gpuid"] for rows in table.values() for row in rows.values() if row["host"] == name]
-        allocatable = (node.get("status") or {}).get("allocatable", {}).get(RESOURCE, "0")
-        say(f"  {name}: {len(there)} attached, {RESOURCE} allocatable: {allocatable}")
+        allocatable = (node.get("status") or {}).get("allocatable", {}).get(resource, "0")
+        say(f"  {name}: {len(there)} attached, {resource} allocatable: {allocatable}")
     say("")
 
 

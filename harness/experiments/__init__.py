@@ -1,1 +1,1 @@
-"""The papers' experiments, repeated on the simulator: each runs alone, ``python -m mews.harness.experiments.NAME``."""
+"""Runs the experiments that systems declare, and writes what comes of them."""

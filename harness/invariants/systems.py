@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from mews.harness.invariants.scene import JudgedSystems
+from mews.harness.scenario.stack import DEFAULT_SCHEDULER
 from mews.kube.system.configured import ConfiguredSystem
-
-DEFAULT_SCHEDULER = "default-scheduler"
-"""The component and the schedulerName that every cluster has."""
 
 
 def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[str]) -> JudgedSystems:

@@ -26,6 +26,8 @@ from mews.kube.system.facility import Facility
 from mews.kube.system.system import Pooled
 from mews.systems import registry
 
+INSTANT = "instant"
+"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
 DEFAULT_SCHEDULER = "default-scheduler"
 INSTANT = "instant"
 """The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""

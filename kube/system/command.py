@@ -12,7 +12,7 @@ class CommandContext:
     """What a sub-command is given: ``write`` puts text on standard output; ``kubeconfig(name)`` is the kubeconfig of
     the running ``mews up --name NAME`` (raises LookupError, in one line, where none runs)."""
 
-    write: Callable[[str], None]
+    write: Callable[[str], object]
     kubeconfig: Callable[[str], Path]
 
 

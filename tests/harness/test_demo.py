@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from mews.harness.demo import STORY, Row, _wrong
+from mews.harness.demo import STORY, Row, _wrong, manifest
 from mews.harness.journal import Journal
+from mews.kube.system.system import Pooled
 
 
 def rows(count=5, **changed):
@@ -45,8 +46,21 @@ def test_only_the_demos_own_pod_is_told_of():
     journal = Journal(lambda: 0.0)
     ours = journal.write("api", "pod/default/wants-five", "bound", uid="u", node="host-1")
     other = journal.write("api", "pod/default/other", "bound", uid="v", node="host-1")
-    assert STORY["api", "bound"](ours) == "bound to host-1"
-    assert STORY["api", "bound"](other) is None
+    assert STORY["api", "bound"](ours, "x.com/gpu") == "bound to host-1"
+    assert STORY["api", "bound"](other, "x.com/gpu") is None
+
+
+def test_only_the_pooled_resource_of_a_node_is_told_of():
+    journal = Journal(lambda: 0.0)
+    line = journal.write("api", "node/host-1", "allocatable", resource="x.com/gpu", old="4", new="3")
+    assert STORY["api", "allocatable"](line, "x.com/gpu") == "x.com/gpu allocatable: 4 -> 3"
+    assert STORY["api", "allocatable"](line, "y.com/gpu") is None
+
+
+def test_the_pod_asks_the_scheduler_that_pools_for_what_it_pools():
+    spec = manifest(Pooled("x.com/gpu", "GPU", "x-scheduler", "X_DEVICES"))["spec"]
+    assert spec["schedulerName"] == "x-scheduler"
+    assert spec["containers"][0]["resources"] == {"limits": {"x.com/gpu": "5"}}
 
 
 @pytest.mark.wall

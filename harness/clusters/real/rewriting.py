@@ -42,7 +42,7 @@ sys.exit(code)
 
 class Fitting:
     """Fits objects to the nodes: ``image`` is our component image, ``nodes`` maps hosts to nodes, ``speed`` divides
-    simulated durations. ``systems`` say where their kinds have pod templates, and what containers that train are told.
+    simulated durations. ``systems`` say where their kinds have pod templates.
     """
 
     def __init__(

@@ -16,7 +16,8 @@ class Stream:
     def __init__(self, devices, systems=None, **bounds):
         self.t = 0.0
         self.journal = Journal(lambda: self.t)
-        self.judge = Judge(Bounds(**bounds), systems or JudgedSystems(pooled=(POOLED,)))
+        theirs = {name: bounds[name] for name in bounds if name not in Bounds.names()}
+        self.judge = Judge(Bounds.of(bounds, theirs), systems or JudgedSystems(pooled=(POOLED,)))
         self.journal.listen(self.judge.on_line)
         self.ports = dict(devices)
         self.checkpoint = {}

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mews.harness.simulator.training import Simulation, TrainJob
+from mews.systems.kod2.experiment.simulation import Simulation, TrainJob
 from mews.systems.kod2.model import (
     Ask,
     Cluster,

@@ -7,10 +7,10 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
-from mews.harness.experiments.kod2 import VARIANTS, mean_of, numbers_of, simulate
-from mews.harness.experiments.kod2_cells import Assumptions, cells, cluster, jobs_of
-from mews.harness.simulator.training import Costs, Simulation, TrainJob, pick_default, pick_random
 from mews.kube.api.objects import seconds
+from mews.systems.kod2.experiment.cells import Assumptions, cells, cluster, jobs_of
+from mews.systems.kod2.experiment.run import VARIANTS, mean_of, numbers_of, simulate
+from mews.systems.kod2.experiment.simulation import Costs, Simulation, TrainJob, pick_default, pick_random
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.model import Ask, Job
 from mews.systems.kod2.training import Shape, environment_in, loss, speed

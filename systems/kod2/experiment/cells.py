@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mews.harness.simulator.training import TrainJob
+from mews.systems.kod2.experiment.simulation import TrainJob
 from mews.systems.kod2.model import Ask, Cluster, Job, Node
 from mews.systems.kod2.training import Shape
 

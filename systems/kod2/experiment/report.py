@@ -62,18 +62,9 @@ def _summary(rows: Rows) -> str:
         "| | paper | here, random | here, default |",
         "|---|---|---|---|",
     ]
-    models = [model for batch, model in _cells(rows) if batch == 128]
-
-    def changes(batch: int, key: str, against: str) -> list[tuple[float, str]]:
-        found = []
-        for model in models:
-            ours = _pick(rows, batch=batch, model=model, variant="kod2")[key]
-            found.append((_change(ours, _pick(rows, batch=batch, model=model, variant=against)[key]), model))
-        return [entry for entry in found if not math.isnan(entry[0])]
 
     def best(batch: int, key: str, against: str, *, lowest: bool) -> str:
-        found = changes(batch, key, against)
-        value, model = min(found) if lowest else max(found)
+        value, model = best_changes(rows, batch, key, against, lowest=lowest)
         return f"{_percent(value)} ({model})"
 
     jct = [best(128, "jct_s", name, lowest=True) for name in ("random", "default")]
@@ -83,6 +74,16 @@ def _summary(rows: Rows) -> str:
     lines.append(f"| completion time, batch 128, all jobs | | {every[0]} | {every[1]} |")
     lines.append(f"| CPU utilisation, batch 64 | +92 % | {cpu[0]} | {cpu[1]} |")
     return "\n".join(lines) + "\n"
+
+
+def best_changes(rows: Rows, batch: int, key: str, against: str, *, lowest: bool) -> tuple[float, str]:
+    """The smallest (or largest) change of a number against a baseline over the models at that batch size, and whose."""
+    found = []
+    for model in (model for size, model in _cells(rows) if size == 128):
+        ours = _pick(rows, batch=batch, model=model, variant="kod2")[key]
+        found.append((_change(ours, _pick(rows, batch=batch, model=model, variant=against)[key]), model))
+    there = [entry for entry in found if not math.isnan(entry[0])]
+    return min(there) if lowest else max(there)
 
 
 def _mean(rows: Rows, variant: str, key: str) -> float:

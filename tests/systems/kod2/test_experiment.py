@@ -4,9 +4,11 @@ import functools
 
 import pytest
 
-from mews.harness.experiments.kod2 import STARVE_LIMITS_S, VARIANTS, reduction, run_cell
-from mews.harness.experiments.kod2_cells import Assumptions
-from mews.harness.experiments.kod2_report import markdown
+from mews.systems.kod2.experiment.cells import Assumptions
+from mews.systems.kod2.experiment.figures import figures
+from mews.systems.kod2.experiment.parts import sensitivity_rows, sensitivity_tasks
+from mews.systems.kod2.experiment.report import markdown
+from mews.systems.kod2.experiment.run import STARVE_LIMITS_S, VARIANTS, reduction, run_cell
 
 
 @functools.cache
@@ -53,12 +55,33 @@ def test_the_tables_name_every_cell_and_what_the_paper_found():
     assert "| 3-6 | 3600 | -10 % / -20 % | 1.5 | +50 % |" in text
 
 
-def test_the_plots_show_completion_and_busy_cores(tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'mews[plots]')")
-    from mews.harness.experiments.kod2_plots import plot
+def test_the_figures_show_completion_and_busy_cores():
+    completion, busy = figures({"rows": rows()})
+    assert [panel.title for panel in completion.panels] == ["batch 64", "batch 128"]
+    [series, *_] = completion.panels[0].series
+    assert (series.label, series.values) == ("KOD2", (of("kod2")["jct_all_s"],))
+    assert [panel.title for panel in busy.panels] == ["VGG-16, batch 64"]
+    assert max(busy.panels[0].series[0].values) <= 100.0
 
-    plot(rows(), tmp_path)
+
+def test_the_figures_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'mews[plots]')")
+    from mews.harness.experiments.drawing import draw
+
+    draw(figures({"rows": rows()}), tmp_path)
     assert all("<svg" in (tmp_path / f"kod2-{name}.svg").read_text() for name in ("jct", "cpu"))
+
+
+def test_tasks_and_rows_of_the_sensitivity_belong_together():
+    tasks = sensitivity_tasks(2)
+    assert len(tasks) == len(set(tasks)) == 9 * 2 * 4 * 2
+    numbers = [{name: {"jct_s": 1.0, "jct_all_s": 2.0, "dead": 0, "utilisation_in_span": 0.5, "end_s": float(n)}
+                for name in ("kod2", "random")} for n in range(len(tasks))]  # fmt: skip
+    for number, (_, batch, *_) in enumerate(tasks):
+        numbers[number]["kod2"]["jct_s"] = 0.5 if batch == 128 else 1e9
+    found = sensitivity_rows(2, numbers)
+    assert [(row["workers"], row["deadline_s"]) for row in found][:2] == [("2-5", 3600.0), ("2-5", 7200.0)]
+    assert {row["reduction"] for row in found} == {0.5}
 
 
 def test_a_reduction_is_the_share_saved():

@@ -1,0 +1,113 @@
+"""``mews experiment``: a system's experiment, run and written down."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mews.harness.commands.outputs import check_outputs, write_output
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.systems import all_experiments, find_experiment
+from mews.kube.system.experiment import Experiment, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOutputs:
+    """Where results go: ``out`` gets all of them; without any the report goes to standard output."""
+
+    out: Path | None = None
+    json: str | None = None
+    markdown: str | None = None
+    plots: Path | None = None
+
+
+def list_experiments() -> int:
+    """One line per experiment."""
+    for name, experiment in all_experiments().items():
+        sys.stdout.write(f"{name:12} {experiment.summary}\n")
+    return 0
+
+
+def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) -> int:
+    """Run an experiment and write what is asked for.
+
+    Raises BadInput, Lacks.
+    """
+    from mews.harness.experiments.runner import run_experiment
+
+    try:
+        experiment = find_experiment(name)
+    except LookupError as error:
+        raise BadInput(error.args[0]) from error
+    wanted = _seeds(experiment, seeds)
+    if jobs < 1:
+        raise BadInput(f"--jobs {jobs}: must be at least 1")
+    check_outputs({"--json": outputs.json, "--markdown": outputs.markdown})
+    for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise BadInput(f"{option} {folder}: must be a folder")
+    _write(experiment, run_experiment(experiment, wanted, processes=jobs), wanted, outputs)
+    return 0
+
+
+def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, int]:
+    """Part -> how many seeds; ``N`` and ``1-N`` mean the first part, ``PART=N`` the one of that name."""
+    counts = {part.name: part.seeds for part in experiment.parts}
+    for text in given:
+        part, _, number = text.rpartition("=")
+        part = part or experiment.parts[0].name
+        number = number.removeprefix("1-")
+        if part not in counts:
+            raise BadInput(f"--seeds {text}: {part!r}: must be one of {', '.join(counts)}")
+        if not (number.isascii() and number.isdecimal()) or int(number) < 1:
+            raise BadInput(f"--seeds {text}: must be a whole number of at least 1, 1-N, or PART=N")
+        counts[part] = int(number)
+    return counts
+
+
+def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], outputs: ExperimentOutputs) -> None:
+    from mews.harness.experiments.tables import document, json_text
+
+    report = experiment.report(tables, seeds)
+    if outputs.json is not None:
+        write_output("--json", outputs.json, json_text(document(experiment, tables, seeds)))
+    if outputs.markdown is not None:
+        write_output("--markdown", outputs.markdown, report)
+    if outputs.plots is not None:
+        _draw(experiment, tables, outputs.plots, "--plots")
+    if outputs.out is not None:
+        _write_folder(experiment, tables, seeds, report, outputs.out)
+    if outputs == ExperimentOutputs():
+        sys.stdout.write(report)
+
+
+def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], report: str, folder: Path) -> None:
+    from mews.harness.experiments.tables import csv_text, document, html_page, json_text, result
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Lacks(f"--out {folder}: cannot be made: {error.strerror}") from error
+    drawn = _draw(experiment, tables, folder, "--out")
+    texts = {
+        "result.json": json_text(result(experiment, tables)),
+        "tables.json": json_text(document(experiment, tables, seeds)),
+        "report.md": report,
+        "index.html": html_page(experiment, tables, report, [path.name for path in drawn]),
+        **{f"{name}.csv": csv_text(rows) for name, rows in tables.items()},
+    }
+    for name, text in texts.items():
+        write_output("--out", folder / name, text)
+
+
+def _draw(experiment: Experiment, tables: Tables, folder: Path, option: str) -> list[Path]:
+    figures = experiment.figures(tables)
+    if not figures:
+        return []
+    try:
+        from mews.harness.experiments.drawing import draw
+    except ImportError as error:
+        raise Lacks(f"{option} {folder}: figures need matplotlib (pip install 'mews[plots]')") from error
+    return draw(figures, folder)

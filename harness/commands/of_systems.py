@@ -1,0 +1,82 @@
+"""Sub-commands that systems add to ``mews``. Systems are loaded for a command that is none of ours, and for --help."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from mews.harness.errors import BadInput, Lacks
+from mews.kube.system.command import Command, CommandContext
+
+
+class MewsGroup(TyperGroup):
+    """The commands of ``mews``: the harness's own, then those of systems."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, systems' last; of a name of several words the first."""
+        from mews.harness.systems import all_commands
+
+        own = super().list_commands(ctx)
+        return [*own, *dict.fromkeys(word for name in all_commands() if (word := name.split()[0]) not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or None."""
+        return super().get_command(ctx, cmd_name) or _command_of_systems(cmd_name)
+
+
+def _command_of_systems(word: str) -> Any:
+    """The command that begins with that word, as typer has them, or None."""
+    from mews.harness.systems import all_commands
+
+    commands = {name: command for name, command in all_commands().items() if name.split()[0] == word}
+    if not commands:
+        return None
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    help_text = "; ".join(command.summary for command in commands.values())
+    usage = " | ".join(filter(None, (command.usage for command in commands.values())))
+
+    @app.command(word, context_settings=settings, help=help_text, options_metavar=usage)
+    def run(context: typer.Context) -> int:
+        return run_command(commands, [word, *context.args])
+
+    return typer.main.get_command(app)
+
+
+def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
+    """Run the command of the longest name that the words begin with.
+
+    Raises BadInput, Lacks.
+    """
+    for name in sorted(commands, key=lambda name: -len(name.split())):
+        length = len(name.split())
+        if list(words[:length]) == name.split():
+            return _run(commands[name], words[length:])
+    raise BadInput(f"mews {' '.join(words)}: must be one of {', '.join(f'mews {name}' for name in commands)}")
+
+
+def _run(command: Command, arguments: Sequence[str]) -> int:
+    if "--help" in arguments:
+        sys.stdout.write(f"Usage: mews {command.name} {command.usage}".rstrip() + f"\n\n  {command.summary}\n")
+        return 0
+    try:
+        return command.run(arguments, CommandContext(sys.stdout.write, _kubeconfig))
+    except ValueError as error:
+        raise BadInput(f"mews {command.name}: {error}") from error
+    except LookupError as error:
+        raise Lacks(f"mews {command.name}: {error.args[0] if error.args else error}") from error
+
+
+def _kubeconfig(name: str) -> Path:
+    from mews.harness.commands.instances import alive, recorded
+
+    running = [instance for instance in recorded() if alive(instance)]
+    for instance in running:
+        if instance.name == name:
+            return Path(instance.folder) / "kubeconfig"
+    raise LookupError(f"no `mews up --name {name}` runs; running: {', '.join(each.name for each in running) or 'none'}")

@@ -1,0 +1,120 @@
+"""The experiment as data: its parts, what each runs, and the rows that come of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mews.kube.system.experiment import Comparison, Experiment, ExperimentPart, Row, Tables
+from mews.systems.kod2.experiment.cells import BATCHES, MODELS, Assumptions, cells
+from mews.systems.kod2.experiment.figures import figures
+from mews.systems.kod2.experiment.report import best_changes, markdown
+from mews.systems.kod2.experiment.run import VARIANTS, mean_of, reduction, run_cell
+
+SIZES: dict[str, tuple[int, ...]] = {"2-5": (2, 3, 4, 5), "3-6": (3, 4, 5, 6), "4-8": (4, 5, 6, 7, 8)}
+DEADLINES_S = (3600.0, 7200.0, 10800.0)
+LARGE, MEDIUM = 128, 64
+"""The batch sizes at which the paper compares completion times, and utilisation."""
+
+Task = tuple[str, int, int, tuple[str, ...], Assumptions]
+Numbers = Mapping[str, Mapping[str, Any]]
+
+
+def cell_tasks(seeds: int) -> list[Task]:
+    """Every cell with every seed, in all ways to schedule."""
+    names, given = tuple(VARIANTS), Assumptions()
+    return [(model, batch, seed, names, given) for model, batch in cells() for seed in range(1, seeds + 1)]
+
+
+def cell_rows(seeds: int, results: Sequence[Numbers]) -> list[Row]:
+    """Every cell and variant: rows with model, batch, variant and the means over the seeds."""
+    rows: list[Row] = []
+    for number, (model, batch) in enumerate(cells()):
+        of_cell = results[number * seeds : (number + 1) * seeds]
+        for name in VARIANTS:
+            rows.append({"model": model, "batch": batch, "variant": name, **mean_of([run[name] for run in of_cell])})
+    return rows
+
+
+def _assumed() -> list[tuple[str, float, Assumptions]]:
+    """How many workers jobs want, when a job that hangs is ended, and both as assumptions."""
+    return [
+        (size, deadline_s, replace(Assumptions(), workers=workers, deadline_s=deadline_s))
+        for size, workers in SIZES.items()
+        for deadline_s in DEADLINES_S
+    ]
+
+
+def sensitivity_tasks(seeds: int) -> list[Task]:
+    """The elastic run and the random baseline at both batch sizes, under each pair of assumptions."""
+    return [
+        (model, batch, seed, ("kod2", "random"), given)
+        for _, _, given in _assumed()
+        for batch in (LARGE, MEDIUM)
+        for model in MODELS
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def sensitivity_rows(seeds: int, results: Sequence[Numbers]) -> list[Row]:
+    """How the reduction at batch 128 and the utilisation at batch 64 hang on the two assumptions."""
+    each = len(MODELS) * seeds
+    rows: list[Row] = []
+    for number, (size, deadline_s, _) in enumerate(_assumed()):
+        large = results[2 * number * each : (2 * number + 1) * each]
+        medium = results[(2 * number + 1) * each : (2 * number + 2) * each]
+        rows.append({"workers": size, "deadline_s": deadline_s, **_effect(_means(large), _means(medium))})
+    return rows
+
+
+def _means(results: Sequence[Numbers]) -> dict[str, dict[str, Any]]:
+    return {name: mean_of([run[name] for run in results]) for name in ("kod2", "random")}
+
+
+def _effect(large: Numbers, medium: Numbers) -> dict[str, float]:
+    return {
+        "reduction": reduction(large["kod2"]["jct_s"], large["random"]["jct_s"]),
+        "reduction_all": reduction(large["kod2"]["jct_all_s"], large["random"]["jct_all_s"]),
+        "dead": large["random"]["dead"],
+        "utilisation": medium["kod2"]["utilisation_in_span"] / medium["random"]["utilisation_in_span"] - 1.0,
+    }
+
+
+def _report(tables: Tables, seeds: Mapping[str, int]) -> str:
+    return markdown(tables["rows"], tables["sensitivity"], seeds=seeds["rows"])
+
+
+def _comparisons(tables: Tables) -> list[Comparison]:
+    """The largest changes against the random baseline, beside those of the paper."""
+    return [
+        Comparison(name, paper=paper, ours=best_changes(tables["rows"], batch, key, "random", lowest=lowest)[0])
+        for name, paper, batch, key, lowest in (
+            ("completion time, batch 128, completed jobs", -0.84, LARGE, "jct_s", True),
+            ("completion time, batch 128, all jobs", None, LARGE, "jct_all_s", True),
+            ("CPU utilisation, batch 64", 0.92, MEDIUM, "utilisation_in_span", False),
+        )
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="kod2",
+    summary="section 5 of the KOD2 paper through the operator's own policy: 20 cells, two baselines, three ablations",
+    parts=(
+        ExperimentPart("rows", "every cell in every way to schedule", 30, cell_tasks, run_cell, cell_rows),
+        ExperimentPart(
+            "sensitivity",
+            "how much hangs on the two assumptions that matter most",
+            10,
+            sensitivity_tasks,
+            run_cell,
+            sensitivity_rows,
+        ),
+    ),
+    report=_report,
+    figures=figures,
+    comparisons=_comparisons,
+    about={"batches": list(BATCHES)},
+)
+"""20 cells (4 models x 5 batch sizes) of 10 jobs, the elastic operator in both modes, two baselines, three ablations
+and a sweep of the starvation limit, beside the paper's figures."""

@@ -43,28 +43,56 @@ def h3api() -> list[Sent]:
 def redfish(headers: dict[str, str]) -> list[Sent]:
     """Requests of Redfish, with those headers."""
     root = "/redfish/v1"
-    reads = ("", "/", "/Chassis", "/Fabrics", "/Systems", "/SessionService/Sessions", "/AccountService/Accounts",
-             "/EventService", "/EventService/Subscriptions", "/TaskService/Tasks", "/CompositionService", "/$metadata",
-             "/odata", "/Registries", "/JsonSchemas")  # fmt: skip
+    reads = (
+        "",
+        "/",
+        "/Chassis",
+        "/Fabrics",
+        "/Systems",
+        "/SessionService/Sessions",
+        "/AccountService/Accounts",
+        "/EventService",
+        "/EventService/Subscriptions",
+        "/TaskService/Tasks",
+        "/CompositionService",
+        "/$metadata",
+        "/odata",
+        "/Registries",
+        "/JsonSchemas",
+    )
     return [
         *(Sent("GET", root + path, headers) for path in reads),
         _json("POST", f"{root}/SessionService/Sessions", {"UserName": "admin", "Password": PASSWORD}),
-        _json("POST", f"{root}/AccountService/Accounts", {"UserName": "a", "Password": "long-enough-1", "RoleId": "Operator"}, headers),
+        _json(
+            "POST",
+            f"{root}/AccountService/Accounts",
+            {"UserName": "a", "Password": "long-enough-1", "RoleId": "Operator"},
+            headers,
+        ),
         _json("PATCH", f"{root}/AccountService", {"MinPasswordLength": 8}, headers),
         _json("PATCH", f"{root}/SessionService", {"SessionTimeout": 300}, headers),
-        _json("POST", f"{root}/EventService/Subscriptions",
-              {"Destination": "http://127.0.0.1:9/", "Protocol": "Redfish", "Context": "x", "EventTypes": ["Alert"]}, headers),
+        _json(
+            "POST",
+            f"{root}/EventService/Subscriptions",
+            {"Destination": "http://127.0.0.1:9/", "Protocol": "Redfish", "Context": "x", "EventTypes": ["Alert"]},
+            headers,
+        ),
         _json("POST", f"{root}/Fabrics/PCIe/Zones", {"Name": "z", "Links": {"Endpoints": []}}, headers),
-        _json("PATCH", f"{root}/Fabrics/PCIe/Zones/z", {"Links": {"Endpoints": [{"@odata.id": "/redfish/v1/x"}]}}, headers),
+        _json(
+            "PATCH", f"{root}/Fabrics/PCIe/Zones/z", {"Links": {"Endpoints": [{"@odata.id": "/redfish/v1/x"}]}}, headers
+        ),
         _json("POST", f"{root}/Fabrics/PCIe/Connections", {"Links": {"InitiatorEndpoints": []}}, headers),
-    ]  # fmt: skip
+    ]
 
 
 def control(token: str) -> list[Sent]:
     """Requests of the engineers' back door."""
     headers = {"Authorization": f"Bearer {token}"}
     return [
-        *(Sent("GET", f"/v1/{path}", headers) for path in ("table", "faults", "speed", "events", "inventory", "openapi")),
+        *(
+            Sent("GET", f"/v1/{path}", headers)
+            for path in ("table", "faults", "speed", "events", "inventory", "openapi")
+        ),
         _json("POST", "/v1/edit", {"chassis": "A", "device": "000100", "port": None}, headers),
         _json("POST", "/v1/faults", {"chassis": "A", "spec": {"kind": "slow", "factor": 2}}, headers),
         _json("PUT", "/v1/speed", {"speed": 1000}, headers),
@@ -75,25 +103,63 @@ def control(token: str) -> list[Sent]:
 
 
 POD = {
-    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "labels": {"a": "b"}},
-    "spec": {"containers": [{"name": "c", "image": "mews/train", "resources": {"limits": {"cpu": "1"}},
-                             "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}]}],
-             "tolerations": [{"key": "a", "operator": "Exists"}]},
-}  # fmt: skip
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "default", "labels": {"a": "b"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "c",
+                "image": "mews/train",
+                "resources": {"limits": {"cpu": "1"}},
+                "env": [{"name": "A", "value": "b"}],
+                "ports": [{"containerPort": 80}],
+            }
+        ],
+        "tolerations": [{"key": "a", "operator": "Exists"}],
+    },
+}
 DEPLOYMENT = {
-    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"},
-    "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}},
-             "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}},
-}  # fmt: skip
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "d", "namespace": "default"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+    },
+}
 CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "foos.x.io"},
-    "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "foos", "singular": "foo", "kind": "Foo"},
-             "versions": [{"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": [
-                 {"name": "A", "type": "string", "jsonPath": ".spec.a"}], "subresources": {"status": {}},
-                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
-                     "type": "object", "properties": {"a": {"type": "string", "pattern": "^a"}},
-                     "x-kubernetes-validations": [{"rule": "self.a != ''"}]}}}}}]},
-}  # fmt: skip
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "foos.x.io"},
+    "spec": {
+        "group": "x.io",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "singular": "foo", "kind": "Foo"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "additionalPrinterColumns": [{"name": "A", "type": "string", "jsonPath": ".spec.a"}],
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {"a": {"type": "string", "pattern": "^a"}},
+                                "x-kubernetes-validations": [{"rule": "self.a != ''"}],
+                            }
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
 
 
 def kubernetes(token: str | None) -> list[Sent]:
@@ -108,31 +174,85 @@ def kubernetes(token: str | None) -> list[Sent]:
         ("application/apply-patch+yaml", config),
     )
     return [
-        *(Sent("GET", path, auth) for path in (
-            "/api", "/apis", "/version", "/openapi/v2", "/openapi/v3", "/api/v1/nodes", f"{ns}/pods", f"{ns}/pods/p",
-            "/apis/apps/v1/deployments", f"{ns}/pods/p/log", f"{ns}/configmaps/c", "/readyz", f"{ns}/events",
-            f"{ns}/pods?watch=true&timeoutSeconds=1")),
+        *(
+            Sent("GET", path, auth)
+            for path in (
+                "/api",
+                "/apis",
+                "/version",
+                "/openapi/v2",
+                "/openapi/v3",
+                "/api/v1/nodes",
+                f"{ns}/pods",
+                f"{ns}/pods/p",
+                "/apis/apps/v1/deployments",
+                f"{ns}/pods/p/log",
+                f"{ns}/configmaps/c",
+                "/readyz",
+                f"{ns}/events",
+                f"{ns}/pods?watch=true&timeoutSeconds=1",
+            )
+        ),
         _json("POST", f"{ns}/pods", POD, auth),
         _json("PUT", f"{ns}/pods/p", POD, auth),
         _json("PUT", f"{ns}/pods/p/status", POD, auth),
         _json("POST", f"{ns}/pods/p/binding", {"target": {"name": "n"}}, auth),
-        _json("POST", f"{ns}/pods/p/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}, auth),
+        _json(
+            "POST",
+            f"{ns}/pods/p/eviction",
+            {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}},
+            auth,
+        ),
         _json("POST", f"{ns}/configmaps", config, auth),
-        *(Sent("PATCH", f"{ns}/configmaps/c?fieldManager=f", {**auth, "Content-Type": kind}, json.dumps(body).encode())
-          for kind, body in patches),
-        *(Sent("PATCH", f"/apis/apps/v1/namespaces/default/deployments/d{sub}?fieldManager=f", {**auth, "Content-Type": kind},
-               json.dumps({"spec": {"replicas": 2}}).encode())
-          for sub in ("", "/scale", "/status") for kind in (patches[0][0], patches[1][0])),
+        *(
+            Sent(
+                "PATCH", f"{ns}/configmaps/c?fieldManager=f", {**auth, "Content-Type": kind}, json.dumps(body).encode()
+            )
+            for kind, body in patches
+        ),
+        *(
+            Sent(
+                "PATCH",
+                f"/apis/apps/v1/namespaces/default/deployments/d{sub}?fieldManager=f",
+                {**auth, "Content-Type": kind},
+                json.dumps({"spec": {"replicas": 2}}).encode(),
+            )
+            for sub in ("", "/scale", "/status")
+            for kind in (patches[0][0], patches[1][0])
+        ),
         _json("POST", "/apis/apps/v1/namespaces/default/deployments", DEPLOYMENT, auth),
         Sent("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", auth),
         _json("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD, auth),
-        _json("POST", "/apis/x.io/v1/namespaces/default/foos", {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": {"a": "a"}}, auth),
-        _json("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-              {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {"verb": "get"}}}, auth),
-        _json("POST", f"{ns}/serviceaccounts/default/token", {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}, auth),
-        _json("DELETE", f"{ns}/configmaps/c", {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}, auth),
+        _json(
+            "POST",
+            "/apis/x.io/v1/namespaces/default/foos",
+            {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": {"a": "a"}},
+            auth,
+        ),
+        _json(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": {"verb": "get"}},
+            },
+            auth,
+        ),
+        _json(
+            "POST",
+            f"{ns}/serviceaccounts/default/token",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+            auth,
+        ),
+        _json(
+            "DELETE",
+            f"{ns}/configmaps/c",
+            {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"},
+            auth,
+        ),
         Sent("DELETE", f"{ns}/pods?labelSelector=a%3Db", auth),
-    ]  # fmt: skip
+    ]
 
 
 @contextmanager
@@ -169,7 +289,9 @@ def api() -> Iterator[list[Face]]:
 
 
 async def _api_server(token: str | None) -> ApiServer:
-    server = ApiServer(Store(lambda: 1_767_225_600.0, random.Random("fuzz")), tokens={token: "admin"} if token else None)
+    server = ApiServer(
+        Store(lambda: 1_767_225_600.0, random.Random("fuzz")), tokens={token: "admin"} if token else None
+    )
     await server.start()
     return server
 

@@ -2,8 +2,8 @@
 
 A web page that the user happens to have open can send requests to loopback, under a name of its own that it lets point
 there (DNS rebinding) or straight to the address (cross-site requests, which need no answer to do harm, and WebSockets,
-which browsers let through without asking). Such requests give themselves away by three headers that a page cannot forge:
-Host, Origin (RFC 6454) and Sec-Fetch-Site (W3C Fetch Metadata Request Headers).
+which browsers let through without asking). Such requests give themselves away by three headers that a page cannot
+forge: Host, Origin (RFC 6454) and Sec-Fetch-Site (W3C Fetch Metadata Request Headers).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _OWN_SITES = ("same-origin", "none")
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """``names``: further host names that the server goes by, in lower case. ``addresses``: whether any address may be its
-    Host, as for servers that listen beyond loopback: a name can be made to point elsewhere, an address cannot."""
+    """``names``: further host names that the server goes by, in lower case. ``addresses``: whether any address may be
+    its Host, as for servers that listen beyond loopback: a name can be made to point elsewhere, an address cannot."""
 
     names: frozenset[str] = frozenset()
     addresses: bool = False

@@ -16,8 +16,8 @@ from tests.fuzz.requests import Sent, drawn
 ALLOWED = (501, 503, 505, 507)
 """Answers above 499 that say what is lacking: a method, a place among the streams, a version, room on the disk."""
 UPSTREAMS = "500 as upstream"
-"""Kubernetes' own plain internal errors: a Status without a reason (contract apiserver.md section 2), as the real server
-answers DeleteOptions that are none, unknown patch directives and others. What crashes here has a reason."""
+"""Kubernetes' own plain internal errors: a Status without a reason (contract apiserver.md section 2), as the real
+server answers DeleteOptions that are none, unknown patch directives and others. What crashes here has a reason."""
 PATIENCE_S = 5.0
 
 

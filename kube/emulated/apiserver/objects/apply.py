@@ -91,14 +91,7 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
     if not isinstance(metadata, Mapping):
         resource = kind.resource
         place = f"/; {resource.group}/{resource.version}, Kind={resource.kind}"
-        shown = (
-            metadata
-            if isinstance(metadata, str)
-            else " ".join(map(str, metadata))
-            if isinstance(metadata, list)
-            else metadata
-        )
-        text = f"failed to create typed patch object ({place}): .metadata: expected map, got &{{{shown}}}"
+        text = f"failed to create typed patch object ({place}): .metadata: expected map, got &{{{metadata}}}"
         raise ServerError(text, reason="")
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")

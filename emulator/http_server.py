@@ -13,13 +13,15 @@ from cheroot.ssl.builtin import BuiltinSSLAdapter
 from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
-from mews.emulator.dialects.app import DROP
+from mews.emulator.dialects.app import ARRIVED, CLOSE, DROP
+from mews.emulator.http_request import MAX_HEADER, ChunkedBody, Deadlines, StrictConnection
 from mews.emulator.tls import Identity, install
 
 LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
 """Threads that stand ready beyond the requests that wait."""
-MOST = 600
+MOST = 1200
+"""Threads at the most: so many requests at once, slow ones among them, are answered or read."""
 BACKLOG = 1024
 """Connections that may wait to be accepted."""
 
@@ -47,8 +49,13 @@ class _Gateway(wsgi.Gateway_10):
     """WSGI, but an app can have its connection ended without an answer: no byte is sent, the socket is closed."""
 
     def respond(self) -> None:
+        if self.req.chunked_read:
+            self.env["wsgi.input"] = ChunkedBody(self.req.conn.rfile)
+        self.env[ARRIVED] = lambda: self.req.server.deadlines.end(self.req.conn.socket)
         response = self.req.server.wsgi_app(self.env, self.start_response)
         try:
+            if self.env.get(CLOSE):
+                self.req.close_connection = True
             if self.env.get(DROP):
                 self.req.sent_headers = True
                 self.req.close_connection = True
@@ -74,6 +81,9 @@ class HttpServer:
         if tls is not None:
             self._server.ssl_adapter = BuiltinSSLAdapter(str(tls.certificate), str(tls.key))
         self._server.gateway = _Gateway
+        self._server.ConnectionClass = StrictConnection
+        self._server.max_request_header_size = MAX_HEADER
+        self._deadlines = self._server.deadlines = Deadlines()
         self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
         self._server.error_log = _log  # type: ignore[method-assign]
         self._server.prepare()
@@ -99,11 +109,13 @@ class HttpServer:
 
     def start(self) -> None:
         """Answer requests, on threads of its own."""
+        self._deadlines.start()
         self._thread.start()
 
     def stop(self) -> None:
         """Close the port and all connections."""
         self._server.stop()
+        self._deadlines.stop()
         if self._thread.ident is not None:
             self._thread.join()
 

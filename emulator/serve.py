@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mews.callers import callers
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis_store import StateFile
@@ -26,6 +27,7 @@ from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.control import Control
 from mews.emulator.dialects.redfish.settings import ADMIN, Settings
 from mews.emulator.dialects.registry import DIALECTS, PREFIXES, face
+from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
@@ -62,11 +64,13 @@ class ChassisServer:
         tls: Identity | None = None,
         control: tuple[str, int] = (LOOPBACK, 0),
         consecutive: bool = False,
+        allow_hosts: Sequence[str] = (),
     ) -> None:
         for dialect in dialects:
             if dialect not in DIALECTS:
                 raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
         self._host, self._dialects, self._tls = host, tuple(dialects), tls
+        self._allow_hosts = tuple(allow_hosts)
         self.password = secrets.token_urlsafe(12) if password is None else password
         self._control, self._consecutive = control, consecutive
         self.token = secrets.token_urlsafe(24) if token is None else token
@@ -82,12 +86,14 @@ class ChassisServer:
             raise
 
     def _listen(self, port: int) -> None:
+        admit = gate(callers(self._host, self._allow_hosts))
         for name in self.rack.names():
-            self._servers[name] = HttpServer(wire_app(self._answer(name)), self._host, port, tls=self._tls)
+            self._servers[name] = HttpServer(wire_app(self._answer(name), admit), self._host, port, tls=self._tls)
             port = port + 1 if self._consecutive else 0
         host, port = self._control
         control = Control(self.rack, self.token, remote=host != LOOPBACK)
-        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed), host, port)
+        admit = gate(callers(host, self._allow_hosts))
+        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port)
 
     def _answer(self, chassis: str) -> Answer:
         faces: dict[str, Answer] = {}
@@ -157,6 +163,7 @@ def serve(
     consecutive: bool = False,
     lifeline: bool = False,
     tls: Identity | None = None,
+    allow_hosts: Sequence[str] = (),
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
 
@@ -165,7 +172,8 @@ def serve(
     from other machines. ``consecutive``: each chassis listens one port above the one before. With ``lifeline`` the end
     of standard input ends it too, so that it never outlives whoever holds the other end.
     The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once; with
-    ``tls`` the chassis' ports speak nothing but TLS. Raises as ``ChassisServer`` does.
+    ``tls`` the chassis' ports speak nothing but TLS. Requests of web pages, and those whose Host is none
+    of the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises as ``ChassisServer`` does.
     """
     # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
     # lock is lost, or waits for that lock itself.
@@ -186,6 +194,7 @@ def serve(
         tls=tls,
         control=control,
         consecutive=consecutive,
+        allow_hosts=allow_hosts,
     )
     server.start()
     try:
@@ -244,6 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--token", help="for control; default: $MEWS_CONTROL_TOKEN, else a new one, in the ready file")
     parser.add_argument("--control", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="where the back door listens")
     parser.add_argument("--consecutive", action="store_true", help="each chassis one port above the one before")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     chosen = parser.parse_args(arguments)
     try:
@@ -258,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             token=chosen.token or os.environ.get("MEWS_CONTROL_TOKEN") or None,
             control=parse_listen(chosen.control),
             consecutive=chosen.consecutive,
+            allow_hosts=chosen.allow_host,
             lifeline=chosen.lifeline,
             tls=identity(chosen.tls, chosen.certificate, chosen.key),
         )

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import IO
 
 from flask import Flask, request
 from flask import Response as FlaskResponse
 from werkzeug.routing import Rule
 
-from mews.emulator.dialects.wire import MAX_BODY, Dropped, Request, Response, Stream
+from mews.emulator.dialects.wire import MAX_BODY, UNREADABLE, Dropped, Request, Response, Stream
 
 DROP = "mews.drop"
 """WSGI environ key by which the server is told to end the connection without an answer."""
+
+CLOSE = "mews.close"
+"""WSGI environ key by which the server is told to end the connection after the answer."""
+
+ARRIVED = "mews.arrived"
+"""WSGI environ key of what is called once a request was read to its end."""
 
 DRAINED = 64 << 20
 """Bytes of an overlong body that are read and thrown away, so that its sender hears the answer."""
@@ -26,8 +33,11 @@ class WireResponse(FlaskResponse):
     default_mimetype = None
 
 
-def wire_app(answer: Answer) -> Flask:
-    """An app that hands every request, whatever its verb and path, to ``answer``."""
+def wire_app(answer: Answer, admit: Callable[[Request], Response | None] = lambda head: None) -> Flask:
+    """An app that hands every request, whatever its verb and path, to ``answer``.
+
+    ``admit`` sees it first, without its body: who is not let in gets the refusal and is not listened to any longer.
+    """
     app = Flask("mews", static_folder=None)
     app.response_class = WireResponse
     app.url_map.merge_slashes = False
@@ -35,11 +45,12 @@ def wire_app(answer: Answer) -> Flask:
         app.url_map.add(Rule(path, endpoint="wire", merge_slashes=False))
 
     def wire(path: str = "") -> FlaskResponse:
-        try:
-            asked = read_request()
-        except (ValueError, OSError) as error:  # of cheroot, where a body's length or its chunks make no sense
-            return WireResponse(f"malformed body: {error}\n", 400)
-        reply = answer(asked)
+        head = read_head()
+        refusal = admit(head)
+        if refusal is not None:
+            request.environ[CLOSE] = True
+            return write_response(refusal)
+        reply = answer(with_body(head))
         if isinstance(reply, Dropped):
             request.environ[DROP] = True
             return WireResponse()
@@ -49,19 +60,28 @@ def wire_app(answer: Answer) -> Flask:
     return app
 
 
-def read_request() -> Request:
-    """The current Flask request; a body over ``MAX_BODY`` is drained and left out."""
-    body, too_large = _body(request.stream)
+def read_head() -> Request:
+    """The current Flask request without its body."""
     return Request(
         method=request.method,
         path=request.path,
         query=request.args.to_dict(),
         headers={name.lower(): value for name, value in request.headers.items()},
-        body=body,
-        too_large=too_large,
         secure=request.is_secure,
         address=request.remote_addr or "",
     )
+
+
+def with_body(head: Request) -> Request:
+    """The current Flask request, read to its end. A body over ``MAX_BODY`` is drained and left out; for one whose
+    framing makes no sense ``UNREADABLE`` stands, and the connection ends."""
+    try:
+        body, too_large = _body(request.stream)
+    except (ValueError, OSError):
+        request.environ[CLOSE] = True
+        body, too_large = UNREADABLE, False
+    request.environ.get(ARRIVED, lambda: None)()
+    return replace(head, body=body, too_large=too_large)
 
 
 def _body(stream: IO[bytes]) -> tuple[bytes, bool]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from flask import Flask, request
 from flask import Response as FlaskResponse
 
-from mews.emulator.dialects.app import WireResponse, read_request, wire_app, write_response
+from mews.emulator.dialects.app import CLOSE, WireResponse, read_head, wire_app, with_body, write_response
 from mews.emulator.dialects.control import since
 from mews.emulator.dialects.wire import JSON, Request, Response, as_json
 from mews.emulator.feed import EventFeed
@@ -34,16 +34,20 @@ class BackDoor(Protocol):
         ...
 
 
-def control_app(control: BackDoor, feed: EventFeed) -> Flask:
-    """The app: requests to ``control``, feeds from ``feed``."""
+def control_app(
+    control: BackDoor, feed: EventFeed, admit: Callable[[Request], Response | None] = lambda head: None
+) -> Flask:
+    """The app: requests to ``control``, feeds from ``feed``, from callers whom ``admit`` does not refuse."""
     streams = threading.BoundedSemaphore(MAX_STREAMS)
-    app = wire_app(lambda asked: control.answer(asked))
+    app = wire_app(control.answer)
 
     def wire(path: str = "") -> FlaskResponse:
-        asked = read_request()
-        refusal = control.refused(asked, request.remote_addr or "")
+        head = read_head()
+        refusal = admit(head) or control.refused(head, head.address)
         if refusal is not None:
+            request.environ[CLOSE] = True
             return write_response(refusal)
+        asked = with_body(head)
         if asked.path == "/v1/events" and asked.method == "GET" and _wants_feed(asked):
             return _feed(feed, asked, streams)
         return write_response(control.answer(asked))

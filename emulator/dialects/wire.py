@@ -18,6 +18,9 @@ MAX_BODY = 1 << 20
 """Bytes; a longer body is refused in the dialect's own words."""
 
 JSON = {"Content-Type": "application/json"}
+UNREADABLE = b"\xff"
+"""Stands for a body whose framing makes no sense: no dialect reads it as anything, so each refuses it in its words."""
+
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 

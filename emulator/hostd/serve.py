@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.callers import callers
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.dialects.app_control import control_app
+from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd import fuse_mount
 from mews.emulator.hostd.control import HostControl
@@ -68,7 +70,8 @@ class HostServer:
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
         fuse_mount.unmount(files)
         self._mirror = Mirror(self.rack, files) if self._mount is None else None
-        self._server = HttpServer(control_app(HostControl(self.rack, self.token), self.rack.feed), LOOPBACK, 0)
+        control = control_app(HostControl(self.rack, self.token), self.rack.feed, gate(callers(LOOPBACK)))
+        self._server = HttpServer(control, LOOPBACK, 0)
 
     def _nvml_folder(self, host: str) -> NvmlFolder:
         dev_root = str(self._root / FILES / host / "dev")

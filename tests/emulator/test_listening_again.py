@@ -14,7 +14,7 @@ def test_a_port_chosen_by_the_system_can_be_had_again_after_its_server_left_conn
     port = first.port
     first.start()
     with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         while client.recv(4096):
             pass  # The server closes first: its end of the connection lingers.
     first.stop()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from aiohttp import web
 
 from mews.kube.api.errors import ApiError
+from mews.kube.emulated.apiserver.wire.boundary import guarded_server
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
 from mews.kube.emulated.apiserver.wire.parameters import flag, number
 from mews.kube.emulated.apiserver.wire.streams import send_exec
@@ -28,9 +29,7 @@ class KubeletServers:
     async def open(self, hosts: Sequence[str]) -> None:
         """Listen for each host."""
         for host in hosts:
-            runner = web.ServerRunner(
-                web.Server(self._handler(host), handler_cancellation=True, access_log=None), shutdown_timeout=1.0
-            )
+            runner = web.ServerRunner(guarded_server(self._handler(host)), shutdown_timeout=1.0)
             self._runners[host] = runner  # before it has anything open: what is begun is closed
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._context).start()

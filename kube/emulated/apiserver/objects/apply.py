@@ -83,11 +83,16 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
         text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
         word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
         raise BadRequest(f"{text}{word} into Go value of type map[string]interface {{}}")
-    given = config.get("apiVersion") or "", config.get("kind") or ""
+    given = tuple(word if isinstance(word := config.get(name), str) else "" for name in ("apiVersion", "kind"))
     if given != (kind.resource.api_version, kind.resource.kind):
         group_version = given[0] if given[0] in ("", "/") or "/" in given[0] else f"/{given[0]}"
         raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")
     metadata = config.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        resource = kind.resource
+        place = f"/; {resource.group}/{resource.version}, Kind={resource.kind}"
+        text = f"failed to create typed patch object ({place}): .metadata: expected map, got &{{{metadata}}}"
+        raise ServerError(text, reason="")
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     if metadata.get("name", name) != name:

@@ -104,8 +104,10 @@ def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refu
     """
     resource = kind.resource
     given = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
-    if given != (resource.api_version, resource.kind):
-        raise _wrong_kind(kind, *given, refuse, object_name=(body.get("metadata") or {}).get("name", ""))
+    if given != (resource.api_version, resource.kind) and all(isinstance(word, str) for word in given):
+        metadata = body.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+        raise _wrong_kind(kind, *given, refuse, object_name=name)
     obj = decode(kind, body, request, refuse)
     metadata = obj.get("metadata", {})
     for name in _DROPPED_WHEN_EMPTY:

@@ -198,7 +198,7 @@ def has_duplicates(raw: bytes) -> bool:
 def strict_faults(body: Any, root: Struct | None) -> list[str]:
     """``unknown field "spec.a"``, ``duplicate field "b"``, in the order of the body: a value, or the JSON text itself.
     Without a root only duplicates are found."""
-    value = json.loads(body, object_pairs_hook=_Pairs) if isinstance(body, bytes) else body
+    value = json.loads(body.decode(errors="replace"), object_pairs_hook=_Pairs) if isinstance(body, bytes) else body
     return list(_strict(value, root.ref if root else "any", ""))
 
 

@@ -18,7 +18,9 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.shelf import Subscription
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
+from mews.kube.emulated.apiserver.types.strictness import json_type
 from mews.kube.emulated.apiserver.wire import negotiation
+from mews.kube.emulated.apiserver.wire.boundary import BodyError, read_at_most
 from mews.kube.emulated.apiserver.wire.event_texts import EventTexts
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.negotiation import Form
@@ -115,13 +117,14 @@ def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """The raw body; 413 when it is too large."""
-    chunks = bytearray()
-    async for chunk in request.content.iter_any():
-        chunks += chunk
-        if len(chunks) > MAX_BODY:
-            raise ApiError(f"Request entity too large: limit is {MAX_BODY}", code=413, reason="RequestEntityTooLarge")
-    return bytes(chunks)
+    """The raw body; 413 when it is too large, 400 when it cannot be read."""
+    try:
+        body = await read_at_most(request, MAX_BODY)
+    except BodyError as error:
+        raise BadRequest(str(error)) from error
+    if body is None:
+        raise ApiError(f"Request entity too large: limit is {MAX_BODY}", code=413, reason="RequestEntityTooLarge")
+    return body
 
 
 def _summary(raw: bytes) -> str:
@@ -142,6 +145,10 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
             body = {}
         if not isinstance(body, dict):
             raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
+        for name in ("apiVersion", "kind"):
+            if body.get(name) is not None and not isinstance(body[name], str):
+                told = f"json: cannot unmarshal {json_type(body[name])} into Go struct field .{name} of type string"
+                raise BadRequest(f"couldn't get version/kind; json parse error: {told}")
     except BadRequest as error:
         told = error.message.removeprefix("error converting YAML to JSON: ")
         text = f"the object provided is unrecognized (must be of type {kind}): {told} ({_summary(raw)})"

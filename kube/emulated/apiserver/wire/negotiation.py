@@ -14,6 +14,9 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.emulated.apiserver.types.json_faults import json_fault
 from mews.kube.emulated.apiserver.wire import protobuf
 
+MAX_DEPTH = 256
+"""Levels of nesting; Go allows 10,000, of which no object has ever made use."""
+
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -139,9 +142,27 @@ def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse 
     """JSON, worded as the API server does when it is none."""
     try:
         value = json.loads(raw.decode(errors="replace"), parse_constant=_no_constant)
+        _check_depth(raw, value)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError):
         raise BadRequest(f"{prefix}{json_fault(raw)}") from None
+
+
+def _check_depth(raw: bytes, value: Any) -> None:
+    """Raise ValueError for what is nested too deeply to be walked through later on."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, dict | list)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise ValueError("exceeded max depth")
 
 
 def _no_constant(text: str) -> Any:
@@ -161,8 +182,10 @@ def parse_yaml(raw: bytes) -> Any:
     """YAML as the API server reads it."""
     try:
         check_extent(raw)
-        return yaml.load(raw, Loader=_Loader)
-    except (yaml.YAMLError, ValueError) as error:
+        value = yaml.load(raw, Loader=_Loader)
+        _check_depth(raw, value)
+        return value
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadRequest(f"error converting YAML to JSON: {_go_yaml_complaint(error)}") from None
 
 

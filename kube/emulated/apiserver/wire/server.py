@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError
+from mews.callers import callers
+from mews.kube.api.errors import ApiError, Forbidden
 from mews.kube.emulated.apiserver.access.access_roles import furnish_roles
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
@@ -19,6 +20,7 @@ from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import discovery, openapi, reads, routes, streams, writes
+from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, World, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
@@ -26,14 +28,10 @@ from mews.kube.emulated.apiserver.wire.parameters import flag
 
 log = logging.getLogger(__name__)
 
-_quiet = log.getChild("http")
-_quiet.addFilter(lambda record: record.levelno < logging.ERROR)
-"""What is no HTTP is answered with 400; it is the client's fault, and nothing to log a traceback for."""
-
-_LONGEST_HEADER = 1 << 20
-"""Bytes; net/http's default."""
-
 Handler = Callable[[Call], Awaitable[web.StreamResponse]]
+
+IN_CLUSTER = tuple(f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".default.svc.cluster.local"))
+"""The API server's names within its cluster."""
 
 _HEALTH = ("healthz", "livez", "readyz")
 
@@ -58,7 +56,8 @@ class ApiServer:
 
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
     administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. Who watches and
-    takes nothing for ``patience_s`` is cut off.
+    takes nothing for ``patience_s`` is cut off. Requests of web pages, and by names that are not the server's, are
+    refused (``mews.callers``); ``allow_hosts`` adds names.
     """
 
     def __init__(
@@ -69,12 +68,15 @@ class ApiServer:
         tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
         patience_s: float = 30.0,
+        allow_hosts: Iterable[str] = (),
     ) -> None:
         store.keeps_owners = True
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
         self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
         self._ssl = ssl_context
+        self._allow_hosts = (*IN_CLUSTER, *allow_hosts)
+        self._callers = callers("localhost", self._allow_hosts)
         self._runner: web.ServerRunner | None = None
         self._address = ("", 0)
 
@@ -91,17 +93,10 @@ class ApiServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
+        self._callers = callers(host, self._allow_hosts)
         furnish_roles(self._world.store)
         note_legacy_tokens(self._world.store)
-        server = web.Server(
-            self._handle,
-            handler_cancellation=True,
-            access_log=None,
-            logger=_quiet,
-            max_line_size=_LONGEST_HEADER,
-            max_field_size=_LONGEST_HEADER,
-        )
-        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        self._runner = web.ServerRunner(guarded_server(self._handle), shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
         await site.start()
@@ -117,6 +112,7 @@ class ApiServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
+            self._check_caller(request)
             return await self._answer(request)
         except ApiError as error:
             return refuse(error, request)
@@ -125,6 +121,13 @@ class ApiServer:
         except Exception:
             log.exception("%s %s failed", request.method, request.path_qs)
             return refuse(ApiError("Internal error occurred", reason="InternalError"), request)
+
+    def _check_caller(self, request: web.BaseRequest) -> None:
+        """Raise Forbidden for requests of web pages, and of those who call the server by a name that is not its own."""
+        given = {name.lower(): value for name, value in request.headers.items()}
+        text = self._callers.refusal(given, secure=self._ssl is not None)
+        if text is not None:
+            raise Forbidden(text)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]
@@ -200,6 +203,8 @@ def _handler(call: Call) -> Handler:
     """What serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
     if route.subresource in _OF_STREAMS and method in ("GET", "POST"):
+        if flag(call.query, "follow") or route.subresource != "log":
+            begin_stream(call.request)
         return _OF_STREAMS[route.subresource]
     if route.subresource:
         sub = call.kind.subresource(route.subresource)
@@ -208,6 +213,7 @@ def _handler(call: Call) -> Handler:
     elif _verb(call.request, route) not in call.kind.verbs or _deletes_everywhere(call):
         raise refusals.wrong_method()
     elif _is_watch(call.request, route):
+        begin_stream(call.request)
         return streams.watch
     handler = (_OF_OBJECTS if route.name else _OF_COLLECTIONS).get(method)
     if handler is None:

@@ -24,7 +24,7 @@ from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
 from mews.kube.emulated.apiserver.types.bodies import decode_action
 from mews.kube.emulated.apiserver.wire import parameters
 from mews.kube.emulated.apiserver.wire.call import Call, read_body, read_object, warning
-from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml
+from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, not_a_struct, parse_json, parse_yaml
 from mews.kube.emulated.apiserver.wire.reads import list_body, written
 
 _CREATED = 201
@@ -201,7 +201,7 @@ async def patch(call: Call) -> web.StreamResponse:
     body = parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
     request = replace(_with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
-        return call.answer(_scaled(call, _patched_scale(call, body, kind), request))
+        return call.answer(_scaled(call, _action(call, _patched_scale(call, body, kind), request), request))
 
     def patch_it(request: Request) -> Object:
         return update.patch(
@@ -232,6 +232,8 @@ def _patched_scale(call: Call, body: Any, kind: Patch) -> Object:
     scale = scales.scale_of(call.kind, call.world.store.get(call.kind, call.namespace, call.route.name))
     del scale["metadata"]["resourceVersion"]
     patched: Object = json_patch(scale, body) if kind is Patch.JSON else merge_patch(scale, body)
+    if not isinstance(patched, dict):
+        raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(patched)}")
     return patched
 
 

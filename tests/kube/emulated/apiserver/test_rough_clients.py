@@ -190,7 +190,7 @@ def test_a_watcher_that_reads_nothing_is_cut_off_and_holds_up_nobody(served: Fac
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     url = urlsplit(served.url)
     slow.connect((url.hostname, url.port))
-    slow.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    slow.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     until("the watch", lambda: watches(served) == 1)
     for number in range(60):
         assert ask(served, "POST", MAPS, config_map(f"c{number}", data={"a": "x" * 200_000}))[0] == 201
@@ -202,7 +202,7 @@ def test_a_thousand_watchers_hear_of_a_change_and_are_forgotten_when_they_vanish
     readers = [dial(served) for _ in range(1000)]
     for reader in readers:
         reader.sendall(
-            f"GET {MAPS}?watch=1&resourceVersion={served.store.version} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+            f"GET {MAPS}?watch=1&resourceVersion={served.store.version} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         )
     until("the watches", lambda: watches(served) == 1000)
     assert ask(served, "POST", MAPS, config_map("news"))[0] == 201
@@ -216,7 +216,7 @@ def test_a_thousand_watchers_hear_of_a_change_and_are_forgotten_when_they_vanish
 
 
 def test_clients_that_vanish_in_the_midst_of_a_request_leave_nothing(served: Face) -> None:
-    for beginning in (b"POST ", b"POST /api/v1/na", b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"):
+    for beginning in (b"POST ", b"POST /api/v1/na", b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"):
         for _ in range(20):
             with dial(served) as client:
                 client.sendall(beginning % MAPS.encode() if b"%s" in beginning else beginning)

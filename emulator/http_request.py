@@ -1,0 +1,158 @@
+"""How the chassis' servers read a request: framing, sizes and deadlines, before anything of it reaches a dialect.
+
+RFC 9112 sections 6 and 7; where it leaves a choice, as Go's net/http does (the boxes' firmware and KubeComp's simulator
+are written in Go): a chunked body goes before a length, and what makes no sense ends the connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+from typing import IO, Any
+
+from cheroot.server import HTTPConnection, HTTPRequest
+
+from mews.emulator.clock import EmulatedClock
+
+MAX_HEADER = 1 << 20
+"""Bytes of request line and headers; net/http's default."""
+DEADLINE_S = 10.0
+"""Real seconds in which a request must have come, its body included: a slow sender gives its thread back then."""
+_LENGTH = re.compile(rb"[0-9]{1,15}")
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(;[^\r\n]*)?\r\n")
+_LONGEST_LINE = 4096
+
+
+class Malformed(ValueError):
+    """A body's framing makes no sense; nothing that follows on the connection can be read."""
+
+
+class ChunkedBody:
+    """Reads a chunked body bit by bit, strictly.
+
+    ``read`` raises Malformed.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._left = 0
+        self._ended = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to that many bytes; fewer only at the end."""
+        found = bytearray()
+        while not self._ended and (size < 0 or len(found) < size):
+            if not self._left:
+                self._next_chunk()
+                continue
+            wanted = min(self._left, 1 << 16, size - len(found) if size >= 0 else 1 << 16)
+            data = self._file.read(wanted)
+            if not data:
+                raise Malformed("it ends within a chunk")
+            found += data
+            self._left -= len(data)
+            if not self._left and self._file.read(2) != b"\r\n":
+                raise Malformed("a chunk does not end where it says")
+        return bytes(found)
+
+    def _next_chunk(self) -> None:
+        line = self._file.readline(_LONGEST_LINE)
+        match = _CHUNK.fullmatch(line)
+        if match is None:
+            raise Malformed(f"no size of a chunk: {line[:40]!r}")
+        self._left = int(match[1], 16)
+        if not self._left:
+            self._trailers()
+            self._ended = True
+
+    def _trailers(self) -> None:
+        for _ in range(100):
+            line = self._file.readline(_LONGEST_LINE)
+            if line == b"\r\n":
+                return
+            if not line.endswith(b"\r\n"):
+                raise Malformed("its trailers do not end")
+        raise Malformed("too many trailers")
+
+
+class Deadlines:
+    """Ends connections whose request does not come: a thread that reads one is never lost to a slow sender."""
+
+    def __init__(self, deadline_s: float = DEADLINE_S) -> None:
+        self._deadline_s = deadline_s
+        self._clock = EmulatedClock()
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}
+        self._thread = threading.Thread(target=self._watch, name="http deadlines", daemon=True)
+
+    def start(self) -> None:
+        """Watch, on a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._clock.stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def begin(self, connection: socket.socket) -> None:
+        """A request has begun."""
+        with self._lock:
+            self._open[connection] = self._clock.real_s() + self._deadline_s
+
+    def end(self, connection: socket.socket) -> None:
+        """It has come, or is given up."""
+        with self._lock:
+            self._open.pop(connection, None)
+
+    def _watch(self) -> None:
+        while self._clock.pause(self._deadline_s / 10):
+            now_s = self._clock.real_s()
+            with self._lock:
+                overdue = [connection for connection, due_s in self._open.items() if due_s <= now_s]
+                for connection in overdue:
+                    del self._open[connection]
+            for connection in overdue:
+                with contextlib.suppress(OSError):  # it has just closed
+                    # Reading only: what waits in recv wakes up, and may still answer 408.
+                    connection.shutdown(socket.SHUT_RD)
+
+
+class StrictRequest(HTTPRequest):  # type: ignore[misc]
+    """A request of cheroot's whose framing is checked by us."""
+
+    server: Any
+    conn: HTTPConnection
+    inheaders: dict[bytes, bytes]
+
+    def parse_request(self) -> None:
+        """Read request line and headers."""
+        self.server.deadlines.begin(self.conn.socket)
+        super().parse_request()
+
+    def respond(self) -> None:
+        """Check the framing, then have it answered."""
+        length = self.inheaders.get(b"Content-Length")
+        if self.chunked_read:
+            self.inheaders.pop(b"Content-Length", None)
+        elif length is not None and _LENGTH.fullmatch(length) is None:
+            self.close_connection = True
+            self.simple_response("400 Bad Request", "malformed Content-Length")
+            return
+        try:
+            super().respond()
+        finally:
+            self.server.deadlines.end(self.conn.socket)
+
+
+class StrictConnection(HTTPConnection):  # type: ignore[misc]
+    """A connection whose requests are strict."""
+
+    RequestHandlerClass = StrictRequest
+
+    def close(self) -> None:
+        """Close it; nobody waits for its request any more."""
+        self.server.deadlines.end(self.socket)
+        super().close()

@@ -1,0 +1,126 @@
+"""Sends requests of chance to a face and judges its answers."""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.fuzz.requests import Sent, drawn
+
+ALLOWED = (501, 503, 505, 507)
+"""Answers above 499 that say what is lacking: a method, a place among the streams, a version, room on the disk."""
+UPSTREAMS = "500 as upstream"
+"""Kubernetes' own plain internal errors: a Status without a reason (contract apiserver.md section 2), as the real
+server answers DeleteOptions that are none, unknown patch directives and others. What crashes here has a reason."""
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A server's port and requests that it answers as they are."""
+
+    name: str
+    address: tuple[str, int]
+    seeds: list[Sent]
+    tls: ssl.SSLContext | None = None
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of the requests: counts by status, and what must not be."""
+
+    face: str
+    statuses: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{status} {count}" for status, count in sorted(self.statuses.items()))
+        return f"{self.face}: {sum(self.statuses.values())} requests: {counts}; {len(self.findings)} findings"
+
+
+def exchange(face: Face, sent: Sent) -> str:
+    """The status of the answer; ``closed`` without one, ``silent`` where none came and the connection stays."""
+    with socket.create_connection(face.address, timeout=PATIENCE_S) as plain:
+        wire = plain if face.tls is None else face.tls.wrap_socket(plain, server_hostname="localhost")
+        try:
+            try:
+                wire.sendall(sent.wire())
+                if face.tls is None:
+                    wire.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass  # it has answered before the end
+            return _status(wire)
+        except TimeoutError:
+            return "silent"
+        except OSError:
+            return "closed"
+        finally:
+            if wire is not plain:
+                wire.close()
+
+
+def _status(wire: socket.socket) -> str:
+    answer = b""
+    while b"\r\n" not in answer and (more := wire.recv(4096)):
+        answer += more
+    if not answer:
+        return "closed"
+    words = answer.split(b"\r\n", 1)[0].split()
+    if len(words) < 2 or not words[0].startswith(b"HTTP/"):
+        return "no HTTP"
+    if words[1] == b"500":
+        while more := wire.recv(4096):
+            answer += more
+        if b'"kind":"Status"' in answer and b'"reason"' not in answer:
+            return UPSTREAMS
+    return words[1].decode("latin-1")
+
+
+class _Tracebacks(logging.Handler):
+    """Keeps what is logged with a traceback, or as an error."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.kept: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        if record.exc_info or "Traceback" in record.getMessage():
+            self.kept.append(logging.Formatter().format(record))
+
+
+@contextmanager
+def tracebacks() -> Iterator[list[str]]:
+    """What servers of this process log with a traceback meanwhile."""
+    handler = _Tracebacks()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield handler.kept
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def fuzz(face: Face, count: int, seed: int) -> Account:
+    """So many requests, the same ones for the same seed."""
+    rng, account = random.Random(f"{seed}/{face.name}"), Account(face.name)
+    with tracebacks() as logged:
+        for number in range(count):
+            sent, how = drawn(face.seeds, rng)
+            status = exchange(face, sent)
+            account.statuses[status] += 1
+            bad = status in ("silent", "no HTTP") or (
+                status.isdecimal() and int(status) >= 500 and int(status) not in ALLOWED
+            )
+            if bad or logged:
+                trace = logged[-1] if logged else ""
+                account.findings.append(
+                    f"{face.name} #{number} {how}: {status}\n{sent.wire()[:600]!r}\n{trace[-1500:]}"
+                )
+                logged.clear()
+    return account

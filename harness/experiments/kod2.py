@@ -20,8 +20,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from mews.harness.errors import Lacks
 from mews.harness.experiments.kod2_cells import BATCHES, MODELS, Assumptions, cells, cluster, jobs_of
 from mews.harness.experiments.kod2_report import markdown
+from mews.harness.extras import check_installed, install
 from mews.harness.simulator.training import Costs, Outcome, Pick, Simulation, pick_default, pick_random
 from mews.systems.kod2.model import Mode, Options
 
@@ -189,8 +191,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--processes", type=_some, default=2, help="at once; default: %(default)s")
     parser.add_argument("--json", type=_file, metavar="FILE", help="all figures")
     parser.add_argument("--markdown", type=_file, metavar="FILE", help="the tables; default: standard output")
-    parser.add_argument("--plots", type=_folder, metavar="DIR", help="needs matplotlib (pip install 'mews[plots]')")
+    parser.add_argument("--plots", type=_folder, metavar="DIR", help=f"needs matplotlib ({install('plots')})")
     options = parser.parse_args(None if arguments is None else list(arguments))
+    if options.plots is not None:
+        try:  # before minutes of work, not after them
+            check_installed("plots")
+        except Lacks as error:
+            sys.stderr.write(f"{error}\n")
+            return 3
     given = Assumptions()
     rows = experiment(options.seeds, given, processes=options.processes)
     grid = sensitivity(options.sensitivity_seeds, given, processes=options.processes)

@@ -54,7 +54,7 @@ def test_the_tables_name_every_cell_and_what_the_paper_found():
 
 
 def test_the_plots_show_completion_and_busy_cores(tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'mews[plots]')")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'falcon-mews[plots]')")
     from mews.harness.experiments.kod2_plots import plot
 
     plot(rows(), tmp_path)

@@ -70,8 +70,13 @@ class CompileNvml(BuildHookInterface[Any]):
         compile_ = _compile(Path(self.root))
         if version == "editable":
             self._fill_cache(compile_)
-        elif kind_of_wheel() != PURE:
-            self._fill_wheel(compile_, kind_of_wheel(), build_data)
+            return
+        try:
+            kind = kind_of_wheel()
+        except ValueError as error:
+            self.app.abort(str(error))
+        if kind != PURE:
+            self._fill_wheel(compile_, kind, build_data)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was compiled: the wheel has it."""

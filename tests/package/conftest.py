@@ -15,7 +15,12 @@ import pytest
 from tests.package.environment import Environment, lend, made
 
 ROOT = Path(__file__).resolve().parents[2]
-UNREACHABLE = ("NewConnectionError", "Temporary failure", "ConnectTimeout", "No matching distribution found for hatchling")
+UNREACHABLE = (
+    "NewConnectionError",
+    "Temporary failure",
+    "ConnectTimeout",
+    "No matching distribution found for hatchling",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """A virtual environment, and the folder that its commands run in."""
@@ -26,7 +27,16 @@ class Environment:
     @property
     def variables(self) -> dict[str, str]:
         """Those of this machine without any that leads to the repository, the tests' own environment or a cluster."""
-        kept = ("LANG", "TERM", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "PIP_INDEX_URL", "PIP_CONFIG_FILE")
+        kept = (
+            "LANG",
+            "TERM",
+            "HOME",
+            "TMPDIR",
+            "XDG_CACHE_HOME",
+            "XDG_RUNTIME_DIR",
+            "PIP_INDEX_URL",
+            "PIP_CONFIG_FILE",
+        )
         known = {name: os.environ[name] for name in kept if name in os.environ}
         path = f"{self.bin}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
         return {**known, "PATH": path, "XDG_STATE_HOME": str(self.root / "state"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -41,9 +38,7 @@ def pytest_in(environment: Environment, text: str, *options: str) -> subprocess.
     folder.mkdir(exist_ok=True)
     (folder / "test_it.py").write_text(text)
     command = [str(environment.bin / "python"), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *options]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment.variables, timeout=180
-    )
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment.variables, timeout=180)
 
 
 def test_what_is_imported_lies_in_the_environment(installed: Environment):
@@ -95,7 +90,9 @@ def test_without_extras_a_command_that_needs_one_says_in_one_line_which(base_onl
 
 
 def test_without_extras_none_of_their_packages_is_there(base_only: Environment):
-    code = "import importlib.util as u; print([m for m in ('grpc', 'kubernetes', 'aiohttp', 'orjson') if u.find_spec(m)])"
+    code = (
+        "import importlib.util as u; print([m for m in ('grpc', 'kubernetes', 'aiohttp', 'orjson') if u.find_spec(m)])"
+    )
     assert base_only.check("python", "-c", code) == "[]\n"
 
 
@@ -145,17 +142,3 @@ def test_a_pure_package_says_in_one_line_that_nvml_is_not_there(base_only: Envir
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith("libnvidia-ml.so.1 and nvidia-smi: not compiled yet, and there is no C compiler; ")
     assert len(done.stderr.splitlines()) == 1
-
-
-def pythons() -> list[str]:
-    """The further interpreters, 3.12 and later, that this machine may have."""
-    return [f"3.{minor}" for minor in range(12, 16)]
-
-
-def interpreter(version: str) -> str | None:
-    """One of that version that starts, on PATH or among pyenv's."""
-    kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    for path in [*sorted(kept.glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")]:
-        if path is not None and subprocess.run([path, "-c", "import venv"], capture_output=True).returncode == 0:
-            return str(path)
-    return None

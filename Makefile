@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint bench clean
+.PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,9 +28,15 @@ test-kind: $(BIN)/.installed
 test-kind-leftovers: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_interrupts.py tests/kind/test_kubeconfig.py --durations=0
 
+# Tools that follow imports do not execute the package's __path__: they get the tree of a plain installation
 lint: $(BIN)/.installed
-	rm -rf build/tree && $(BIN)/python -m pip install --quiet --no-deps --target build/tree .
+	rm -rf build/tree && MEWS_WHEEL=pure $(BIN)/python -m pip install --quiet --no-deps --target build/tree .
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && MYPYPATH=build/tree $(BIN)/mypy
+	cd build/tree && PYTHONPATH=. "$(CURDIR)/$(BIN)/lint-imports" --config "$(CURDIR)/pyproject.toml" --no-cache
+
+# sdist and wheel into dist/; MEWS_WHEEL=aarch64|x86_64|pure names another wheel than that of this machine
+dist: $(BIN)/.installed
+	$(BIN)/python -m build
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

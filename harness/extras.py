@@ -22,6 +22,7 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
         "google": "cluster",
         "grpc": "cluster",
         "kubernetes": "cluster",
+        "multidict": "cluster",
         "orjson": "cluster",
         "prometheus_client": "cluster",
         "matplotlib": "plots",

@@ -13,8 +13,8 @@ import pytest
 from tests.package.conftest import UNREACHABLE, Distributions
 from tests.package.environment import Environment, made
 
-VERSIONS = [f"3.{minor}" for minor in range(11, 16)]
-"""Those that the package is for, and some that may come."""
+VERSIONS = [f"3.{minor}" for minor in range(11, 15)]
+"""Those that the package is for."""
 
 TEST = """
 def test_a_scenario_runs(mews_run):

@@ -2,12 +2,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+ROOMS := emulator fixtures harness kube scenarios systems
 
 .PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
 
+# build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[test,bench]'
+	mkdir -p build/editor/mews
+	for part in $(ROOMS) src/mews/__init__.py; do ln -sfn "$(CURDIR)/$$part" build/editor/mews/; done
 	touch $@
 
 demo: $(BIN)/.installed

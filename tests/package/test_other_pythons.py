@@ -42,7 +42,7 @@ def fresh(version: str, distributions: Distributions, folder: Path) -> Environme
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
     environment = made(python, folder)
-    pip = (str(environment.bin / "pip"), "install", "--quiet", "--prefer-binary", str(distributions.wheel))
+    pip = (str(environment.bin / "pip"), "install", "--quiet", "--no-compile", "--prefer-binary", str(distributions.wheel))
     done = environment.run(*pip, timeout_s=600)
     said = done.stdout + done.stderr
     if done.returncode != 0 and any(word in said for word in UNREACHABLE):

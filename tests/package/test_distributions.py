@@ -15,6 +15,8 @@ import pytest
 from mews.harness.package import sources
 from tests.package.conftest import ROOT, Distributions
 
+pytestmark = pytest.mark.wall  # builds and installs: seconds that a quick loop is spared
+
 BINARIES = {"mews/emulator/nvml/bin/libnvidia-ml.so.1", "mews/emulator/nvml/bin/nvidia-smi"}
 
 

@@ -13,6 +13,8 @@ import pytest
 from tests.package.conftest import ROOT
 from tests.package.environment import Environment
 
+pytestmark = pytest.mark.wall  # builds and installs: seconds that a quick loop is spared
+
 LACKS = "is not installed; pip install 'falcon-mews[cluster]' brings what this needs\n"
 
 RUN = """
@@ -53,7 +55,6 @@ def test_the_commands_name_is_mews_and_its_version_is_the_distributions(installe
     assert installed.check("mews", "version") == installed.check("python", "-c", code)
 
 
-@pytest.mark.wall
 def test_the_demo_passes(installed: Environment):
     said = installed.check("mews", "demo")
     assert "exactly one GPU moved" in said.splitlines()[-1]
@@ -66,7 +67,7 @@ def test_a_scenario_runs_with_the_library_that_the_wheel_carries(installed: Envi
     assert shown.startswith("GPU 0: ")
 
 
-@pytest.mark.parametrize("text", [RUN, CHASSIS, pytest.param(CLUSTER, marks=pytest.mark.wall)])
+@pytest.mark.parametrize("text", [RUN, CHASSIS, CLUSTER])
 def test_the_plugin_gives_its_fixtures(installed: Environment, text: str):
     done = pytest_in(installed, text)
     assert "1 passed" in done.stdout, done.stdout + done.stderr

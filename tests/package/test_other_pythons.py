@@ -42,8 +42,8 @@ def fresh(version: str, distributions: Distributions, folder: Path) -> Environme
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
     environment = made(python, folder)
-    pip = (str(environment.bin / "pip"), "install", "--quiet", "--no-compile", "--prefer-binary", str(distributions.wheel))
-    done = environment.run(*pip, timeout_s=600)
+    options = ("--quiet", "--no-compile", "--prefer-binary")
+    done = environment.run(str(environment.bin / "pip"), "install", *options, str(distributions.wheel), timeout_s=600)
     said = done.stdout + done.stderr
     if done.returncode != 0 and any(word in said for word in UNREACHABLE):
         pytest.skip("the package index cannot be reached")

@@ -2,12 +2,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint bench clean
+.PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
 
+# build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[test,bench]'
+	mkdir -p build/editor/mews
+	for part in $(ROOMS) src/mews/__init__.py; do ln -sfn "$(CURDIR)/$$part" build/editor/mews/; done
 	touch $@
 
 demo: $(BIN)/.installed
@@ -28,9 +32,15 @@ test-kind: $(BIN)/.installed
 test-kind-leftovers: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_interrupts.py tests/kind/test_kubeconfig.py --durations=0
 
+# Tools that follow imports do not execute the package's __path__: they get the tree of a plain installation
 lint: $(BIN)/.installed
-	rm -rf build/tree && $(BIN)/python -m pip install --quiet --no-deps --target build/tree .
+	rm -rf build/tree && MEWS_WHEEL=pure $(BIN)/python -m pip install --quiet --no-deps --target build/tree .
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && MYPYPATH=build/tree $(BIN)/mypy
+	cd build/tree && PYTHONPATH=. "$(CURDIR)/$(BIN)/lint-imports" --config "$(CURDIR)/pyproject.toml" --no-cache
+
+# sdist and wheel into dist/; MEWS_WHEEL=aarch64|x86_64|pure names another wheel than that of this machine
+dist: $(BIN)/.installed
+	$(BIN)/python -m build
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

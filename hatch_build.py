@@ -1,22 +1,59 @@
 """Compiles libnvidia-ml.so.1 and nvidia-smi when a wheel is built, and tags the wheel by its platform.
 
-The system's compiler is taken; only where there is none does the build ask for ``ziglang``, which brings one. Where
-neither can be had the wheel is pure: the library is compiled at first use, or says what is missing.
+The environment variable ``MEWS_WHEEL`` says which wheel is built:
+
+- ``x86_64``, ``aarch64``: with both, for Linux on that machine with glibc 2.17 or later. ``ziglang`` compiles them on
+  whatever machine this is: what a system's compiler makes needs the glibc of that system, and no index takes it.
+- ``pure``: without them, for every platform. They are compiled at first use, where there is a compiler.
+- unset: the first for this machine if it is one of those, else the second.
+
+An editable install is no wheel that anybody else gets: there the system's compiler fills the cache of a checkout.
+
+This file is the build backend, too: hatchling's, but an editable install asks for ``ziglang`` only where the system has
+no compiler (the hook cannot know for which of the two it is asked).
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import hatchling.build
+from hatchling.build import *  # noqa: F403 - the backend's other functions are hatchling's own
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 INSIDE = "mews/emulator/nvml/bin"
+MACHINES = ("x86_64", "aarch64")
+PURE = "pure"
+VARIABLE = "MEWS_WHEEL"
+COMPILER = "ziglang>=0.13"
+
+
+def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """What hatchling needs; the compiler only where this system has none."""
+    needed: list[str] = hatchling.build.get_requires_for_build_editable(config_settings)
+    has_own = _compile(Path.cwd()).system_compiler() is not None
+    return [one for one in needed if not (has_own and one == COMPILER)]
+
+
+def kind_of_wheel() -> str:
+    """``pure``, or the machine whose library the wheel is to carry. Raises ValueError."""
+    asked = os.environ.get(VARIABLE, "")
+    if asked and asked not in (*MACHINES, PURE):
+        raise ValueError(f"{VARIABLE}={asked}: must be one of {', '.join((*MACHINES, PURE))}, or unset")
+    return asked or (platform.machine() if _is_portable_here() else PURE)
+
+
+def _is_portable_here() -> bool:
+    """Whether this machine could install the wheel with the library that is compiled for it."""
+    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc" and platform.machine() in MACHINES
 
 
 class CompileNvml(BuildHookInterface[Any]):
@@ -25,46 +62,58 @@ class CompileNvml(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """ziglang, only where the system has no compiler."""
-        return [] if self._compile().system_compiler() else ["ziglang"]
+        """The compiler of the wheel's library."""
+        return [] if kind_of_wheel() == PURE else [COMPILER]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; an editable install gets the result into the cache that a checkout uses."""
-        if sys.platform != "linux":
+        """Compile, and put the result into the wheel; an editable install gets it into the cache of a checkout."""
+        compile_ = _compile(Path(self.root))
+        if version == "editable":
+            self._fill_cache(compile_)
             return
-        compile_ = self._compile()
-        sources = Path(self.root) / "emulator" / "nvml" / "c"
-        editable = version == "editable"
-        self._made = tempfile.TemporaryDirectory(prefix="mews-nvml-")
-        folder = compile_.cache_folder(sources) if editable else Path(self._made.name) / "bin"
         try:
-            compile_.build(sources, folder)
-        except compile_.CompilerMissing as missing:
-            self.app.display_warning(str(missing))
-            return
-        if not editable:
-            build_data["pure_python"] = False
-            build_data["tag"] = f"py3-none-{self._platform(compile_)}"
-            for name in (compile_.LIBRARY, compile_.SMI):
-                build_data["force_include"][str(folder / name)] = f"{INSIDE}/{name}"
+            kind = kind_of_wheel()
+        except ValueError as error:
+            self.app.abort(str(error))
+        if kind != PURE:
+            self._fill_wheel(compile_, kind, build_data)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was compiled: the wheel has it."""
         if hasattr(self, "_made"):
             self._made.cleanup()
 
-    def _compile(self) -> ModuleType:
-        path = Path(self.root) / "emulator" / "nvml" / "compile.py"
-        spec = importlib.util.spec_from_file_location("mews_nvml_compile", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+    def _fill_cache(self, compile_: ModuleType) -> None:
+        """Without a compiler the first use says what is missing."""
+        if sys.platform != "linux":
+            return
+        try:
+            compile_.build(self._sources, compile_.cache_folder(self._sources))
+        except compile_.CompilerMissing as missing:
+            self.app.display_warning(str(missing))
 
-    @staticmethod
-    def _platform(compile_: ModuleType) -> str:
-        machine = os.uname().machine
-        if compile_.system_compiler():
-            return f"linux_{machine}"
-        return f"manylinux_{compile_.GLIBC.replace('.', '_')}_{machine}"
+    def _fill_wheel(self, compile_: ModuleType, machine: str, build_data: dict[str, Any]) -> None:
+        cc: Sequence[str] | None = compile_.portable_compiler(machine)
+        if cc is None:
+            self.app.abort(f"ziglang compiles the wheel's library: pip install ziglang, or set {VARIABLE}={PURE}")
+        self._made = tempfile.TemporaryDirectory(prefix="mews-nvml-")
+        folder = Path(self._made.name) / "bin"
+        compile_.build(self._sources, folder, cc=cc)
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-manylinux_{compile_.GLIBC.replace('.', '_')}_{machine}"
+        for name in (compile_.LIBRARY, compile_.SMI):
+            build_data["force_include"][str(folder / name)] = f"{INSIDE}/{name}"
+
+    @property
+    def _sources(self) -> Path:
+        return Path(self.root) / "emulator" / "nvml" / "c"
+
+
+def _compile(root: Path) -> ModuleType:
+    """The package's own module, loaded before the package exists."""
+    spec = importlib.util.spec_from_file_location("mews_nvml_compile", root / "emulator" / "nvml" / "compile.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -14,6 +14,7 @@ import typer
 
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.extras import lacking
 from mews.harness.ways import DIALECTS, Way, check_choice, check_speed, seeds_of, time_of
 
 app = typer.Typer(
@@ -381,6 +382,11 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         return _fail(2, str(error))
     except Lacks as error:
         return _fail(3, str(error))
+    except ModuleNotFoundError as error:
+        lacks = lacking(error)
+        if lacks is None:
+            raise
+        return _fail(3, str(lacks))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

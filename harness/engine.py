@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.port import Cluster
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.extras import lacking
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
 from mews.harness.ways import DIALECTS, Way, check_available
@@ -71,7 +72,10 @@ class Engine:
             raise BadInput(str(error)) from error
         except (BadInput, Lacks):
             raise
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+            if lacks is not None:
+                raise lacks from error
             log.error("scenario %s, seed %s: %s", scenario.name, seed, traceback.format_exc())
             return self._broken(scenario, seed, error, time.monotonic() - began_s)
 

@@ -75,7 +75,7 @@ def _mews_cluster_servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Software], ServedCluster]]:
     """Each is started when it is first asked for."""
-    name = _available(request.config)
+    name = _available(request.config, served=True)
     from mews.harness.testkit.cluster import bring_up
 
     running: dict[Software, ServedCluster] = {}
@@ -152,12 +152,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections.append(("mews", "\n".join(runner.keep())))
 
 
-def _available(config: pytest.Config) -> str:
+def _available(config: pytest.Config, *, served: bool = False) -> str:
+    """The cluster that is asked for. Where it cannot be had the test is skipped; one that is served, or not embedded,
+    needs the distribution's extra."""
     from mews.harness.errors import Lacks
+    from mews.harness.extras import check_installed
     from mews.harness.ways import check_available
 
     name = str(config.getoption("--mews-cluster"))
     try:
+        if served or name != "embedded":
+            check_installed("cluster")
         check_available(name)
     except Lacks as error:
         pytest.skip(str(error))

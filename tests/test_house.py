@@ -1,17 +1,17 @@
-"""The house's walls and manners: imports, types, style, words, documentation, the wheel."""
+"""The house's walls and manners: imports, types, style, words, documentation, dependencies."""
 
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
+from mews.harness.extras import EXTRA_OF
 from mews.harness.package import copy_to
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,20 +44,26 @@ def test_layout_is_ruffs():
     tool("ruff", "format", "--no-cache", "--check", ".")
 
 
-def test_types_hold_strictly(tmp_path):
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory):
+    """The package in one tree: the tools that read imports do not execute ``__path__``."""
+    made = tmp_path_factory.mktemp("tree")
+    copy_to(made / "mews")
+    return made
+
+
+def test_types_hold_strictly(tree):
     cache = os.environ.get("MYPY_CACHE_DIR") or str(ROOT / ".mypy_cache")
-    tool("mypy", "--cache-dir", cache)
+    tool("mypy", "--cache-dir", cache, env={**os.environ, "MYPYPATH": str(tree)})
 
 
-def test_imports_point_one_way(tmp_path):
-    """The tools that read imports do not execute ``__path__``: they get the packages in one tree."""
-    copy_to(tmp_path / "mews")
+def test_imports_point_one_way(tree):
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert config["contracts"], "there are no contracts to keep"
     lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     arguments = ["--config", str(ROOT / "pyproject.toml"), "--no-cache"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([*lint, *arguments], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    done = subprocess.run([*lint, *arguments], capture_output=True, text=True, cwd=tree, env=environment)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     assert f"{len(config['contracts'])} kept, 0 broken" in done.stdout
 
@@ -144,38 +150,47 @@ def test_every_public_name_is_documented(package):
     assert found == []
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel of this tree, built once."""
-    pytest.importorskip("hatchling", reason="the build backend is not installed")
-    folder = tmp_path_factory.mktemp("wheel")
-    tool("hatchling", "build", "-t", "wheel", "-d", str(folder))
-    [made] = folder.glob("*.whl")
-    return made
+def test_whoever_is_told_to_install_something_is_told_our_distributions_name():
+    """``mews`` on the index is somebody else's package."""
+    wrong = re.compile(r"pip install (?:-\S+ )*['\"]?mews\b(?![-/.])")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+        if wrong.search(line)
+    ]
+    assert found == []
 
 
-def test_the_wheels_only_top_level_name_is_mews_and_its_data_is_in_it(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"mews"}
-    for needed in (
-        "mews/py.typed",
-        "mews/harness/cli.py",
-        "mews/fixtures/hardware/demo.yaml",
-        "mews/fixtures/images.yaml",
-        "mews/fixtures/quirks/falcon-4005.yaml",
-        "mews/emulator/dialects/openapi/control.yaml",
-        "mews/emulator/nvml/c/nvml.h",
-    ):
-        assert needed in names
+def imported(path):
+    """The top-level names of all modules that a file imports, those in functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
 
 
-def test_the_wheel_carries_the_compiled_library_and_is_tagged_by_its_platform(wheel):
-    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        pytest.skip("no C compiler: the wheel is compiled by ziglang in an isolated build")
-    assert re.search(r"-py3-none-linux_\w+\.whl$", wheel.name)
-    entries = {info.filename: info.external_attr >> 16 for info in zipfile.ZipFile(wheel).infolist()}
-    assert entries["mews/emulator/nvml/bin/nvidia-smi"] & 0o111
-    assert "mews/emulator/nvml/bin/libnvidia-ml.so.1" in entries
+BROUGHT_ALONG = {"werkzeug": "flask", "pydantic_core": "pydantic"}
+"""Module -> the dependency that brings it."""
+
+
+def test_every_import_is_of_a_dependency_or_of_an_extra_that_is_named_where_it_lacks():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    ours = {re.split(r"[<>=\[ ]", one)[0].lower() for one in declared}
+    brings = packages_distributions()
+    foreign = {name for path in SOURCES for name in imported(path)} - set(sys.stdlib_module_names) - {"mews"}
+    undeclared = set()
+    for name in foreign - set(EXTRA_OF):
+        distributions = {one.lower() for one in brings.get(name, ())} | {BROUGHT_ALONG.get(name, name)}
+        if not distributions & ours:
+            undeclared.add(name)
+    assert undeclared == set()
+
+
+def test_the_extras_that_messages_name_are_those_of_the_package():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(EXTRA_OF.values()) <= set(extras)
 
 
 def test_a_virtual_run_imports_nothing_that_waits_for_the_outside():

@@ -39,7 +39,8 @@ def lacking() -> str | None:
         import mfusepy
     except (ImportError, OSError) as error:
         return (
-            f"the package mfusepy or libfuse is not there: {error} (pip install 'mews[fuse]', apt install libfuse3-3)"
+            f"the package mfusepy or libfuse is not there: {error} "
+            "(pip install 'falcon-mews[fuse]', apt install libfuse3-3)"
         )
     return None if mfusepy.fuse_version_major == 3 else "libfuse is older than 3"
 

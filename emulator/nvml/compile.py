@@ -48,22 +48,31 @@ def system_compiler() -> tuple[str, ...] | None:
     return None
 
 
+def portable_compiler(machine: str) -> tuple[str, ...] | None:
+    """ziglang for that machine, whose results run on every Linux with the glibc of ``GLIBC`` or a later one; None where
+    it is not installed."""
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    return (sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}")
+
+
 def compiler() -> tuple[str, ...]:
     """The command of the compiler. Raises CompilerMissing."""
-    found = system_compiler()
+    found = system_compiler() or portable_compiler(os.uname().machine)
     if found is not None:
         return found
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc", "-target", f"{os.uname().machine}-linux-gnu.{GLIBC}")
     raise CompilerMissing(
         "libnvidia-ml.so.1 and nvidia-smi: not compiled yet, and there is no C compiler; "
         "install gcc (apt install gcc) or run `pip install ziglang`, then try again"
     )
 
 
-def build(sources: Path, folder: Path, *, extra: Sequence[str] = ()) -> None:
-    """Compile both into a folder, whole or not at all. Raises CompilerMissing, CompileFailed."""
-    cc = compiler()
+def build(sources: Path, folder: Path, *, extra: Sequence[str] = (), cc: Sequence[str] | None = None) -> None:
+    """Compile both into a folder, whole or not at all, with ``compiler()`` or the given one.
+
+    Raises CompilerMissing, CompileFailed.
+    """
+    cc = cc or compiler()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".nvml-") as made:
         part = Path(made)

@@ -12,6 +12,7 @@ from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, Outcome, Told, run_demo
 from mews.harness.engine import in_own_loop
+from mews.harness.extras import check_installed
 from mews.harness.leftovers import Owned, make_runtime_folder
 from mews.harness.systems import default_title
 from mews.kube.api.objects import name_of
@@ -25,6 +26,7 @@ def demo(dialect: str, speed: float) -> int:
 
     Raises Lacks.
     """
+    check_installed("cluster")
     keep_quiet()
     began_s = time.monotonic()
     say = _sayer()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.extras import check_installed
 from mews.harness.systems import all_experiments, find_experiment
 from mews.kube.system.experiment import Experiment, Tables
 
@@ -48,6 +49,8 @@ def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) 
     for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
         if folder is not None and folder.exists() and not folder.is_dir():
             raise BadInput(f"{option} {folder}: must be a folder")
+    if outputs.plots is not None or outputs.out is not None:
+        check_installed("plots")  # before minutes of work, not after them
     _write(experiment, run_experiment(experiment, wanted, processes=jobs), wanted, outputs)
     return 0
 
@@ -76,7 +79,7 @@ def _write(experiment: Experiment, tables: Tables, seeds: Mapping[str, int], out
     if outputs.markdown is not None:
         write_output("--markdown", outputs.markdown, report)
     if outputs.plots is not None:
-        _draw(experiment, tables, outputs.plots, "--plots")
+        _draw(experiment, tables, outputs.plots)
     if outputs.out is not None:
         _write_folder(experiment, tables, seeds, report, outputs.out)
     if outputs == ExperimentOutputs():
@@ -90,7 +93,7 @@ def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, in
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Lacks(f"--out {folder}: cannot be made: {error.strerror}") from error
-    drawn = _draw(experiment, tables, folder, "--out")
+    drawn = _draw(experiment, tables, folder)
     texts = {
         "result.json": json_text(result(experiment, tables)),
         "tables.json": json_text(document(experiment, tables, seeds)),
@@ -102,12 +105,10 @@ def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, in
         write_output("--out", folder / name, text)
 
 
-def _draw(experiment: Experiment, tables: Tables, folder: Path, option: str) -> list[Path]:
+def _draw(experiment: Experiment, tables: Tables, folder: Path) -> list[Path]:
     figures = experiment.figures(tables)
     if not figures:
         return []
-    try:
-        from mews.harness.experiments.drawing import draw
-    except ImportError as error:
-        raise Lacks(f"{option} {folder}: figures need matplotlib (pip install 'mews[plots]')") from error
+    from mews.harness.experiments.drawing import draw
+
     return draw(figures, folder)

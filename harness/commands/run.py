@@ -78,7 +78,7 @@ def validate(paths: Sequence[Path]) -> int:
     """
     errors = []
     try:
-        found = find_scenarios(paths)
+        found = find_scenarios([file_of("scenario", path) for path in paths])
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     for path in found:

@@ -106,8 +106,20 @@ def shipped(kind: str, name: str) -> Path | None:
 
 
 def file_of(kind: str, path: Path) -> Path:
-    """The path, or where it is nothing the inventory or scenario of that name that comes with the package."""
-    return path if path.exists() else shipped(kind, str(path)) or path
+    """The path, or where it is nothing the inventory or scenario of that name that comes with the package.
+
+    What lies in ``scenarios`` and ``fixtures`` is found by the path that it has in a checkout as well: the pages show
+    such paths, and hold for who has installed the package.
+    """
+    return path if path.exists() else shipped(kind, str(path)) or _as_in_a_checkout(path) or path
+
+
+def _as_in_a_checkout(path: Path) -> Path | None:
+    first, *rest = path.parts or ("",)
+    if first not in ("fixtures", "scenarios") or ".." in rest:
+        return None
+    inside = room(first).joinpath(*rest)
+    return inside if inside.exists() else None
 
 
 def _text(path: Path) -> str:

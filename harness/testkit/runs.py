@@ -11,7 +11,7 @@ from mews.harness.clusters.shared import Shared
 from mews.harness.engine import Engine
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
-from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.scenario.loader import file_of, load_scenario
 from mews.harness.scenario.result import Result
 from mews.harness.ways import Way, time_of
 
@@ -50,7 +50,7 @@ class Runner:
     def _find(self, path: str | Path) -> Path:
         candidates = [Path(path), self.folder / path]
         found = next((candidate for candidate in candidates if candidate.is_file()), None)
-        return found or shipped("scenario", str(path)) or Path(path)
+        return found or file_of("scenario", Path(path))
 
     def keep(self) -> list[str]:
         """After a failed test: make sure that each run left its artefacts, and say what it came to."""

@@ -16,11 +16,11 @@ BIN = Path(sys.executable).parent
 def program(name):
     found = BIN / name
     if not found.exists() and shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed; pip install 'mews[test]' brings it")
+        pytest.skip(f"{name} is not installed; pip install 'falcon-mews[test]' brings it")
     return str(found) if found.exists() else shutil.which(name)
 
 
-def needs(module, source="'mews[test]'"):
+def needs(module, source="'falcon-mews[test]'"):
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"the module {module} is not installed; pip install {source} brings it")
 

@@ -97,7 +97,7 @@ def test_the_parser_survives_thousands_of_mutations_under_the_sanitizers(tmp_pat
 
 
 def test_a_living_client_survives_them_too(host, tmp_path):
-    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'mews[test]' brings it")
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'falcon-mews[test]' brings it")
     rng, whole = random.Random(5), sample()
     names = []
     for number in range(300):
@@ -140,7 +140,7 @@ def test_a_folder_in_its_place_is_no_driver(host):
 
 
 def test_threads_and_a_changing_host_do_not_disturb_each_other(host):
-    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'mews[test]' brings it")
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'falcon-mews[test]' brings it")
     code = (
         "import pathlib, sys, threading, pynvml as p\n"
         "from mews.emulator.nvml.state import NvmlHost, write_state\n"

@@ -26,7 +26,7 @@ from mews.emulator.nvml.requests import (
 from mews.emulator.nvml.state import NvmlEvent
 from tests.emulator.nvml.hosts import gpu, uuid_of
 
-pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'mews[test]' brings it")
+pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'falcon-mews[test]' brings it")
 
 
 class Client:

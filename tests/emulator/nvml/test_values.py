@@ -9,7 +9,7 @@ from mews.emulator.nvml.state import EccCounts, NvmlProcess
 from mews.emulator.nvml.topology import cube_mesh, nvswitch
 from tests.emulator.nvml.hosts import SRC, gpu
 
-pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'mews[test]' brings it")
+pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'falcon-mews[test]' brings it")
 
 HEAD = """
 import pynvml as p

@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import find_scenarios, load_scenario, load_scenarios, schema
+from mews.harness.scenario.loader import file_of, find_scenarios, load_scenario, load_scenarios, schema, shipped
 from mews.harness.scenario.yamlfile import read_yaml
 
 GOOD = """\
@@ -183,3 +183,24 @@ def test_a_measured_bound_belongs_to_the_workload_it_was_measured_with(tmp_path)
     assert set(load_scenario(path, ["workload.duration=9"]).metrics) == {"moved_gpus"}
     both = ["workload.duration=9", "metrics.mean_wait_s.of=7"]
     assert set(load_scenario(path, both).metrics) == {"mean_wait_s", "moved_gpus"}
+
+
+def test_a_path_of_a_checkout_is_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert file_of("scenario", Path("scenarios/demo.yaml")) == shipped("scenario", "demo")
+    assert file_of("hardware", Path("fixtures/hardware/demo.yaml")) == shipped("hardware", "demo")
+    assert file_of("scenario", Path("scenarios")).is_dir()
+
+
+def test_a_file_of_ones_own_comes_before_one_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "scenarios" / "demo.yaml").touch()
+    own = Path("scenarios/demo.yaml")
+    assert file_of("scenario", own) is own
+
+
+@pytest.mark.parametrize("path", ["scenarios/none.yaml", "scenarios/../harness/cli.py", "other/demo.yaml"])
+def test_no_other_path_leads_into_the_package(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert file_of("scenario", Path(path)) == Path(path)

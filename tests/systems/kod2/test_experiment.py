@@ -65,7 +65,7 @@ def test_the_figures_show_completion_and_busy_cores():
 
 
 def test_the_figures_can_be_drawn(tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'mews[plots]')")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (pip install 'falcon-mews[plots]')")
     from mews.harness.experiments.drawing import draw
 
     draw(figures({"rows": rows()}), tmp_path)

@@ -1,0 +1,54 @@
+"""What the distribution brings only when it is asked for, and the line that says how to ask.
+
+The distribution's own dependencies are those of the chassis and of virtual time; an extra brings what the rest needs.
+Nobody looks beforehand: what is not installed is found out by importing it, and the outermost loops (the command line,
+an engine's run) make the line of it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from mews.harness.errors import Lacks
+
+DISTRIBUTION = "falcon-mews"
+
+EXTRA_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "aiohttp": "cluster",
+        "celpy": "cluster",
+        "google": "cluster",
+        "grpc": "cluster",
+        "kubernetes": "cluster",
+        "multidict": "cluster",
+        "orjson": "cluster",
+        "prometheus_client": "cluster",
+        "matplotlib": "plots",
+        "mfusepy": "fuse",
+        "numpy": "train",
+    }
+)
+"""Module -> the extra of pyproject.toml that brings it."""
+
+
+def lacking(error: ModuleNotFoundError) -> Lacks | None:
+    """The one line for a module that an extra brings; None for any other, whose absence is a mistake of ours."""
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRA_OF.get(module)
+    if extra is None:
+        return None
+    return Lacks(f"{module} is not installed; {install(extra)} brings what this needs")
+
+
+def check_installed(extra: str) -> None:
+    """Raise Lacks unless all modules of an extra can be imported."""
+    for module in (module for module, brought_by in EXTRA_OF.items() if brought_by == extra):
+        if find_spec(module) is None:
+            raise Lacks(f"{module} is not installed; {install(extra)} brings what this needs")
+
+
+def install(extra: str) -> str:
+    """What to type."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -1,0 +1,184 @@
+"""Every command of ours that a page shows, typed into the installed package outside the repository, page by page.
+
+A page's commands run in their order, in one folder; what stays in the foreground serves until the page ends. Programs
+that are not ours (kubectl, curl) are left out, and so is what a reader must fill in first (``PATH…``, ``FILE``).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.package.conftest import ROOT
+from tests.package.environment import Environment
+
+PAGES = sorted((ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "scenarios" / "README.md"))
+
+OURS = re.compile(r"(?:[A-Z_]+=\S+ )*(?:mews|python -m mews\.[\w.]+) .+")
+PLACEHOLDER = re.compile(
+    r"…|\b(PATH|FILE|DIR|URL|NAME|ROOT)\b(?!=)|\||https://box|box/|--scenario$|registry\.example|/\.kube/config|\.\.\."
+)
+FOREGROUND = ("mews up", "mews serve")
+FOREIGN_PORT = re.compile(r"127\.0\.0\.1:(\d+)|--api-port (\d+)")
+
+INSTEAD = {
+    # all shipped scenarios have tests of their own (tests/harness/scenario), in which they run
+    "mews run scenarios/": "mews validate scenarios/",
+    "mews run scenarios/testbed": "mews run scenarios/testbed/w1-pool.yaml",
+    "mews run scenarios/07-race-for-the-last.yaml --seeds 1-100": (
+        "mews run scenarios/07-race-for-the-last.yaml --seeds 1-3"
+    ),
+    # a minute and a half each at the speed of the page
+    "mews serve --hardware fixtures/hardware/testbed.yaml --listen 127.0.0.1:8099 --speed 10 &": (
+        "mews serve --hardware fixtures/hardware/testbed.yaml --listen 127.0.0.1:8099 --speed 100 &"
+    ),
+    # what the shell makes of the stars are files of a checkout
+    "mews diff-clusters scenarios/demo.yaml scenarios/0*.yaml scenarios/1*.yaml scenarios/2*.yaml"
+    " --clusters embedded,kind --keep --speed 20": (
+        "mews diff-clusters scenarios/demo.yaml --clusters embedded,kind --keep --speed 20"
+    ),
+    # the page's `mews up` is one in prose
+    "mews nvidia-smi --host host-1": "mews nvidia-smi --hardware demo --host host-1",
+    # minutes of a grid of experiments, which has tests of its own; the plots need an extra
+    "python -m mews.harness.experiments.kod2 --json k.json --markdown k.md --plots .": (
+        "python -m mews.harness.experiments.kod2 --help"
+    ),
+    # a component without its configuration: prose that says how its process is called
+    "python -m mews.systems.kubecomp scheduler": "python -m mews.systems.kubecomp scheduler --help",
+}
+"""What would take minutes, or needs what the page says in words -> what is typed in its place."""
+
+REAL = re.compile(r"--clusters? \S*(kind|control-plane|kubeconfig)|^mews diff-clusters")
+"""What needs programs that this environment has not: exit code 3, and one line that says so."""
+
+OTHER_CODES = {
+    "mews conform http://127.0.0.1:8099 --allow-changes --device 000C00": 1,  # the page shows that it does not conform
+    "mews down": 2,  # what the page brought up needs programs that are not there
+}
+
+
+def commands(page: Path) -> Iterator[str]:
+    """What a page shows, comments and what is only a name left out; inline ones need an argument."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"```[a-z]*\n(.*?)```", text, re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            typed = re.sub(r"\s+#.*$", "", line.removeprefix("$ ")).partition(" | ")[0].strip()
+            if OURS.fullmatch(typed) or typed in ("mews demo", "mews down", "mews up"):
+                yield typed
+    for typed in re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        if OURS.fullmatch(typed) and len(typed.split()) > 2:
+            yield typed
+
+
+def runnable(page: Path) -> list[str]:
+    """Those that can be typed as they are, each once, in their order."""
+    return [typed for typed in dict.fromkeys(commands(page)) if not PLACEHOLDER.search(typed)]
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Shell:
+    """Runs what a page shows; ports that a page names become free ones, files in /tmp its own."""
+
+    def __init__(self, environment: Environment, folder: Path) -> None:
+        self._environment = Environment(environment.root, folder)
+        # The kubelets' sockets lie below it, and their paths must be short
+        self._runtime = tempfile.TemporaryDirectory(prefix="mews-docs-")
+        self._ports: dict[str, str] = {}
+        self._serving: list[subprocess.Popen[str]] = []
+
+    def type(self, shown: str) -> None:
+        """Run one command as it must go."""
+        words = shlex.split(self._own(INSTEAD.get(shown, shown).removesuffix("&")))
+        variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word)) | self._own_state()
+        argv = [word for word in words if not re.match(r"[A-Z_]+=", word)]
+        if shown.startswith(FOREGROUND) and not REAL.search(shown):
+            self._serve(argv, variables)
+            return
+        done = self._environment.run(*argv, **variables)
+        allowed = 3 if REAL.search(shown) else OTHER_CODES.get(shown, 0)
+        said = f"{shown}: exit {done.returncode}, not {allowed}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        assert done.returncode == allowed, said
+        assert "Traceback" not in done.stderr, said
+        if allowed == 3:
+            assert len(done.stderr.splitlines()) == 1, said
+
+    def end(self) -> None:
+        """End what still serves; each must end well."""
+        for process in self._serving:
+            process.send_signal(signal.SIGTERM)
+        codes = [(process.args, process.wait(timeout=60)) for process in self._serving]
+        self._runtime.cleanup()
+        assert [code for _, code in codes if code != 0] == [], codes
+
+    def _own_state(self) -> dict[str, str]:
+        return {"PATH": self._environment.variables["PATH"], "XDG_RUNTIME_DIR": self._runtime.name}
+
+    def _own(self, shown: str) -> str:
+        for port in (one or other for one, other in FOREIGN_PORT.findall(shown)):
+            self._ports.setdefault(port, str(free_port()))
+            shown = shown.replace(port, self._ports[port])
+        return shown.replace("/tmp/", f"{self._runtime.name}/")
+
+    def _serve(self, argv: list[str], variables: dict[str, str]) -> None:
+        """Start it, and go on when it says that it serves."""
+        log = self._environment.folder / f"serving-{len(self._serving)}.log"
+        with log.open("w") as out:
+            process = subprocess.Popen(
+                argv,
+                cwd=self._environment.folder,
+                env={**self._environment.variables, **variables},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        self._serving.append(process)
+        deadline = time.monotonic() + 90
+        while not re.search(r"^(up: |.*https?://)", log.read_text(), re.MULTILINE):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            process_wait(process)
+
+
+def process_wait(process: subprocess.Popen[str]) -> None:
+    """A moment, or until it ends."""
+    try:
+        process.wait(timeout=0.1)
+    except subprocess.TimeoutExpired:
+        return
+
+
+@pytest.fixture
+def shell(installed: Environment, tmp_path: Path) -> Iterator[Shell]:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    made = Shell(installed, tmp_path)
+    yield made
+    made.end()
+
+
+def test_the_pages_show_commands():
+    assert len(runnable(ROOT / "README.md")) >= 10
+    assert set(INSTEAD) | set(OTHER_CODES) <= {typed for page in PAGES for typed in commands(page)}
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if runnable(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_what_a_page_shows_works_in_the_installed_package(shell: Shell, page: Path):
+    for typed in runnable(page):
+        shell.type(typed)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mews.dialects import DEFAULT
 from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ async def open_cluster(
             journal=journal,
             clock=clock,
             pace=pace,
-            dialect=dialect or scenario.stack.dialect or "h3api",
+            dialect=dialect or scenario.stack.dialect or DEFAULT,
             seed=seed,
         )
         await running.open()
@@ -126,7 +127,7 @@ async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: 
     except asyncio.CancelledError:
         machine.interrupt()
         raise
-    chosen = dialect or scenario.stack.dialect or "h3api"
+    chosen = dialect or scenario.stack.dialect or DEFAULT
     ground, brings = KindGround(machine, place), brings.with_images(known)
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell, brings=brings)
 
@@ -143,7 +144,7 @@ async def _somebodys(
     baggage(scenario, {host: host for host in hosts})  # raises for what cannot be used, before anything is made
     place = await site.place(hosts)
     ground, brings = SomeonesGround(place), baggage(scenario, place.nodes)
-    chosen = dialect or scenario.stack.dialect or "h3api"
+    chosen = dialect or scenario.stack.dialect or DEFAULT
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=tell, brings=brings)
 
 

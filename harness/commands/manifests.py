@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.dialects import DEFAULT
 from mews.harness.clusters.plane import write_own
 from mews.harness.clusters.real.bringing import baggage
 from mews.harness.clusters.real.ground import Place
@@ -21,7 +22,6 @@ from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
-from mews.harness.ways import DIALECTS
 from mews.kube.emulated.kubelet.images import load_images
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -78,7 +78,7 @@ def stack_objects(wish: Wish) -> list[Object]:
         nodes = node_map([host.name for host in hardware.hosts], wish.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
         place = Place(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
-        dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
+        dialect = wish.dialect or scenario.stack.dialect or DEFAULT
         token = secrets.token_urlsafe(24)
         brings = baggage(scenario, place.nodes)
         spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, baggage=brings)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mews.dialects import DEFAULT
 from mews.harness.commands.instances import MARK, Instance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.up import UpOptions, run_up
-from mews.harness.ways import DIALECTS, check_available
+from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -51,7 +52,7 @@ def up(wish: Wish, *, as_json: bool) -> int:
         raise BadInput(f"--api-port {wish.api_port}: is the embedded cluster's; --cluster {wish.cluster} takes its own")
     scenario = scenario_of(wish.hardware, wish.scenario)
     instance = _claim(wish)
-    dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
+    dialect = wish.dialect or scenario.stack.dialect or DEFAULT
     folder = Path(instance.folder)
     options = UpOptions(scenario, folder, wish.cluster, wish.speed, dialect, wish.tls, wish.api_port)
     os.environ[MARK] = instance.folder

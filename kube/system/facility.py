@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mews.dialects import DEFAULT
+
 
 @dataclass(frozen=True, slots=True)
 class ChassisAddress:
@@ -14,7 +16,7 @@ class ChassisAddress:
     index: int
     pool: str
     endpoint: str = ""
-    dialect: str = "h3api"
+    dialect: str = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import ChassisApi
-from mews.kube.chassis.redfish import Account
+from mews.kube.chassis.port import Account, ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.errors import SocketPathTooLong

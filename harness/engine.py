@@ -20,6 +20,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
 from mews.harness.ways import Way, check_available
+from mews.registry import looking_in
 
 if TYPE_CHECKING:
     from mews.harness.clusters.shared import Shared
@@ -77,6 +78,10 @@ class Engine:
             return self._broken(scenario, seed, error, time.monotonic() - began_s)
 
     async def _run(self, scenario: Scenario, seed: int) -> Run:
+        with looking_in(scenario.folder):
+            return await self._run_there(scenario, seed)
+
+    async def _run_there(self, scenario: Scenario, seed: int) -> Run:
         from mews.harness.clusters import open_cluster
         from mews.harness.scenario.requirements import foreseen
         from mews.harness.scenario.runner import run_scenario

@@ -71,7 +71,7 @@ def check_dialect(dialect: str) -> None:
     try:
         DIALECTS.find(dialect)
     except NotRegistered as error:
-        raise BadInput(f"--dialect {dialect}: {str(error).removeprefix(f'dialect {dialect!r}: ')}") from error
+        raise BadInput(f"--dialect {dialect}: {error.reason}") from error
 
 
 def check_speed(speed: float) -> None:

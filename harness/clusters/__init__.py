@@ -61,6 +61,7 @@ async def open_cluster(
     from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     loop = asyncio.get_running_loop()
+    spoken = dialect or scenario.stack.dialect or DEFAULT
     hardware = hardware_of(scenario)
     start_s = loop.time()
     journal = Journal(lambda: loop.time() - start_s)
@@ -90,7 +91,9 @@ async def open_cluster(
 
             return EmbeddedPlane(root, clock.now, rng, access=access)
 
-        world = WireWorld(hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder)
+        world = WireWorld(
+            hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder, dialect=spoken
+        )
     kubelets = Kubelets()
     running: EmbeddedCluster | None = None
     try:
@@ -103,7 +106,7 @@ async def open_cluster(
             journal=journal,
             clock=clock,
             pace=pace,
-            dialect=dialect or scenario.stack.dialect or DEFAULT,
+            dialect=spoken,
             seed=seed,
         )
         await running.open()

@@ -20,6 +20,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.up import UpOptions, run_up
 from mews.harness.ways import check_available
+from mews.registry import looking_in
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -58,7 +59,8 @@ def up(wish: Wish, *, as_json: bool) -> int:
     os.environ[MARK] = instance.folder
     to_stderr()
     try:
-        asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
+        with looking_in(scenario.folder):
+            asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:

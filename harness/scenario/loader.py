@@ -18,6 +18,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
 from mews.harness.scenario.trace import read_trace
 from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml
+from mews.registry import looking_in
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] | Mapping[str, Any] = ()) -> Scenario:
@@ -45,7 +46,8 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     _include_files(document, folder)
     _resolve_paths(document, folder)
     try:
-        scenario = Scenario.model_validate({**document.value, "path": path})
+        with looking_in(folder):
+            scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
     scenario = _without_measurements(scenario, given)

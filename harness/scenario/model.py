@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from mews.dialects import DIALECTS
 from mews.harness.scenario.actions import Objects, Step
-from mews.harness.scenario.base import Model, OrScalar
+from mews.harness.scenario.base import Model, OrScalar, Registered
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
 from mews.systems.kubecomp.config import RESOURCE, SCHEDULER
@@ -38,6 +39,9 @@ class KubeCompStack(Model):
     reconfig_manager: dict[str, Any] | None = Field(default_factory=dict)
     device_manager: dict[str, Any] | None = Field(default_factory=dict)
     config: dict[str, Any] = Field(default_factory=dict, description="options shared by all parts, as in their file")
+
+
+DialectName = Annotated[str, Registered(DIALECTS)]
 
 
 class ControllerOptions(Model):
@@ -72,7 +76,7 @@ class Stack(Model):
     )
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
     kubelet: dict[str, Any] = Field(default_factory=dict)
-    dialect: Literal["h3api", "resource-pool", "redfish"] | None = None
+    dialect: DialectName | None = None
     profile: Literal["instant", "testbed"] | None = Field(
         default=None, description="what starting a pod costs on the hosts; testbed: as measured"
     )
@@ -105,7 +109,7 @@ class Requires(Model):
     """What the scenario needs; where it cannot be had, it is skipped with the reason."""
 
     time: Literal["virtual", "wall"] | None = None
-    dialect: tuple[Literal["h3api", "resource-pool", "redfish"], ...] = ()
+    dialect: tuple[DialectName, ...] = ()
     cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
@@ -242,6 +246,11 @@ class Scenario(Model):
         if self.workload is None and any(step.workload for step in (*self.steps, *self.finally_)):
             raise ValueError("a step starts the workload, but there is none: add workload: {trace: …} or {jobs: …}")
         return self
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its file lies: modules that it names are looked up there first."""
+        return None if self.path is None else self.path.parent
 
     @property
     def name(self) -> str:

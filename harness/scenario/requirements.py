@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from mews.emulator.chassis.faults.registry import INEXPRESSIBLE
+from mews.dialects import DIALECTS, OURS
 from mews.harness.clusters.port import Cluster
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario, Stack
@@ -16,20 +16,22 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:
     """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened."""
-    requires = scenario.requires
+    requires, spoken = scenario.requires, DIALECTS.find(dialect)
     for name, wanted, there in (
         ("time", (requires.time,) if requires.time else (), time),
-        ("dialect", requires.dialect, dialect),
+        ("dialect", requires.dialect, spoken.name),
         ("cluster", requires.cluster, cluster),
     ):
         if wanted and there not in wanted:
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
+    if cluster in ("kind", "kubeconfig") and dialect not in OURS:
+        return f"--dialect {dialect}: the container image of Mews, which --cluster {cluster} runs, does not have it"
     reason = _unplaced(scenario, cluster, time)
     if reason is not None:
         return reason
     for step in (*scenario.steps, *scenario.finally_):
         kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
-        if kind in INEXPRESSIBLE.get(dialect, ()):
+        if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None
 

@@ -26,7 +26,15 @@ _loaded_from: dict[str, Path] = {}
 
 
 class NotRegistered(ValueError):
-    """There is no such value, or it cannot be loaded or used: one line."""
+    """There is no such value, or it cannot be loaded or used: one line. ``reason`` is the line without the name."""
+
+    def __init__(self, noun: str, name: str, reason: str) -> None:
+        super().__init__(f"{noun} {name!r}: {reason}")
+        self.reason = reason
+
+
+class CannotLoad(ValueError):
+    """A ``module:attribute`` names nothing that can be had: one line."""
 
 
 @contextmanager
@@ -53,7 +61,7 @@ def is_reference(name: str) -> bool:
 def load(reference: str) -> Any:
     """What ``module:attribute`` names; a module that the scenario's folder or the working directory has comes first.
 
-    Raises NotRegistered, also for whatever goes wrong in that module.
+    Raises CannotLoad, also for whatever goes wrong in that module.
     """
     module, _, path = reference.partition(":")
     try:
@@ -61,7 +69,8 @@ def load(reference: str) -> Any:
         for part in path.split("."):
             found = getattr(found, part)
     except Exception as error:
-        raise NotRegistered(f"{reference}: cannot be loaded: {type(error).__name__}: {error}") from error
+        text = " ".join(str(error).split())
+        raise CannotLoad(f"{reference} cannot be loaded: {type(error).__name__}: {text}") from error
     return found
 
 
@@ -87,20 +96,20 @@ def _import_from(module: str, top: str, beside: Path) -> Any:
         sys.path.remove(str(beside))
 
 
-@lru_cache(maxsize=4)
-def _points_on(path: tuple[str, ...]) -> Mapping[str, Mapping[str, EntryPoint]]:
+@lru_cache(maxsize=32)
+def _points_on(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """They are read from files on the Python path, so they are the same as long as the path is."""
     from importlib.metadata import entry_points
 
-    found: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points():
-        if point.group.startswith("mews."):
-            found.setdefault(point.group, {}).setdefault(point.name, point)
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, point)
     return found
 
 
 def points(group: str) -> Mapping[str, EntryPoint]:
     """What installed packages register in an entry-point group, by name."""
-    return _points_on(tuple(sys.path)).get(group, {})
+    return _points_on(group, tuple(sys.path))
 
 
 class ValueRegistry(Generic[T]):
@@ -136,25 +145,16 @@ class ValueRegistry(Generic[T]):
     def _found(self, name: str) -> T:
         try:
             return self._accept(name, self._loaded(name))
-        except NotRegistered:
-            raise
         except (TypeError, ValueError) as error:
-            raise NotRegistered(f"{self._noun} {name!r}: {error}") from error
+            raise NotRegistered(self._noun, name, str(error)) from error
 
     def _loaded(self, name: str) -> Any:
         if name in self._ours:
             value = self._ours[name]
             return load(value) if isinstance(value, str) else value
         if is_reference(name):
-            return self._told(name, name)
+            return load(name)
         point = points(self._group).get(name)
         if point is None:
-            raise NotRegistered(f"{self._noun} {name!r}: must be one of {', '.join(self.names())}, or module:attribute")
-        return self._told(name, point.value.partition("[")[0].replace(" ", ""))
-
-    def _told(self, name: str, reference: str) -> Any:
-        try:
-            return load(reference)
-        except NotRegistered as error:
-            text = str(error) if reference == name else f"{name!r}: {error}"
-            raise NotRegistered(f"{self._noun} {text}") from error
+            raise ValueError(f"must be one of {', '.join(self.names())}, or module:attribute")
+        return load(point.value.partition("[")[0].replace(" ", ""))

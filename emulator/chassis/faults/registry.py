@@ -1,4 +1,4 @@
-"""All faults by kind, and which of them a dialect cannot play."""
+"""All faults of a chassis by kind."""
 
 from __future__ import annotations
 
@@ -38,10 +38,3 @@ FAULTS: Mapping[str, type[Any]] = {
     "events-out-of-order": EventsOutOfOrder,
     "read-aftermath": ReadAftermath,
 }
-
-INEXPRESSIBLE: Mapping[str, frozenset[str]] = {
-    "h3api": frozenset(),
-    "resource-pool": frozenset({"lying-result"}),
-    "redfish": frozenset(),
-}
-"""Dialect -> fault kinds that it has no words for; a scenario that needs one is skipped with that reason."""

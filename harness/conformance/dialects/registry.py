@@ -10,7 +10,7 @@ from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import Client
 from mews.harness.conformance.table import Face
 from mews.harness.errors import BadInput
-from mews.registry import NotRegistered
+from mews.registry import CannotLoad, NotRegistered
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def clauses_of(dialect: str) -> DialectClauses:
     """
     try:
         found = part_of(dialect, "clauses")
-    except NotRegistered as error:
+    except (NotRegistered, CannotLoad) as error:
         raise BadInput(f"--dialect {dialect}: {error}") from error
     if not isinstance(found, DialectClauses):
         said = "has no clauses" if found is None else f"its clauses are a {type(found).__name__}"

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from mews.harness.errors import unreadable
 from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
@@ -94,6 +95,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files (``mews validate --schema``)."""
     published = Scenario.model_json_schema(by_alias=True)
     published["properties"].pop("path", None)
+    add_to_schema(published)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **published}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from mews.emulator.chassis.faults.aftermath import ReadAftermath
 from mews.emulator.chassis.faults.attach import HalfAppliedAttach, NeverTrains
@@ -17,10 +17,11 @@ from mews.emulator.chassis.faults.lying import LyingResult
 from mews.emulator.chassis.faults.order import EventsOutOfOrder
 from mews.emulator.chassis.faults.reboot import ManagementReboot
 from mews.emulator.chassis.faults.slow import SlowOperation
+from mews.emulator.chassis.faults.spec import fault_registry
 from mews.emulator.chassis.faults.timeout import Timeout
 from mews.emulator.chassis.faults.uuid import WrongUuid
 
-FAULTS: Mapping[str, type[Any]] = {
+OURS: Mapping[str, type[Any]] = {
     "slow-operation": SlowOperation,
     "lying-result": LyingResult,
     "dropped-connection": DroppedConnection,
@@ -38,3 +39,5 @@ FAULTS: Mapping[str, type[Any]] = {
     "events-out-of-order": EventsOutOfOrder,
     "read-aftermath": ReadAftermath,
 }
+
+CHASSIS_FAULTS: Final = fault_registry(OURS, "chassis")

@@ -325,6 +325,17 @@ def manifests(
 
 
 @app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="scenario, dialect, fault or system", metavar="KIND")],
+    folder: Annotated[Path, typer.Argument(help="its name becomes theirs", metavar="DIR")],
+) -> int:
+    """Write a minimal scenario, dialect, fault or system that runs, with its test."""
+    from mews.harness.commands.new import new as write
+
+    return write(kind, folder)
+
+
+@app.command()
 def version() -> int:
     """Print the version."""
     from mews import __version__

@@ -55,11 +55,7 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                taints            taints [key:effect]
                                unschedulable     unschedulable (bool)
                                deleted
-               tfjob/default/a created, deleted
-                               state             state (WAITING, RUNNING, STARVING, COMPLETED), workers
-                               workers           old, new: scaled in or out
-                               placement         placement {task: node}
-                               condition         type, status, reason
+               <kind>/…        what a system writes of the kinds that it installs: its ``journal.py``
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
     component  <component>     started, killed, crashed (cause)
     fault      chassis/A,      added             fault (number), kind
@@ -71,33 +67,15 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from mews.kube.system.journal import Line
+
+__all__ = ["LAYERS", "Journal", "Line"]
+
 LAYERS = ("chassis", "host", "kubelet", "api", "scheduler", "component", "fault", "step", "invariant")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One event. ``fields`` hold what belongs to it, JSON-serialisable, in a fixed order."""
-
-    number: int
-    t: float
-    layer: str
-    actor: str
-    event: str
-    fields: dict[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The line as it is written out; t to the microsecond."""
-        return {"t": round(self.t, 6), "layer": self.layer, "actor": self.actor, "event": self.event, **self.fields}
-
-    def as_json(self) -> str:
-        """The line as JSON, byte for byte the same for the same content."""
-        return json.dumps(self.as_dict(), separators=(",", ":"), ensure_ascii=False)
 
 
 class Journal:

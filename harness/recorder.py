@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from mews.harness.journal import Journal, Line
@@ -27,11 +27,10 @@ from mews.kube.api.objects import (
     requests_of,
     uid_of,
 )
-from mews.kube.api.resources import EVENTS, NODES, PODS, Resource
+from mews.kube.api.resources import EVENTS, NODES, PODS
 from mews.kube.client.port import KubeApi
-
-News = tuple[str, str, dict[str, Any]]
-"""What a line says beside its time and layer: actor, event, fields."""
+from mews.kube.system.journal import condition_changes
+from mews.kube.system.system import News, Watched
 
 Write = Callable[..., Line | None]
 """``write(event, **fields)``: one line of a fixed layer and actor."""
@@ -73,20 +72,11 @@ def _pod_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]
     changed = {name: after.get(name) for name in sorted({*before, *after}) if before.get(name) != after.get(name)}
     if changed:
         yield "annotations", {"annotations": changed}
-    yield from _condition_changes(old, new)
+    yield from condition_changes(old, new)
     if old and phase_of(old) != phase_of(new):
         yield "phase", {"phase": phase_of(new), "reason": (new.get("status") or {}).get("reason", "")}
     if is_deleting(new) and not is_deleting(old):
         yield "deleting", {}
-
-
-def _condition_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
-    before = {c["type"]: c for c in (old.get("status") or {}).get("conditions") or ()}
-    for condition in (new.get("status") or {}).get("conditions") or ():
-        known = before.get(condition["type"], {})
-        now = {"type": condition["type"], "status": condition.get("status"), "reason": condition.get("reason", "")}
-        if (known.get("status"), known.get("reason", "")) != (now["status"], now["reason"]):
-            yield "condition", now
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[News]:
@@ -114,7 +104,7 @@ def _node_changes(old: Object, new: Object, *, born: bool) -> Iterator[tuple[str
     for name in () if born else sorted({*before, *after}):
         if before.get(name) != after.get(name):
             yield "allocatable", {"resource": name, "old": before.get(name), "new": after.get(name)}
-    yield from _condition_changes(old, new)
+    yield from condition_changes(old, new)
     if _taints(old) != _taints(new):
         yield "taints", {"taints": _taints(new)}
     closed = bool(new.get("spec", {}).get("unschedulable"))
@@ -125,32 +115,6 @@ def _node_changes(old: Object, new: Object, *, born: bool) -> Iterator[tuple[str
 def _taints(node: Object) -> list[str]:
     taints = (node.get("spec") or {}).get("taints") or ()
     return sorted(f"{taint.get('key')}:{taint.get('effect')}" for taint in taints)
-
-
-def tfjob_news(old: Object | None, new: Object | None) -> Iterator[News]:
-    """Lines for a TFJob."""
-    tfjob = new if new is not None else old
-    if tfjob is None:
-        return
-    actor = f"tfjob/{namespace_of(tfjob)}/{name_of(tfjob)}"
-    if new is None:
-        yield actor, "deleted", {}
-        return
-    if old is None:
-        yield actor, "created", {}
-    before, after = _elastic(old), _elastic(new)
-    if after.get("state") and before.get("state") != after["state"]:
-        yield actor, "state", {"state": after["state"], "workers": after.get("workers", 0)}
-    elif before.get("workers") != after.get("workers"):
-        yield actor, "workers", {"old": before.get("workers", 0), "new": after.get("workers", 0)}
-    if before.get("placement") != after.get("placement") and after.get("placement"):
-        yield actor, "placement", {"placement": dict(sorted(after["placement"].items()))}
-    for event, fields in _condition_changes(old or {}, new):
-        yield actor, event, fields
-
-
-def _elastic(tfjob: Object | None) -> Mapping[str, Any]:
-    return ((tfjob or {}).get("status") or {}).get("elastic") or {}
 
 
 class _EventNews:
@@ -177,19 +141,16 @@ class _EventNews:
 
 
 class Recorder:
-    """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step. What happens in the
-    namespaces ``unheard`` is no news."""
+    """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step. ``watched`` are further
+    kinds, those of the systems that run; what happens in the namespaces ``unheard`` is no news."""
 
-    def __init__(self, kube: KubeApi, journal: Journal, *, tfjobs: bool = False, unheard: Collection[str] = ()) -> None:
+    def __init__(
+        self, kube: KubeApi, journal: Journal, *, watched: Iterable[Watched] = (), unheard: Collection[str] = ()
+    ) -> None:
         self._journal = journal
         self._unheard = frozenset(unheard)
-        news: list[tuple[Resource, Callable[[Object | None, Object | None], Iterator[News]]]]
-        news = [(NODES, node_news), (PODS, pod_news), (EVENTS, _EventNews())]
-        if tfjobs:
-            from mews.systems.kod2.install import TFJOBS
-
-            news.append((TFJOBS, tfjob_news))
-        self._feeds = [Feed(kube, resource, self._hearer(tell)) for resource, tell in news]
+        kinds = (Watched(NODES, node_news), Watched(PODS, pod_news), Watched(EVENTS, _EventNews()), *watched)
+        self._feeds = [Feed(kube, kind.resource, self._writing(kind.news)) for kind in kinds]
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -202,14 +163,14 @@ class Recorder:
         for feed in self._feeds:
             await feed.synced()
 
-    def _hearer(self, tell: Callable[[Object | None, Object | None], Iterator[News]]) -> Callable[[Sight], None]:
-        def hear(sight: Sight) -> None:
+    def _writing(self, news: Callable[[Object | None, Object | None], Iterator[News]]) -> Callable[[Sight], None]:
+        def write(sight: Sight) -> None:
             if (sight.new or sight.old or {}).get("metadata", {}).get("namespace") in self._unheard:
                 return
-            for actor, event, fields in tell(sight.old, sight.new):
+            for actor, event, fields in news(sight.old, sight.new):
                 self._journal.write("api", actor, event, **fields)
 
-        return hear
+        return write
 
     def kubelet(self, host: str) -> Write:
         """What that host's kubelet calls with its events (see the journal's table)."""

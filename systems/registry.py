@@ -10,10 +10,11 @@ from mews.kube.system.system import System
 
 GROUP = "mews.systems"
 OURS: Mapping[str, str] = {
-    "kubecomp": "mews.systems.kubecomp.system:SYSTEM",
     "kod2": "mews.systems.kod2.system:SYSTEM",
+    "kubecomp": "mews.systems.kubecomp.system:SYSTEM",
 }
-"""Name -> ``module:value``; a system is loaded when it is first asked for."""
+"""Name -> ``module:value``; a system is loaded when it is first asked for. In this order the systems of a stack are
+started, somebody else's after them."""
 DEFAULT = ("kubecomp",)
 """What a stack has that says nothing else."""
 

@@ -13,6 +13,7 @@ from mews.harness.journal import Journal
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
+from mews.kube.system.configured import ConfiguredSystem
 
 
 class ComponentsCrashed(Exception):
@@ -79,6 +80,8 @@ class Cluster(Protocol):
     kubelet_pace: Pace
     """Of the kubelets: real ones take a second for a second."""
     dialect: str
+    systems: Sequence[ConfiguredSystem]
+    """Those that run, in the order in which they start."""
     records: Journal
     """What components log, beside the journal: structured records by their event, warnings as ``log``."""
 
@@ -117,8 +120,8 @@ class Cluster(Protocol):
         ...
 
     def metrics(self) -> Mapping[str, Any]:
-        """What the components measured of themselves: ``phase_seconds`` {phase: seconds}, ``reconfigurations``; {}
-        where there are none."""
+        """What the systems' components measured of themselves, by the names of ``System.measured``; {} where nothing
+        is known of it."""
         ...
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:

@@ -12,10 +12,26 @@ from mews.harness.scenario.model import Scenario
 from mews.kube.clock import Pace
 from mews.kube.scheduling.config import Profile
 from mews.kube.scheduling.plugins import default_plugins
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.facility import Facility
+from mews.systems import registry
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
 
 if TYPE_CHECKING:
     from mews.systems.kod2.config import OperatorConfig
+
+
+def systems_of(scenario: Scenario) -> tuple[ConfiguredSystem, ...]:
+    """The systems of the scenario's stack, for those who ask what they declare and not where they are installed."""
+    found = []
+    for name in registry.OURS:
+        given = getattr(scenario.stack, name)
+        if given is not None:
+            system = registry.system(name)
+            said = given if isinstance(given, dict) else given.model_dump(exclude_unset=True)
+            options = system.options.model_validate(said)
+            found.append(ConfiguredSystem(system, options, system.configure(options, Facility())))
+    return tuple(found)
 
 
 def kubecomp_config(

@@ -9,8 +9,9 @@
 6  env, checkpoint, pod resources and chassis agree       ``agreement``
 7  resourceVersions grow, watches have no gap             ``watches``
 8  what fits is eventually scheduled                      ``scheduled``
-9  training jobs that hold resources make progress        ``progress``
 =  =====================================================  ================
+
+Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.
 """
 
 from mews.harness.invariants.bounds import Bounds

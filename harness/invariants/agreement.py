@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
-from mews.harness.invariants.world import Holding
 from mews.harness.journal import Line
 from mews.kube.deviceplugin.port import PodDevices
+from mews.kube.system.invariant import Breach, Holding, Invariant
 
 Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
-class Agreement:
+class Agreement(Invariant[Scene]):
     """At an allocation the chassis has the devices on that host; at a container's start its env lists exactly them
     (by GPUID or UUID) and the checkpoint does too; at the end pod resources and the chassis' table say the same."""
 
@@ -24,40 +23,40 @@ class Agreement:
     def __init__(self) -> None:
         self._doubts: list[Line] = []
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
         """Judge an allocation, a container's start, a checkpoint."""
         if line.layer != "kubelet":
             return
         if line.event == "allocated":
             self._doubts.append(line)
         elif line.event == "container-started":
-            yield from self._env(line, scene)
-            yield from self._checkpoint(line, scene)
+            yield from self._env(line, state)
+            yield from self._checkpoint(line, state)
         elif line.event == "checkpoint":
-            yield from self._checkpoint(line, scene)
+            yield from self._checkpoint(line, state)
 
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+    def on_time(self, t: float, state: Scene) -> Iterator[Breach]:
         """Judge again the allocations that the chassis' events may not have caught up with."""
-        due = [line for line in self._doubts if t - line.t >= scene.bounds.lag_s]
-        self._doubts = [line for line in self._doubts if t - line.t < scene.bounds.lag_s]
+        due = [line for line in self._doubts if t - line.t >= state.bounds.lag_s]
+        self._doubts = [line for line in self._doubts if t - line.t < state.bounds.lag_s]
         for line in due:
-            yield from self._on_host(line, scene)
+            yield from self._on_host(line, state)
 
-    def _on_host(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def _on_host(self, line: Line, state: Scene) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]
         for gpuid in line.fields["devices"]:
-            device = scene.world.devices.get(gpuid)
+            device = state.world.devices.get(gpuid)
             if device is not None and device.host != host:
                 what = (
                     f"{line.fields['pod']} on {host} was given {gpuid}, which the chassis has on {_place(device.host)}"
                 )
                 yield Breach((gpuid, line.fields["uid"], "host"), what, line, gpuid)
 
-    def _env(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def _env(self, line: Line, state: Scene) -> Iterator[Breach]:
         uid, container = line.fields["uid"], line.fields["container"]
-        held = [h for h in scene.world.holdings.values() if (h.uid, h.container) == (uid, container)]
-        devices = scene.world.devices
-        gpuids = sorted(gpuid for h in held for gpuid in h.devices if gpuid in devices)
+        held = [h for h in state.world.all_holdings() if (h.uid, h.container) == (uid, container)]
+        devices = state.world.devices
+        gpuids = sorted({gpuid for h in held for gpuid in h.devices if gpuid in devices})
         uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
         known = {*devices, *(device.uuid for device in devices.values())}
         lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}
@@ -71,13 +70,13 @@ class Agreement:
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"
                 yield Breach((uid, container, "env"), what, line)
 
-    def _checkpoint(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def _checkpoint(self, line: Line, state: Scene) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]
-        written = scene.world.checkpoints.get(host)
+        written = state.world.checkpoints.get(host)
         if written is None:
             return
-        for slot, holding in scene.world.holdings.items():
-            if holding.host != host or slot[:2] not in scene.world.started:
+        for slot, holding in state.world.holdings.items():
+            if holding.host != host or slot[:2] not in state.world.started:
                 continue
             if sorted(written.get(slot, ())) != sorted(holding.devices):
                 has = ", ".join(written.get(slot, ())) or "nothing"
@@ -85,18 +84,19 @@ class Agreement:
                 yield Breach((*slot, "checkpoint"), what, line)
 
 
-def at_the_end(scene: Scene, table: Table, reports: Mapping[str, Sequence[PodDevices]]) -> Iterator[Breach]:
+def at_the_end(state: Scene, table: Table, reports: Mapping[str, Sequence[PodDevices]]) -> Iterator[Breach]:
     """Whether the last table and pod resources (by host) say of every live container what was heard before."""
     now = {row["gpuid"]: row for rows in table.values() for row in rows.values()}
-    for holding in scene.world.holdings.values():
+    for holding in state.world.all_holdings():
         for gpuid in holding.devices:
             if gpuid in now and now[gpuid].get("host") != holding.host:
                 where = _place(now[gpuid].get("host"))
                 what = f"{_who(holding)} on {holding.host} holds {gpuid}; at the end it is on {where}"
                 yield Breach((gpuid, holding.uid, "host"), what, holding.line, gpuid)
-        if holding.host in reports and (holding.uid, holding.container) in scene.world.started:
+    for holding in state.world.holdings.values():
+        if holding.host in reports and (holding.uid, holding.container) in state.world.started:
             yield from _reported(holding, reports[holding.host])
-    for gpuid, device in scene.world.devices.items():
+    for gpuid, device in state.world.devices.items():
         if gpuid in now and now[gpuid].get("port") != device.port:
             where = _place(now[gpuid].get("port"))
             what = f"device {gpuid} is on {where} at the end; its events say {_place(device.port)}"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
-
-from mews.systems.kubecomp.config import RESOURCE, SCHEDULER
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,34 +14,48 @@ class Bounds:
     ``unattached_s``: how long a device that was attached at the start may stay free with no operation pending (5).
     ``scheduled_s``: how long a pod that fits may stay unbound (8). Above the longest Permit wait of 15 minutes
     (contract kubecomp.md section 2) plus a back-off.
-    ``progress_s``: how long training jobs may hold resources while none of them trains (9).
     ``settle_s``: how long watches may lag behind a list when the run ends (7), and pod resources behind the pods (6).
     ``lag_s``: how late hardware lines may come after what follows from them (6): 0 in process, the way of an event over
     HTTP in wall-clock time.
-    ``allocatable_s``: how long a node may offer more than NVML shows (4): DevMgr's look, the plugin's list, the
-    kubelet's status.
-    ``pooled_resource``, ``pooled_kind``, ``pooling_scheduler``: what is counted per pool instead of per node, and by
-    whom.
+    ``allocatable_s``: how long a node may offer more than NVML shows (4): the device manager's look, the plugin's list,
+    the kubelet's status.
+    ``systems``: those of the systems' own laws, by name.
     """
 
     unattached_s: float | None = 300.0
     scheduled_s: float | None = 1200.0
-    progress_s: float | None = 300.0
     settle_s: float = 5.0
     lag_s: float = 0.0
     allocatable_s: float = 30.0
-    pooled_resource: str = RESOURCE
-    pooled_kind: str = "GPU"
-    pooling_scheduler: str = SCHEDULER
+    systems: Mapping[str, float | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Bounds:
-        """Bounds with some values given by a scenario.
+    def names(cls) -> tuple[str, ...]:
+        """The bounds of the harness's own laws."""
+        return tuple(entry.name for entry in fields(cls) if entry.name != "systems")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], systems: Mapping[str, float | None] | None = None) -> Bounds:
+        """Bounds with some values given by a scenario; ``systems`` are the defaults of the systems' own.
 
         Raises ValueError for a name that is none.
         """
-        allowed = [field.name for field in fields(cls)]
+        theirs = dict(systems or {})
+        allowed = (*cls.names(), *theirs)
         for name in given:
             if name not in allowed:
                 raise ValueError(f"bounds.{name}: no such bound; allowed are {', '.join(allowed)}")
-        return cls(**given)
+        theirs |= {name: value for name, value in given.items() if name in theirs}
+        return cls(**{name: value for name, value in given.items() if name not in theirs}, systems=theirs)
+
+    def named(self, name: str) -> float | None:
+        """A bound by its name, whoever declares it.
+
+        Raises KeyError for one that nobody declares.
+        """
+        if name in self.systems:
+            return self.systems[name]
+        if name not in self.names():
+            raise KeyError(name)
+        value: float | None = getattr(self, name)
+        return value

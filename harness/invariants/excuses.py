@@ -34,7 +34,7 @@ class Excuses:
         self._down: dict[str, float] = {}
         self._tables: set[str] = set()
 
-    def hear(self, line: Line) -> None:
+    def take(self, line: Line) -> None:
         """Open and close windows."""
         if line.layer == "fault":
             self._fault(line)

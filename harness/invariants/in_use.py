@@ -5,36 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
 from mews.harness.invariants.world import Device
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
 
 
-class InUse:
+class InUse(Invariant[Scene]):
     """In use: given by a kubelet to a container of a pod that has not ended. Each loss is told once per pod."""
 
     number = 2
     name = "a device in use never moves or disappears"
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
         """Judge a change of a chassis' table."""
         if line.layer != "chassis":
             return
-        for device in scene.world.devices.values():
+        for device in state.world.devices.values():
             if device.changed is not line:
                 continue
             how = _how(device)
-            for holding in scene.world.holders(device.gpuid) if how else ():
+            for holding in state.world.holders(device.gpuid) if how else ():
                 if device.port_before is None and device.host == holding.host:
                     continue  # It came to where it is held: an event that lags behind, or a lost one that is back.
                 what = (
                     f"device {device.gpuid} {how} while {holding.pod} ({holding.container}) on {holding.host} holds it"
                 )
                 yield Breach((device.gpuid, holding.uid), what, line, device.gpuid)
-
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
-        """Nothing to do with time."""
-        return iter(())
 
 
 def _how(device: Device) -> str:

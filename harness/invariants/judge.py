@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.in_use import InUse
-from mews.harness.invariants.progress import Progress
-from mews.harness.invariants.scene import Invariant, Scene
-from mews.harness.invariants.scheduled import Books, Scheduled
+from mews.harness.invariants.scene import JudgedSystems, Scene
+from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
 from mews.harness.invariants.unattached import Unattached
-from mews.harness.invariants.verdict import Breach, Violation
+from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.visible import Visible
 from mews.harness.invariants.watches import Watches
 from mews.harness.journal import Line
 from mews.harness.watch_feed import Sight
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 
-LAWS: dict[int, Callable[[], Invariant]] = {
+LAWS: dict[int, Callable[[], Invariant[Scene]]] = {
     1: SinglePort,
     2: InUse,
     3: SingleHolder,
@@ -27,41 +28,47 @@ LAWS: dict[int, Callable[[], Invariant]] = {
     5: Unattached,
     6: Agreement,
 }
-"""The invariants over journal lines. 7, 8 and 9 look at watches."""
+"""The harness's own invariants that every line is put before. 7 looks at watches, 8 at objects; a system's have other
+numbers."""
+OWN = frozenset({*LAWS, Watches.number, Scheduled.number})
 
 
 class Judge:
-    """``hear`` lines in their order, ``see`` watch events; ``violations`` grow as they are found, each finding once."""
+    """Takes journal lines in their order (``on_line``) and watch events (``on_sight``); ``violations`` grow as they are
+    found, each finding once, and ``report`` is called with each."""
 
     def __init__(
-        self, bounds: Bounds, *, schedulers: Sequence[str] = (), tell: Callable[[Violation], None] = lambda _: None
+        self,
+        bounds: Bounds,
+        systems: JudgedSystems | None = None,
+        *,
+        report: Callable[[Violation], None] = lambda _: None,
     ) -> None:
-        self.scene = Scene(bounds)
+        self.scene = Scene(bounds, systems or JudgedSystems())
         self.violations: list[Violation] = []
-        self._laws = [make() for make in LAWS.values()]
-        self._agreement = next(law for law in self._laws if law.number == 6)
         self._watches = Watches()
-        self._scheduled = Scheduled(schedulers)
-        self._progress = Progress()
-        self._tell = tell
+        self._agreement = Agreement()
+        own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
+        self._laws = (*own, Scheduled(self.scene.systems.schedulers), *_distinct(self.scene.systems.invariants))
+        self._report = report
         self._found: set[tuple[int, tuple[str, ...]]] = set()
 
-    def hear(self, line: Line) -> None:
+    def on_line(self, line: Line) -> None:
         """Judge one journal line."""
         if line.layer == "invariant":
             return
-        self.scene.excuses.hear(line)
-        self.scene.world.hear(line)
+        self.scene.excuses.take(line)
+        self.scene.world.take(line)
         for law in self._laws:
-            self._take(law, law.hear(line, self.scene), line.t)
+            self._take(law, law.on_line(line, self.scene), line.t)
         self.pass_time(line.t)
 
     def pass_time(self, t: float) -> None:
         """Judge what should have happened by now."""
         for law in self._laws:
-            self._take(law, law.tick(t, self.scene), t)
+            self._take(law, law.on_time(t, self.scene), t)
 
-    def see(self, sight: Sight, t: float) -> None:
+    def on_sight(self, sight: Sight, t: float) -> None:
         """Judge one event of a watch."""
         self._take(self._watches, self._watches.see(sight), t)
 
@@ -69,16 +76,16 @@ class Judge:
         """Take what comparing a last list with a watch found."""
         self._take(self._watches, breaches, t)
 
-    def look(self, t: float, books: Books) -> None:
-        """Judge whether what fits was scheduled, and whether training jobs get on."""
-        self._take(self._scheduled, self._scheduled.look(t, books, self.scene), t)
-        self._take(self._progress, self._progress.look(t, books, self.scene), t)
+    def on_objects(self, t: float, objects: ClusterObjects) -> None:
+        """Judge nodes and pods as they are now."""
+        for law in self._laws:
+            self._take(law, law.on_objects(t, objects, self.scene), t)
 
     def conclude(self, breaches: Iterable[Breach], t: float) -> None:
         """Take what the last look at pod resources and the chassis found."""
         self._take(self._agreement, breaches, t)
 
-    def _take(self, law: Invariant | Watches | Scheduled | Progress, breaches: Iterable[Breach], t: float) -> None:
+    def _take(self, law: Invariant[Any] | Watches, breaches: Iterable[Breach], t: float) -> None:
         for breach in breaches:
             finding = (law.number, breach.key)
             if finding in self._found:
@@ -87,4 +94,19 @@ class Judge:
             if not self.scene.excuses.excused(law.number, t, breach.device):
                 violation = Violation(law.number, law.name, breach.what, t, breach.first)
                 self.violations.append(violation)
-                self._tell(violation)
+                self._report(violation)
+
+
+def _distinct(theirs: Iterable[Invariant[Any]]) -> list[Invariant[Any]]:
+    """The systems' laws.
+
+    Raises ValueError for two of one number.
+    """
+    known: dict[int, str] = dict.fromkeys(OWN, "one of the harness's own")
+    laws = []
+    for law in theirs:
+        if law.number in known:
+            raise ValueError(f"invariant {law.number} ({law.name}): that number is taken: {known[law.number]}")
+        known[law.number] = law.name
+        laws.append(law)
+    return laws

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from mews.harness.clusters.port import Cluster
 from mews.harness.invariants.agreement import at_the_end
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.judge import Judge
-from mews.harness.invariants.scheduled import Books
-from mews.harness.invariants.verdict import Breach, Violation
+from mews.harness.invariants.systems import bounds_of, judged_systems
+from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.watches import missing
 from mews.harness.watch_feed import Feed, Sight
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
-from mews.systems.kubecomp.config import SCHEDULER
-
-SCHEDULERS: Mapping[str, str] = {"scheduler": SCHEDULER, "default-scheduler": "default-scheduler"}
-"""Component -> the schedulerName it answers to."""
+from mews.kube.system.invariant import Breach, ClusterObjects
 
 WIRE_LAG_S = 2.0
 """The least lag that is allowed to hardware events in wall-clock time."""
@@ -37,12 +34,12 @@ class Oracle:
     def __init__(self, cluster: Cluster, *, bounds: Bounds | None = None) -> None:
         self._cluster = cluster
         self._journal = cluster.journal
-        schedulers = [SCHEDULERS[name] for name in cluster.components() if name in SCHEDULERS]
-        bounds = bounds or Bounds()
+        systems = judged_systems(cluster.systems, cluster.components())
+        bounds = bounds or Bounds(systems=bounds_of(cluster.systems))
         if cluster.time == "wall":
             bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S))
-        self._judge = Judge(bounds, schedulers=schedulers, tell=self._tell)
-        self._feeds = {resource: Feed(cluster.kube, resource, self._see) for resource in (NODES, PODS)}
+        self._judge = Judge(bounds, systems, report=self._write)
+        self._feeds = {resource: Feed(cluster.kube, resource, self._on_sight) for resource in (NODES, PODS)}
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Callable[[], None] = lambda: None
 
@@ -54,8 +51,8 @@ class Oracle:
     async def start(self) -> None:
         """Take in what the journal already says, then judge every line and watch event as it comes."""
         for line in self._journal.lines():
-            self._judge.hear(line)
-        self._stop = self._journal.listen(self._judge.hear)
+            self._judge.on_line(line)
+        self._stop = self._journal.listen(self._judge.on_line)
         self._tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         for feed in self._feeds.values():
             await feed.synced()
@@ -74,17 +71,17 @@ class Oracle:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         return list(self._judge.violations)
 
-    def _tell(self, violation: Violation) -> None:
+    def _write(self, violation: Violation) -> None:
         first = None if violation.first is None else violation.first.number
         self._journal.write("invariant", str(violation.invariant), "violated", what=violation.what, first=first)
 
-    def _see(self, sight: Sight) -> None:
-        self._judge.see(sight, self._journal.elapsed_s)
+    def _on_sight(self, sight: Sight) -> None:
+        self._judge.on_sight(sight, self._journal.elapsed_s)
         self._look()
 
     def _look(self) -> None:
         nodes, pods = self._feeds[NODES].objects, self._feeds[PODS].objects
-        self._judge.look(self._journal.elapsed_s, Books(nodes, pods, self._cluster.clock.now()))
+        self._judge.on_objects(self._journal.elapsed_s, ClusterObjects(nodes, pods, self._cluster.clock.now()))
 
     async def _settled(self, look: Callable[[], Awaitable[list[Breach]]]) -> list[Breach]:
         """What a look finds, after everything that lags had its moment to follow."""

@@ -1,37 +1,50 @@
-"""What every invariant looks at, and the shape that all of them have."""
+"""What every invariant looks at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.excuses import Excuses
-from mews.harness.invariants.verdict import Breach
 from mews.harness.invariants.world import World
-from mews.harness.journal import Line
+from mews.kube.system.invariant import Holding, Holds, Invariant
+from mews.kube.system.system import Pooled
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSystems:
+    """What the systems of a run declare to its judge: what they pool, to which schedulerNames they answer, which of
+    their pods hold which devices, and their own laws."""
+
+    pooled: tuple[Pooled, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    holds: tuple[Holds, ...] = ()
+    invariants: tuple[Invariant[Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The world after the line at hand."""
+    """The world after the line at hand: a ``RunState``, and what only the harness's own laws look at."""
 
     bounds: Bounds = field(default_factory=Bounds)
+    systems: JudgedSystems = field(default_factory=JudgedSystems)
     world: World = field(default_factory=World)
     excuses: Excuses = field(default_factory=Excuses)
 
+    def bound_s(self, name: str) -> float | None:
+        """That bound of this run; None: no limit."""
+        return self.bounds.named(name)
 
-class Invariant(Protocol):
-    """One law. ``hear`` judges a line, ``tick`` what must have happened by a time; both may find breaches again."""
+    def live_holdings(self) -> Sequence[Holding]:
+        """What the containers of live pods hold."""
+        return tuple(self.world.all_holdings())
 
-    number: int
-    name: str
+    def excused(self, invariant: int, t: float, device: str | None = None) -> bool:
+        """Whether a breach seen at that time may be a fault's doing."""
+        return self.excuses.excused(invariant, t, device)
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
-        """Breaches that this line makes; the scene has taken the line in."""
-        ...
-
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
-        """Breaches that the passing of time makes."""
-        ...
+    def clock_from(self, invariant: int, since: float, device: str | None = None) -> float:
+        """When the clock of a bound starts that would start at ``since``."""
+        return self.excuses.clock_from(invariant, since, device)

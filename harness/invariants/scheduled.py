@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
 from mews.harness.invariants.world import World
 from mews.kube.api.objects import (
     Object,
@@ -26,20 +24,12 @@ from mews.kube.api.objects import (
 )
 from mews.kube.api.quantities import parse
 from mews.kube.api.selectors import expression_holds
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 
 Amounts = dict[str, Decimal]
 
 
-@dataclass(frozen=True, slots=True)
-class Books:
-    """Nodes and pods as the API shows them. ``now_s`` is unix time."""
-
-    nodes: Mapping[str, Object]
-    pods: Mapping[str, Object]
-    now_s: float
-
-
-class Scheduled:
+class Scheduled(Invariant[Scene]):
     """A pod's clock runs while it fits somewhere by itself; it is looked at once half its bound has passed, so that
     young pods cost nothing. Pods with constraints that are not modelled here (affinity to pods, spread, volumes, host
     ports, gates, claims, schedulers that do not run) are not judged: the law claims nothing it cannot know."""
@@ -52,27 +42,27 @@ class Scheduled:
         self._fits_since: dict[str, float] = {}
         self._born_s: dict[str, float] = {}
 
-    def look(self, t: float, books: Books, scene: Scene) -> Iterator[Breach]:
+    def on_objects(self, t: float, objects: ClusterObjects, state: Scene) -> Iterator[Breach]:
         """Judge all old enough pending pods; call after every change of a pod, a node or the hardware."""
-        bound_s = scene.bounds.scheduled_s
+        bound_s = state.bounds.scheduled_s
         if bound_s is None:
             return
-        pending = [pod for pod in books.pods.values() if self._old(pod, books, bound_s / 2)]
-        free = _free(books) if pending else {}
+        pending = [pod for pod in objects.pods.values() if self._old(pod, objects, bound_s / 2)]
+        free = _free(objects) if pending else {}
         still: dict[str, float] = {}
         for pod in pending:
-            node = next((n for n in sorted(free) if _fits(pod, books.nodes[n], free[n], scene, books)), None)
+            node = next((n for n in sorted(free) if _fits(pod, objects.nodes[n], free[n], state, objects)), None)
             if node is None:
                 continue
             uid = uid_of(pod)
             still[uid] = self._fits_since.get(uid, t)
-            waited = t - scene.excuses.clock_from(self.number, still[uid])
+            waited = t - state.excuses.clock_from(self.number, still[uid])
             if waited > bound_s / 2:
                 what = f"pod {key_of(pod)} fits {node} and is unscheduled (bound {bound_s:g} s)"
                 yield Breach((uid,), what, None)
         self._fits_since = still
 
-    def _old(self, pod: Object, books: Books, age_s: float) -> bool:
+    def _old(self, pod: Object, objects: ClusterObjects, age_s: float) -> bool:
         spec = pod.get("spec", {})
         if node_name_of(pod) or is_terminal(pod) or is_deleting(pod) or not _modelled(spec):
             return False
@@ -81,7 +71,7 @@ class Scheduled:
         uid = uid_of(pod)
         if uid not in self._born_s:
             self._born_s[uid] = seconds(pod["metadata"]["creationTimestamp"])
-        return books.now_s - self._born_s[uid] >= age_s
+        return objects.now_s - self._born_s[uid] >= age_s
 
 
 def _modelled(spec: Mapping[str, Any]) -> bool:
@@ -122,9 +112,11 @@ def _raise(total: Amounts, to: Amounts) -> Amounts:
     return total
 
 
-def _free(books: Books) -> dict[str, Amounts]:
-    free = {name: _add(Amounts(), (n.get("status") or {}).get("allocatable") or {}) for name, n in books.nodes.items()}
-    for pod in books.pods.values():
+def _free(objects: ClusterObjects) -> dict[str, Amounts]:
+    free = {
+        name: _add(Amounts(), (n.get("status") or {}).get("allocatable") or {}) for name, n in objects.nodes.items()
+    }
+    for pod in objects.pods.values():
         node = node_name_of(pod)
         if node in free and not is_terminal(pod):
             for name, amount in amounts_of(pod).items():
@@ -132,15 +124,15 @@ def _free(books: Books) -> dict[str, Amounts]:
     return free
 
 
-def _fits(pod: Object, node: Object, free: Amounts, scene: Scene, books: Books) -> bool:
+def _fits(pod: Object, node: Object, free: Amounts, state: Scene, objects: ClusterObjects) -> bool:
     spec = pod.get("spec", {})
     if not (_open(node, spec) and _selected(node, spec)):
         return False
-    pooled = scene.bounds.pooled_resource if spec.get("schedulerName") == scene.bounds.pooling_scheduler else None
+    pooled = {entry.resource for entry in state.systems.pooled if entry.scheduler == spec.get("schedulerName")}
     for name, amount in amounts_of(pod).items():
         here = free.get(name, Decimal(0))
-        if name == pooled:
-            here = _pool_free(scene.world, name_of(node), books, name)
+        if name in pooled:
+            here = _pool_free(state.world, name_of(node), objects, name)
         if amount > here and amount > 0:
             return False
     return True
@@ -182,14 +174,14 @@ def _term(term: Mapping[str, Any], node: Object, labels: Mapping[str, str]) -> b
     return all(expression_holds(e, labels) for e in expressions) and all(expression_holds(e, name) for e in fields)
 
 
-def _pool_free(world: World, host: str, books: Books, resource: str) -> Decimal:
+def _pool_free(world: World, host: str, objects: ClusterObjects, resource: str) -> Decimal:
     pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
     members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
     hosts = {h for chassis in members.values() for h in chassis.hosts}
     devices = sum(1 for device in world.devices.values() if device.chassis in members and device.present)
     taken = (
         amounts_of(pod).get(resource, Decimal(0))
-        for pod in books.pods.values()
+        for pod in objects.pods.values()
         if node_name_of(pod) in hosts and not is_terminal(pod)
     )
     return Decimal(devices) - sum(taken, Decimal(0))

@@ -5,36 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
-from mews.harness.invariants.world import Holding
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, ClusterObjects, Holding, Invariant
 
 
-class SingleHolder:
-    """Judged at every allocation, over all nodes for devices of a chassis (a stale announcement crosses nodes), per
-    node and resource for the devices of somebody else's plugin. Containers of one pod may pass a device on."""
+class SingleHolder(Invariant[Scene]):
+    """Judged at every allocation and whenever a system says that a pod holds devices: over all nodes for devices of a
+    chassis (a stale announcement crosses nodes), per node and resource for all others. Containers of one pod may pass a
+    device on."""
 
     number = 3
     name = "no whole device is given to two live pods"
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
         """Judge an allocation."""
         if line.layer != "kubelet" or line.event != "allocated":
             return
-        mine = scene.world.holdings.get((line.fields["uid"], line.fields["container"], line.fields["resource"]))
-        if mine is None:
+        mine = state.world.holdings.get((line.fields["uid"], line.fields["container"], line.fields["resource"]))
+        if mine is not None:
+            yield from _given_twice(mine, state)
+
+    def on_objects(self, t: float, objects: ClusterObjects, state: Scene) -> Iterator[Breach]:
+        """Judge what systems say that pods hold since the pods changed."""
+        if not state.systems.holds:
             return
-        for device in mine.devices:
-            for other in scene.world.holders(device):
-                if other.uid != mine.uid and _same_thing(device, mine, other, scene):
-                    has = f"{other.pod} on {other.host} has it"
-                    what = f"device {device} was given to {mine.pod} on {mine.host} while {has}"
-                    yield Breach((device, mine.uid, other.uid), what, line, device)
-
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
-        """Nothing to do with time."""
-        return iter(())
+        for mine in state.world.declare(objects, state.systems.holds):
+            yield from _given_twice(mine, state)
 
 
-def _same_thing(device: str, one: Holding, other: Holding, scene: Scene) -> bool:
-    return device in scene.world.devices or (one.host, one.resource) == (other.host, other.resource)
+def _given_twice(mine: Holding, state: Scene) -> Iterator[Breach]:
+    for device in mine.devices:
+        for other in state.world.holders(device):
+            if other.uid != mine.uid and _same_thing(device, mine, other, state):
+                has = f"{other.pod} on {other.host} has it"
+                what = f"device {device} was given to {mine.pod} on {mine.host} while {has}"
+                yield Breach((device, mine.uid, other.uid), what, mine.line, device)
+
+
+def _same_thing(device: str, one: Holding, other: Holding, state: Scene) -> bool:
+    return device in state.world.devices or (one.host, one.resource) == (other.host, other.resource)

@@ -5,30 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
 from mews.harness.invariants.world import Device
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
 
 
-class SinglePort:
+class SinglePort(Invariant[Scene]):
     """Judged by chassis ID (no attach of a device that is on another port) and by UUID (no GPU in two places)."""
 
     number = 1
     name = "a device is on at most one host port"
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
         """Judge a change of a chassis' table."""
         if line.layer != "chassis":
             return
-        touched = [device for device in scene.world.devices.values() if device.changed is line]
+        touched = [device for device in state.world.devices.values() if device.changed is line]
         for device in touched:
             yield from self._by_id(device, line)
         if touched:
-            yield from self._by_uuid(touched, line, scene)
-
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
-        """Nothing to do with time."""
-        return iter(())
+            yield from self._by_uuid(touched, line, state)
 
     def _by_id(self, device: Device, line: Line) -> Iterator[Breach]:
         if line.event != "attached":
@@ -39,9 +35,9 @@ class SinglePort:
                 what = f"device {device.gpuid} was attached to port {device.port} while on port {before}"
                 yield Breach((device.gpuid, str(line.number)), what, line, device.gpuid)
 
-    def _by_uuid(self, touched: Sequence[Device], line: Line, scene: Scene) -> Iterator[Breach]:
+    def _by_uuid(self, touched: Sequence[Device], line: Line, state: Scene) -> Iterator[Breach]:
         on_ports: dict[str, list[Device]] = {}
-        for device in scene.world.devices.values():
+        for device in state.world.devices.values():
             if device.port is not None and device.uuid:
                 on_ports.setdefault(device.uuid, []).append(device)
         for device in touched:

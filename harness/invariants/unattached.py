@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
 
 
-class Unattached:
+class Unattached(Invariant[Scene]):
     """The clock starts when the device comes off its port and anew when an operation on it ends."""
 
     number = 5
@@ -20,28 +20,28 @@ class Unattached:
         self._lost: dict[str, Line] = {}
         self._clock: dict[str, float] = {}
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
         """Note who is off its port, since when, and by which line."""
         if line.layer == "chassis" and line.event == "table":
-            self._ours |= {gpuid for gpuid, device in scene.world.devices.items() if device.port is not None}
+            self._ours |= {gpuid for gpuid, device in state.world.devices.items() if device.port is not None}
         elif line.layer == "chassis" and line.fields.get("gpuid") in self._ours:
-            self._note(line.fields["gpuid"], line, scene)
+            self._note(line.fields["gpuid"], line, state)
         return iter(())
 
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+    def on_time(self, t: float, state: Scene) -> Iterator[Breach]:
         """Judge the clocks."""
-        bound_s = scene.bounds.unattached_s
+        bound_s = state.bounds.unattached_s
         if bound_s is None:
             return
         for gpuid, line in self._lost.items():
-            since = scene.excuses.clock_from(self.number, self._clock[gpuid], gpuid)
-            if t - since > bound_s and not scene.world.devices[gpuid].pending:
+            since = state.excuses.clock_from(self.number, self._clock[gpuid], gpuid)
+            if t - since > bound_s and not state.world.devices[gpuid].pending:
                 free_s = f"{t - line.t:.1f} s"
                 what = f"device {gpuid} is on no port for {free_s} with no operation pending (bound {bound_s:g} s)"
                 yield Breach((gpuid, str(line.number)), what, line, gpuid)
 
-    def _note(self, gpuid: str, line: Line, scene: Scene) -> None:
-        if scene.world.devices[gpuid].port is not None or not scene.world.devices[gpuid].present:
+    def _note(self, gpuid: str, line: Line, state: Scene) -> None:
+        if state.world.devices[gpuid].port is not None or not state.world.devices[gpuid].present:
             self._lost.pop(gpuid, None)
         else:
             self._lost.setdefault(gpuid, line)

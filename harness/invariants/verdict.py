@@ -1,4 +1,4 @@
-"""What an invariant finds, and what the oracle makes of it."""
+"""What the oracle makes of it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mews.harness.journal import Line
-
-
-@dataclass(frozen=True, slots=True)
-class Breach:
-    """An invariant does not hold. ``device`` (a GPUID) narrows which faults may excuse it; ``key`` makes it one
-    finding however often it is seen; ``first`` is the event that broke it."""
-
-    key: tuple[str, ...]
-    what: str
-    first: Line | None
-    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

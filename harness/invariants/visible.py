@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.verdict import Breach
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
 
 Key = tuple[str, ...]
 
 
-class Visible:
+class Visible(Invariant[Scene]):
     """A host's allocatable may exceed what it sees for ``allocatable_s``; what it sees may outlast the chassis' table
     for ``lag_s``. Judged for hosts that tell what they see."""
 
@@ -21,38 +21,37 @@ class Visible:
     def __init__(self) -> None:
         self._since: dict[Key, tuple[float, Line]] = {}
 
-    def hear(self, line: Line, scene: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
         """Start and stop the clocks."""
         if line.layer in ("host", "chassis") or (line.layer == "api" and line.actor.startswith("node/")):
-            wrong = dict(self._wrong(scene))
+            wrong = dict(self._wrong(state))
             self._since = {key: self._since.get(key, (line.t, line)) for key in wrong}
         return iter(())
 
-    def tick(self, t: float, scene: Scene) -> Iterator[Breach]:
+    def on_time(self, t: float, state: Scene) -> Iterator[Breach]:
         """Judge the clocks."""
         if not self._since:
             return
-        wrong = dict(self._wrong(scene))
+        wrong = dict(self._wrong(state))
         for key, (since, line) in self._since.items():
-            bound_s = scene.bounds.lag_s + (scene.bounds.allocatable_s if key[0] == "allocatable" else 0.0)
+            bound_s = state.bounds.lag_s + (state.bounds.allocatable_s if key[0] == "allocatable" else 0.0)
             if t - since <= bound_s or key not in wrong:
                 continue
             what, devices = wrong[key]
-            if not any(scene.excuses.excused(self.number, t, device) for device in devices):
+            if not any(state.excuses.excused(self.number, t, device) for device in devices):
                 yield Breach((*key, str(line.number)), f"{what} for {t - since:.1f} s", line)
 
-    def _wrong(self, scene: Scene) -> Iterator[tuple[Key, tuple[str, tuple[str, ...]]]]:
+    def _wrong(self, state: Scene) -> Iterator[tuple[Key, tuple[str, tuple[str, ...]]]]:
         """What does not hold now, and the devices whose faults may be the cause."""
-        world = scene.world
+        world = state.world
         for host, seen in world.seen.items():
             healthy = [gpuid for gpuid, device in seen.items() if device.healthy]
-            pooled = sum(seen[gpuid].kind == scene.bounds.pooled_kind for gpuid in healthy)
-            offered = world.offered.get(host, {}).get(scene.bounds.pooled_resource, 0)
-            if offered > pooled:
-                what = (
-                    f"node {host} has {offered} {scene.bounds.pooled_resource} allocatable, NVML shows {pooled} healthy"
-                )
-                yield ("allocatable", host), (what, tuple(sorted(set(seen) - set(healthy))))
+            for pooled in state.systems.pooled:
+                shown = sum(seen[gpuid].kind == pooled.device_kind for gpuid in healthy)
+                offered = world.offered.get(host, {}).get(pooled.resource, 0)
+                if offered > shown:
+                    what = f"node {host} has {offered} {pooled.resource} allocatable, NVML shows {shown} healthy"
+                    yield ("allocatable", host, pooled.resource), (what, tuple(sorted(set(seen) - set(healthy))))
             for gpuid in healthy:
                 where = world.devices.get(gpuid)
                 if where is not None and where.host != host:

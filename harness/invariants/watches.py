@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mews.harness.invariants.verdict import Breach
 from mews.harness.watch_feed import LISTED, Sight
 from mews.kube.api.objects import Object, uid_of, version_of
+from mews.kube.system.invariant import Breach
 
 
 class Watches:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mews.harness.journal import Line
+from mews.kube.api.objects import Object, is_terminal, key_of, node_name_of, uid_of
+from mews.kube.system.invariant import ClusterObjects, Holding, Holds
 
 Slot = tuple[str, str, str]
 """Pod uid, container, resource."""
@@ -31,19 +33,6 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """Devices of one resource that a container of a live pod was given."""
-
-    pod: str
-    uid: str
-    container: str
-    resource: str
-    host: str
-    devices: tuple[str, ...]
-    line: Line
-
-
-@dataclass(frozen=True, slots=True)
 class Seen:
     """A device as its host sees it; ``healthy``: all its layers are up, NVML shows it and it answers."""
 
@@ -61,19 +50,22 @@ class Chassis:
 
 @dataclass(slots=True)
 class World:
-    """``devices`` by GPUID; ``holdings`` of live pods only; ``checkpoints`` by host as last written; ``seen``: host ->
-    GPUID -> as the host sees it; ``offered``: node -> resource -> whole number allocatable."""
+    """``devices`` by GPUID; ``holdings`` of live pods only, as kubelets gave them; ``declared``: those that systems
+    say; ``checkpoints`` by host as last written; ``seen``: host -> GPUID -> as the host sees it; ``offered``: node ->
+    resource -> whole number allocatable."""
 
     devices: dict[str, Device] = field(default_factory=dict)
     chassis: dict[str, Chassis] = field(default_factory=dict)
     holdings: dict[Slot, Holding] = field(default_factory=dict)
+    declared: dict[Slot, Holding] = field(default_factory=dict)
     checkpoints: dict[str, dict[Slot, tuple[str, ...]]] = field(default_factory=dict)
     seen: dict[str, dict[str, Seen]] = field(default_factory=dict)
     offered: dict[str, dict[str, int]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
     _ended: set[str] = field(default_factory=set)
+    _about: dict[str, Line] = field(default_factory=dict)
 
-    def hear(self, line: Line) -> None:
+    def take(self, line: Line) -> None:
         """Take in one line."""
         if line.layer == "chassis":
             self._hardware(line)
@@ -83,12 +75,41 @@ class World:
             self._host(line)
         elif line.layer == "api" and line.actor.startswith("node/"):
             self._node(line)
-        elif line.layer == "api" and _ends(line):
-            self._end(line.fields["uid"])
+        elif line.layer == "api" and line.actor.startswith("pod/"):
+            self._about[line.actor] = line
+            if _ends(line):
+                self._end(line.fields["uid"])
+
+    def declare(self, objects: ClusterObjects, holds: Iterable[Holds]) -> Sequence[Holding]:
+        """Take in what systems say of the pods as they are now; the holdings that are new or changed."""
+        before = self.declared
+        self.declared = {}
+        for key in sorted(objects.pods):
+            for holding in self._declared_by(objects.pods[key], holds):
+                self.declared[(holding.uid, holding.container, holding.resource)] = holding
+        return [now for slot, now in self.declared.items() if slot not in before or before[slot].devices != now.devices]
+
+    def _declared_by(self, pod: Object, holds: Iterable[Holds]) -> Iterator[Holding]:
+        host, name = node_name_of(pod), key_of(pod)
+        if not host or is_terminal(pod) or uid_of(pod) in self._ended:
+            return
+        line = self._about.get(f"pod/{name}")
+        for held in (held for rule in holds for held in rule(pod)):
+            devices = tuple(self._gpuid(device) for device in held.devices)
+            yield Holding(name, uid_of(pod), held.container, held.resource, host, devices, line)
+
+    def _gpuid(self, device: str) -> str:
+        by_uuid = (known.gpuid for known in self.devices.values() if known.uuid == device)
+        return device if device in self.devices else next(by_uuid, device)
+
+    def all_holdings(self) -> Iterator[Holding]:
+        """What live containers hold, by the word of their kubelets and of the systems."""
+        yield from self.holdings.values()
+        yield from self.declared.values()
 
     def holders(self, gpuid: str) -> Iterator[Holding]:
         """The live containers that hold the device."""
-        for holding in self.holdings.values():
+        for holding in self.all_holdings():
             if gpuid in holding.devices:
                 yield holding
 
@@ -178,8 +199,9 @@ class World:
 
     def _end(self, uid: str) -> None:
         self._ended.add(uid)
-        for slot in [slot for slot in self.holdings if slot[0] == uid]:
-            del self.holdings[slot]
+        for held in (self.holdings, self.declared):
+            for slot in [slot for slot in held if slot[0] == uid]:
+                del held[slot]
 
 
 def _link(known: Device | None, line: Line) -> bool:
@@ -189,6 +211,4 @@ def _link(known: Device | None, line: Line) -> bool:
 
 
 def _ends(line: Line) -> bool:
-    if not line.actor.startswith("pod/"):
-        return False
     return line.event == "deleted" or (line.event == "phase" and line.fields["phase"] in ("Succeeded", "Failed"))

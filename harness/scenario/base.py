@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
+from mews.dialects import DIALECTS
 from mews.harness.scenario.match import check_pattern
 from mews.registry import NotRegistered, ValueRegistry
 
@@ -103,3 +104,7 @@ class Registered:
 def name_schema(registry: ValueRegistry[Any]) -> dict[str, Any]:
     """The JSON Schema of a registry's names."""
     return {"anyOf": [{"enum": list(registry.names())}, {"type": "string", "pattern": REFERENCE}]}
+
+
+DialectName = Annotated[str, Registered(DIALECTS)]
+"""A dialect of the registry, or yours by ``module:attribute``."""

@@ -103,29 +103,8 @@ def cpu_utilisation(times: Sequence[JobTimes], cpus: float) -> float:
 
 
 def hardware_metrics(lines: Iterable[Line]) -> dict[str, int]:
-    """``moved_gpus``: attaches that were completed; ``reconfigurations``: how many demands of pods they served (a pod
-    that is annotated anew later asks anew)."""
-    moved = reconfigurations = 0
-    asking: dict[str, str] = {}
-    for line in lines:
-        if line.layer == "chassis" and line.event == "attached":
-            moved += 1
-            served = next((pod for pod, node in asking.items() if node == line.fields.get("host")), None)
-            if served is not None:
-                reconfigurations += 1
-                asking[served] = ""
-        elif line.layer == "api" and line.event == "annotations":
-            _book_demand(asking, line)
-    return {"moved_gpus": moved, "reconfigurations": reconfigurations}
-
-
-def _book_demand(asking: dict[str, str], line: Line) -> None:
-    """Pod -> the node that it wants devices on, while it wants any; "" once its demand was counted."""
-    changed = line.fields["annotations"]
-    if "gpu_demand" in changed and changed["gpu_demand"] is None:
-        asking.pop(line.actor, None)
-    elif changed.get("dst_node"):
-        asking[line.actor] = changed["dst_node"]
+    """``moved_gpus``: attaches that were completed."""
+    return {"moved_gpus": sum(line.layer == "chassis" and line.event == "attached" for line in lines)}
 
 
 def bound_broken(name: str, bound: MetricBound, metrics: Mapping[str, Any]) -> str:

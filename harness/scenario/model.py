@@ -7,12 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from mews.dialects import DIALECTS
 from mews.harness.scenario.actions import Objects, Step
-from mews.harness.scenario.base import Model, OrScalar, Registered
+from mews.harness.scenario.base import DialectName, Model, OrScalar
+from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
 from mews.systems.kubecomp.config import RESOURCE, SCHEDULER
+
+INSTANT = "instant"
+"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
 
 
 class Metadata(Model):
@@ -39,9 +42,6 @@ class KubeCompStack(Model):
     reconfig_manager: dict[str, Any] | None = Field(default_factory=dict)
     device_manager: dict[str, Any] | None = Field(default_factory=dict)
     config: dict[str, Any] = Field(default_factory=dict, description="options shared by all parts, as in their file")
-
-
-DialectName = Annotated[str, Registered(DIALECTS)]
 
 
 class ControllerOptions(Model):
@@ -77,8 +77,8 @@ class Stack(Model):
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
     kubelet: dict[str, Any] = Field(default_factory=dict)
     dialect: DialectName | None = None
-    profile: Literal["instant", "testbed"] | None = Field(
-        default=None, description="what starting a pod costs on the hosts; testbed: as measured"
+    profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
+        default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
     )
 
     replace: dict[ComponentName, Replacement] = Field(default_factory=dict, description="yours instead of ours")
@@ -198,22 +198,11 @@ def _bound(value: Any) -> Any:
 
 
 Bound = Annotated[MetricBound, BeforeValidator(_bound), OrScalar("number")]
-MetricName = Literal[
-    "mean_wait_s",
-    "mean_jct_s",
-    "moved_gpus",
-    "reconfigurations",
-    "makespan_s",
-    "cpu_utilisation",
-    "mean_gpus_used",
-    "finished_jobs",
-    "failed_jobs",
-    "added_workers",
-    "removed_workers",
+OWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "makespan_s", "cpu_utilisation", "mean_gpus_used")
+MetricName = Annotated[str, NameOf(OWN_METRICS, lambda system: system.metric_names)]
+BoundName = Annotated[
+    str, NameOf(("allocatable_s", "scheduled_s", "unattached_s", "settle_s"), lambda system: system.bounds)
 ]
-
-
-BoundName = Literal["allocatable_s", "scheduled_s", "unattached_s", "settle_s", "progress_s"]
 
 
 class Scenario(Model):

@@ -14,6 +14,7 @@ from typing import Any
 
 from mews.harness.clusters.port import Cluster
 from mews.harness.invariants import Bounds, Oracle
+from mews.harness.invariants.systems import bounds_of
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.driver import Driver
@@ -24,7 +25,6 @@ from mews.harness.scenario.requirements import demand
 from mews.harness.scenario.result import Observer, Progress, Result, Verdict
 from mews.harness.scenario.stage import Stage
 from mews.harness.scenario.steps import apply_objects, do
-from mews.harness.scenario.tfjob_metrics import tfjob_metrics
 from mews.harness.scenario.trace import read_trace
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.quantities import parse
@@ -106,7 +106,7 @@ class _Run:
         violations: list[dict[str, Any]] = []
         async with self._judged():
             await demand(self._scenario, self._cluster)
-            oracle = Oracle(self._cluster, bounds=_bounds(self._scenario))
+            oracle = Oracle(self._cluster, bounds=_bounds(self._scenario, self._cluster))
             await oracle.start()
             try:
                 async with self._judged():
@@ -210,8 +210,9 @@ class _Run:
     async def _measure(self) -> dict[str, Any]:
         self._number = 0
         lines = self._cluster.journal.lines(self._stage.first_line)
-        trained = tfjob_metrics(lines, self._cluster.pace.speed)
-        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines), **trained}
+        metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines)}
+        for each in self._cluster.systems:
+            metrics |= each.system.metrics(lines, self._cluster.pace.speed)
         if self._stage.driver is not None and self._stage.driver.started:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)
@@ -234,14 +235,11 @@ class _Run:
             self.ending.add("failed", f"invariant {violation['invariant']} ({violation['name']}): {violation['what']}")
 
 
-def _bounds(scenario: Scenario) -> Bounds:
-    """The invariants' bounds, and what the scenario pools under which scheduler's name."""
-    given: dict[str, Any] = {str(name): value for name, value in scenario.bounds.items()}
-    config = scenario.stack.kubecomp.config if scenario.stack.kubecomp is not None else {}
-    for bound, option in (("pooled_resource", "resource"), ("pooling_scheduler", "scheduler_name")):
-        if option in config:
-            given[bound] = config[option]
-    return Bounds.of(given)
+def _bounds(scenario: Scenario, cluster: Cluster) -> Bounds:
+    """The invariants' bounds; what the scenario says of a system that does not run binds nobody."""
+    theirs = bounds_of(cluster.systems)
+    given = {name: value for name, value in scenario.bounds.items() if name in (*Bounds.names(), *theirs)}
+    return Bounds.of(given, theirs)
 
 
 def _all_steps(scenario: Scenario) -> tuple[Step, ...]:

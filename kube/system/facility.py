@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mews.dialects import DEFAULT
+from mews.kube.deviceplugin.port import Mount
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerExtras:
+    """What Allocate adds for every container with a device: where the driver's library and programs are."""
+
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +39,15 @@ class NodeCabling:
 
 @dataclass(frozen=True, slots=True)
 class Facility:
-    """Chassis, nodes and cables. ``namespace`` is where the system's own objects belong; None: its default.
+    """Chassis, nodes (in order of their hosts' names) and cables.
 
-    ``speed``: emulated seconds per second of the API's time, for limits that are weighed against emulated time.
+    ``namespace`` is where the system's own objects belong; None: where it says itself. ``speed``: emulated seconds per
+    second of the API's time, for limits that are weighed against emulated time. ``extras``: what the containers with a
+    device need on every node alike; where nodes differ, ``NodeAccess.extras`` says it.
     """
 
     chassis: tuple[ChassisAddress, ...] = ()
     nodes: tuple[NodeCabling, ...] = ()
     namespace: str | None = None
     speed: float = 1.0
+    extras: ContainerExtras = ContainerExtras()

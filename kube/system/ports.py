@@ -8,38 +8,36 @@ from typing import Any
 
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context
-from mews.kube.deviceplugin.port import DevicePluginLink, Mount, PodResources
+from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerExtras:
-    """What Allocate adds for every container with a device: where the driver's library and programs are."""
-
-    envs: Mapping[str, str] = field(default_factory=dict)
-    mounts: tuple[Mount, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NodePorts:
-    """The node that a component runs on. ``files`` reads the host's sys and proc (a ``FileTree``), None where the
-    component must do without."""
+class NodeAccess:
+    """The node that a component runs on. ``files`` are the host's, None where the component must do without;
+    ``extras`` is what containers with a device need on this node."""
 
     name: str
     link: DevicePluginLink
     pod_resources: PodResources
-    files: Any = None
-    extras: ContainerExtras = ContainerExtras()
+    files: FileTree | None = None
+    extras: ContainerExtras = field(default_factory=ContainerExtras)
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
     """``chassis`` makes the clients of all chassis, given the seconds after which an unanswered call is of unknown
     outcome. ``node`` is set for a component that each node has. ``measures`` is what ``System.measures`` made: it
-    outlives incarnations. ``plugin`` and ``policy`` are what the user put in the place of parts of this component."""
+    outlives incarnations. ``parts`` holds what the user put in the place of parts of this component, by the names of
+    ``Component.parts``: loaded callables; a ``plugin`` is a factory that takes the scheduler's handle alone."""
 
     context: Context
     chassis: Callable[[float], Mapping[str, ChassisApi]]
-    node: NodePorts | None = None
+    node: NodeAccess | None = None
     measures: Any = None
-    plugin: Any = None
-    policy: Any = None
+    parts: Mapping[str, Callable[..., Any]] | None = None
+
+    def part(self, name: str) -> Callable[..., Any] | None:
+        """The user's callable in the place of that part, if there is one."""
+        return (self.parts or {}).get(name)

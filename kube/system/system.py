@@ -11,8 +11,14 @@ from pydantic import BaseModel
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.system.command import Command
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Holds, Invariant, RunState
+from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
+from mews.kube.system.profile import MakeOverhead
+from mews.kube.system.program import PlayedProgram
 
 News = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
@@ -21,31 +27,39 @@ News = tuple[str, str, dict[str, Any]]
 @dataclass(frozen=True, slots=True)
 class Pooled:
     """What a configured system moves between nodes: the invariants count it per pool, and a cluster is ready once
-    nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices."""
+    nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices;
+    ``announcer`` is the component that announces what is attached, "" where none does from the beginning."""
 
     resource: str
     device_kind: str
     scheduler: str
     device_env: str
+    announcer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
     """A part of a system that runs by itself. ``make`` builds one incarnation from its ports and the configuration.
 
-    ``wanted``: whether the options let it run. ``per_node``: each node of the configuration has one, called
-    ``NAME/HOST``. ``scheduler``: the schedulerName that it answers to, of a configuration. ``parts``: what of it the
-    user may replace from within (``plugin``, ``policy``), beside the whole of it, each with a check of the callable.
+    ``wanted``: whether the options let it run. ``nodes``: the nodes of a configuration that have one each, called
+    ``NAME/HOST``; None for a component that there is one of. ``scheduler``: the schedulerName that it answers to, of a
+    configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
+    scheduler, with options), ``policy``; each with what the callable is called with, in words.
     ``deployment``: how a real cluster runs it.
     """
 
     name: str
     make: Callable[[Ports, Any], Runnable]
     wanted: Callable[[Any], bool] = lambda options: True
-    per_node: bool = False
+    nodes: Callable[[Any], Sequence[str]] | None = None
     scheduler: Callable[[Any], str] | None = None
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
     deployment: Any = None
+
+    @property
+    def per_node(self) -> bool:
+        """Whether there is one on each of some nodes."""
+        return self.nodes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +76,17 @@ class System:
 
     ``options`` is the model of ``stack.NAME``, with its defaults; ``configure(options, facility)`` makes the
     configuration value that every component is given (raises ValueError, one line, for options that cannot be).
-    ``document(configuration)`` is the same as the file that the components read in a cluster, and ``kinds`` are the
-    definitions to be applied before anything starts. ``measures`` makes what the components measure themselves with,
-    and ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from a journal.
+    ``document(configuration)`` is the same as the file that the components read in a cluster, ``namespace`` where their
+    own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
+    pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
+    ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from the lines of a journal of whose
+    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find.
+
+    ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
+    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
+    ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
+    ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
+    authors write it.
     """
 
     name: str
@@ -72,17 +94,22 @@ class System:
     options: type[BaseModel]
     configure: Callable[[Any, Facility], Any]
     components: tuple[Component, ...]
-    namespace: str | None = None
+    title: str = ""
+    namespace: Callable[[Any], str | None] = lambda configuration: None
     document: Callable[[Any], Mapping[str, Any]] = lambda configuration: {}
     pooled: Callable[[Any], Pooled | None] = lambda configuration: None
     kinds: Callable[[], Sequence[Object]] = lambda: ()
     watched: Callable[[], Sequence[Watched]] = lambda: ()
+    service_names: bool = False
     measures: Callable[[], Any] = lambda: None
     measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
-    metrics: Callable[[Iterable[Any], float], Mapping[str, Any]] = lambda lines, speed: {}
+    metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}
     metric_names: tuple[str, ...] = ()
     bounds: Mapping[str, float | None] = field(default_factory=dict)
-    invariants: Callable[[], Sequence[Any]] = lambda: ()
-    experiments: Callable[[], Sequence[Any]] = lambda: ()
-    commands: Callable[[], Sequence[Any]] = lambda: ()
-    images: Callable[[], Mapping[str, Any]] = dict
+    invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
+    holds: Callable[[Any], Holds | None] = lambda configuration: None
+    experiments: Callable[[], Sequence[Experiment]] = lambda: ()
+    commands: Callable[[], Sequence[Command]] = lambda: ()
+    images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
+    programs: Callable[[], Mapping[str, PlayedProgram]] = dict
+    profiles: Callable[[], Mapping[str, MakeOverhead]] = dict

@@ -12,7 +12,6 @@ from typing import Any
 from mews.kube.config_text import read_config
 from mews.systems.kod2.errors import ConfigError
 from mews.systems.kod2.model import Mode, Options
-from mews.systems.kubecomp.config import NAMESPACE, RESOURCE, SCHEDULER
 
 
 class Scheduling(StrEnum):
@@ -33,7 +32,8 @@ class OperatorConfig:
     often. ``settle_s``: the workers of a job end within moments of one another, as each kubelet sees them; for so long
     the room of those that ended counts as held unless the job has ended, lest the next job be placed with its minimum
     on the first of it. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the
-    pools that ``pool_namespace`` publishes.
+    pools that ``pool_namespace`` publishes. They are called as the published pool calls them: one system knows the
+    other by what it shows on the API, not by its code.
     """
 
     scheduling: str = Scheduling.KOD2.value
@@ -46,9 +46,9 @@ class OperatorConfig:
     affinity: bool = _DEFAULT.affinity
     tick_s: float = 5.0
     settle_s: float = 5.0
-    pooled_resource: str = RESOURCE
-    pool_scheduler: str = SCHEDULER
-    pool_namespace: str = NAMESPACE
+    pooled_resource: str = "falcon.com/gpu"
+    pool_scheduler: str = "kubecomp-scheduler"
+    pool_namespace: str = "kubecomp"
 
     @property
     def options(self) -> Options:

@@ -26,6 +26,7 @@ from mews.kube.records_file import RecordsFile
 from mews.kube.scheduling.config import Profile, SchedulerConfig, load_callable, load_plugin
 from mews.kube.scheduling.errors import BadPlugin
 from mews.kube.scheduling.scheduler import Scheduler
+from mews.kube.system.files import FolderTree
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig
 from mews.systems.kubecomp.config_file import load_config
 from mews.systems.kubecomp.device_manager import DeviceManager
@@ -33,7 +34,7 @@ from mews.systems.kubecomp.errors import ConfigError
 from mews.systems.kubecomp.metrics import Metrics, Recorder
 from mews.systems.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_with
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
-from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm
+from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 COMPONENTS = ("scheduler", "reconfig-manager", "device-manager")
 _KUBELET = Path("/var/lib/kubelet")

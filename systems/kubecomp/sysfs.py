@@ -8,11 +8,7 @@ only). Either must have a driver and a configuration space that answers: one tha
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol
-
+from mews.kube.system.files import FileTree
 from mews.systems.kubecomp.node_devices import LocalDevice
 
 PCI = "sys/bus/pci/devices"
@@ -21,43 +17,10 @@ _GONE = b"\xff\xff"
 _VENDOR_FIELD = b"V0"
 
 
-class Tree(Protocol):
-    """A host's files below its root; paths like ``sys/bus/pci/devices``."""
-
-    async def read(self, path: str) -> bytes:
-        """A file's content.
-
-        Raises OSError.
-        """
-        ...
-
-    async def names(self, path: str) -> Sequence[str]:
-        """A folder's names, sorted.
-
-        Raises OSError.
-        """
-        ...
-
-
-class FolderTree:
-    """The files below a folder of this machine, ``/`` on a real node; read on a thread, since a read may block."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    async def read(self, path: str) -> bytes:
-        """A file's content. Raises OSError."""
-        return await asyncio.to_thread((self._root / path).read_bytes)
-
-    async def names(self, path: str) -> Sequence[str]:
-        """A folder's names, sorted. Raises OSError."""
-        return await asyncio.to_thread(lambda: sorted(entry.name for entry in (self._root / path).iterdir()))
-
-
 class SysfsConfirm:
     """``Confirm`` over a host's files. Where a device was found before is looked at first."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: FileTree) -> None:
         self._tree = tree
         self._places: dict[str, str] = {}
         self._answers: dict[str, bool] = {}

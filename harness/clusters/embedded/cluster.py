@@ -17,7 +17,7 @@ from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.port import ComponentsCrashed
-from mews.harness.clusters.stack import kubecomp_config
+from mews.harness.clusters.stack import kubecomp_config, systems_of
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
@@ -25,8 +25,8 @@ from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.scenario.kinds import complete, resource_of
-from mews.harness.scenario.model import Scenario
-from mews.harness.testbed import testbed_overhead
+from mews.harness.scenario.model import INSTANT, Scenario
+from mews.harness.systems import find_profile, find_program, images_of, watched_by
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.clock import Clock, Pace, stream
@@ -37,11 +37,11 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
+from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.emulated.kubelet.tools import Overhead
-from mews.kube.emulated.kubelet.training import Hall
 from mews.kube.emulated.kubelet.users import ToldRuntime
+from mews.kube.system.profile import Overhead
 from mews.systems.kubecomp.metrics import Count
 from mews.systems.kubecomp.metrics import Recorder as Measures
 
@@ -76,6 +76,7 @@ class EmbeddedCluster:
         self._logs = Records(lambda: journal.elapsed_s)
         self.records = self._logs.journal
         self._measures = Measures()
+        self.systems = systems_of(scenario)
         self._scenario = scenario
         self._inventory = hardware
         self._seed = seed
@@ -101,8 +102,8 @@ class EmbeddedCluster:
         )
         kubelets.find = self.kubelet_of
         self.kube = world.kube("admin")
-        self._hall = Hall(pace)
-        self._recorder = Recorder(world.kube("recorder"), journal, tfjobs=scenario.stack.kod2 is not None)
+        self._programs = PlayedPrograms(pace, find_program)
+        self._recorder = Recorder(world.kube("recorder"), journal, watched=watched_by(self.systems))
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -313,7 +314,7 @@ class EmbeddedCluster:
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=self._told(SimulatedRuntime(self.pace, self._hall), host.name),
+            simulated=self._told(SimulatedRuntime(self.pace, self._programs), host.name),
             processes=None if processes is None else self._told(processes, host.name),
             network=self.world.network(number + 1),
         )
@@ -322,7 +323,7 @@ class EmbeddedCluster:
             containerd=containerd,
             folder=self.world.folder(host.name),
             checkpoint=JournaledCheckpoint(self.world.checkpoint(host.name), note),
-            images=load_images(),
+            images=load_images(further=images_of(self.systems)),
             pace=self.pace,
             overhead=self._overhead(host.name),
             note=note,
@@ -336,9 +337,10 @@ class EmbeddedCluster:
         return ToldRuntime(runtime, self.world.users(host), self._config.uuid_env)
 
     def _overhead(self, host: str) -> Overhead | None:
-        if self._scenario.stack.profile != "testbed":
+        profile = self._scenario.stack.profile
+        if profile is None or profile == INSTANT:
             return None
-        return testbed_overhead(stream(self._seed, f"testbed/{host}"))
+        return find_profile(profile)(stream(self._seed, f"{profile}/{host}"))
 
     def _kubelet_unit(self, host: str) -> Unit:
         name = f"kubelet/{host}"

@@ -22,6 +22,7 @@ from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.ports.hardware_http import HttpHardwareControl
+from mews.harness.systems import find_program
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import Account, ChassisApi
@@ -37,9 +38,10 @@ from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.users import Users
+from mews.kube.system.files import FolderTree
 from mews.systems.kubecomp.config import AllocateConfig
 from mews.systems.kubecomp.device_manager import Confirm
-from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm
+from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 
@@ -108,7 +110,10 @@ class WireWorld:
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._runtime = ProcessRuntime(
-            self.root / "pods", {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)}, speed=speed
+            self.root / "pods",
+            {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)},
+            speed=speed,
+            programs=find_program,
         )
         self._transports: list[HttpTransport] = []
         self._pod_resources: dict[str, GrpcPodResources] = {}

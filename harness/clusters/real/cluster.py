@@ -25,6 +25,7 @@ from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
 from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.strangers import Strangers
+from mews.harness.clusters.stack import systems_of
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.guests import brought, extender_name, is_last
@@ -35,6 +36,7 @@ from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
+from mews.harness.systems import images_of, watched_by
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, PODS, Resource
@@ -78,6 +80,7 @@ class RealCluster:
         self.clock = Clock.wall()
         self.pace, self.kubelet_pace = Pace(run.speed), Pace()
         self.dialect = run.dialect
+        self.systems = systems_of(run.scenario)
         self._run = run
         self._ground = ground
         self._place = ground.place
@@ -85,14 +88,15 @@ class RealCluster:
         self._gate = Gate(ground.place)
         self._admin = self._gate.kube("admin")
         self._reset = Reset(self._admin, ground.place, tell)
-        fit = Fitting(load_images(), ground.place.image, ground.place.nodes, run.speed)
+        fit = Fitting(load_images(further=images_of(self.systems)), ground.place.image, ground.place.nodes, run.speed)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
         ours = ground.place.namespace
         unheard = (*SYSTEM, ours, *(name for name, real in ground.place.namespaces.items() if real == ours))
-        tfjobs = run.stack.operator is not None
-        self._recorder = Recorder(self._view("recorder"), self.journal, tfjobs=tfjobs, unheard=unheard)
+        self._recorder = Recorder(
+            self._view("recorder"), self.journal, watched=watched_by(self.systems), unheard=unheard
+        )
         self._recording: asyncio.Task[None] | None = None
         self._nodes = Nodes(
             self._gate,

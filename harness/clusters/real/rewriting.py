@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from mews.harness.clusters.real.strangers import Strangers
+from mews.harness.systems import find_program
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
 from mews.kube.emulated.kubelet.images import Image, ImageBook, Simulation
-from mews.systems.kod2.training import environment_in
 
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
@@ -86,15 +86,14 @@ class Fitting:
         container.setdefault("imagePullPolicy", "IfNotPresent")
         if "command" not in container:
             container["command"] = self._command(image, annotations)
-        if image.simulate is not None and image.simulate.trains:
-            self._train(container, annotations)
+        if image.simulate is not None and image.simulate.program:
+            self._pace_program(container, image.simulate.program, annotations)
 
-    def _train(self, container: Object, annotations: Mapping[str, str]) -> None:
+    def _pace_program(self, container: Object, program: str, annotations: Mapping[str, str]) -> None:
         known = container.get("env") or []
-        told = environment_in(annotations, self._speed)
-        for entry in known:
-            told.pop(entry["name"], None)
-        container["env"] = [*known, *({"name": name, "value": value} for name, value in told.items())]
+        names = {entry["name"] for entry in known}
+        added = find_program(program).environment(annotations, self._speed)
+        container["env"] = [*known, *({"name": n, "value": v} for n, v in added.items() if n not in names)]
 
     def _command(self, image: Image, annotations: Mapping[str, str]) -> list[str]:
         if image.process is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -28,15 +29,15 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 class Simulation:
     """How a simulated container behaves: it ends by itself after ``duration_s`` (infinity: never; None: the container's
     command decides, and without one it ends at once) with ``exit_code``; TERM ends it with ``term_exit_code`` unless
-    ``obeys_term`` is false; ``log`` is a template over its environment; ``trains``: it is a task of a training job and
-    ends with its job's last step (``training.Hall``)."""
+    ``obeys_term`` is false; ``log`` is a template over its environment; ``program`` names what plays it
+    (``programs``), which may end it earlier."""
 
     duration_s: float | None = None
     exit_code: int = 0
     term_exit_code: int = 143
     obeys_term: bool = True
     log: str = ""
-    trains: bool = False
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ def render(template: str, env: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, template)
 
 
-def load_images(path: Path | None = None) -> ImageBook:
-    """The images of a file; without one, those that Mews ships.
+def load_images(path: Path | None = None, further: Mapping[str, Any] = MappingProxyType({})) -> ImageBook:
+    """The images of a file; without one, those that Mews ships; and further ones, which come before those.
 
     Raises ImagesError.
     """
@@ -102,7 +103,8 @@ def load_images(path: Path | None = None) -> ImageBook:
     images = document.get("images") if isinstance(document, dict) else None
     if not isinstance(images, dict):
         raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image")
-    return ImageBook({name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()})
+    book = {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
+    return ImageBook(book | {name: _image(name, entry, f"image {name}") for name, entry in further.items()})
 
 
 def _read(path: Path) -> str:
@@ -139,7 +141,7 @@ def _foreign(word: str) -> str:
 
 
 def _simulation(entry: Any, where: str) -> Simulation:
-    _only(entry, {"duration_s", "exit_code", "term_exit_code", "obeys_term", "log", "trains"}, where)
+    _only(entry, {"duration_s", "exit_code", "term_exit_code", "obeys_term", "log", "program"}, where)
     duration = entry.get("duration_s")
     if duration is not None and not (isinstance(duration, int | float) and duration >= 0):
         raise ImagesError(f"{where}.duration_s: {duration!r}: must be a number of seconds from 0 on")
@@ -149,7 +151,7 @@ def _simulation(entry: Any, where: str) -> Simulation:
         term_exit_code=_code(entry, "term_exit_code", 143, where),
         obeys_term=bool(entry.get("obeys_term", True)),
         log=str(entry.get("log", "")),
-        trains=bool(entry.get("trains", False)),
+        program=str(entry.get("program", "")),
     )
 
 

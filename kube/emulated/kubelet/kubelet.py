@@ -23,8 +23,9 @@ from mews.kube.emulated.kubelet.pod_worker import PodWorker
 from mews.kube.emulated.kubelet.podstatus import rejected_status
 from mews.kube.emulated.kubelet.status import StatusManager
 from mews.kube.emulated.kubelet.timings import MEASURED, Timings
-from mews.kube.emulated.kubelet.tools import Delay, Devices, NodeState, Overhead, Tools
+from mews.kube.emulated.kubelet.tools import Devices, Tools
 from mews.kube.events import EventRecorder, pod_reference
+from mews.kube.system.profile import Delay, NodeState, Overhead
 
 OpenSockets = Callable[[], Awaitable[None]]
 """Makes the kubelet's sockets anew and starts to answer on them."""

@@ -15,7 +15,7 @@ from mews.kube.emulated.kubelet.kubelet import Kubelet
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.note import Note, silent
 from mews.kube.emulated.kubelet.timings import MEASURED, Timings
-from mews.kube.emulated.kubelet.tools import Overhead
+from mews.kube.system.profile import Overhead
 
 __all__ = ["KubeletFolder", "KubeletProcess", "Machine"]
 

@@ -12,8 +12,9 @@ from mews.kube.emulated.kubelet.podstate import Plan, PodState, Waiting, contain
 from mews.kube.emulated.kubelet.podstatus import status_of
 from mews.kube.emulated.kubelet.prober import Prober, Spawn
 from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
-from mews.kube.emulated.kubelet.tools import Delay, Tools
+from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
+from mews.kube.system.profile import Delay
 
 DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _ASKED = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations")

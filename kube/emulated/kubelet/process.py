@@ -17,15 +17,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from mews.kube.api.objects import annotations_of, uid_of
+from mews.kube.api.objects import uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.grpc_health import check
 from mews.kube.emulated.kubelet.handlers import Answer, Exec, GrpcCheck, HttpGet, Question, TcpSocket, timed_out
 from mews.kube.emulated.kubelet.network import connect, get
+from mews.kube.emulated.kubelet.programs import environment_of
 from mews.kube.emulated.kubelet.runtime import Launch
-from mews.systems.kod2.training import environment_in
+from mews.kube.system.program import FindProgram, no_program
 
 SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POLL_S = 0.1
@@ -132,14 +133,20 @@ class RealProcess:
 
 class ProcessRuntime:
     """Starts containers as processes below a run folder, ``<pod uid>/<container>/<attempt>.log``; ``close`` removes it
-    where it was made here. ``env`` is what the machine gives to every process; training tasks take as long as their
-    annotations say, ``speed`` emulated seconds in each real one."""
+    where it was made here. ``env`` is what the machine gives to every process; those of ``programs`` take
+    as long as their annotations say, ``speed`` emulated seconds in each real one."""
 
     def __init__(
-        self, folder: Path | None = None, env: Mapping[str, str] = MappingProxyType({}), *, speed: float = 1.0
+        self,
+        folder: Path | None = None,
+        env: Mapping[str, str] = MappingProxyType({}),
+        *,
+        speed: float = 1.0,
+        programs: FindProgram = no_program,
     ) -> None:
         self._env = dict(env)
         self._speed = speed
+        self._programs = programs
         self._own = folder is None
         self._folder = folder or Path(tempfile.mkdtemp(prefix="mews-pods-"))
         self._running: list[RealProcess] = []
@@ -152,7 +159,7 @@ class ProcessRuntime:
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
         log = FileLog(folder / f"{launch.attempt}.log")
-        given = {**self._env, **self._played(launch), **launch.env}
+        given = {**self._env, **environment_of(launch, self._programs, self._speed), **launch.env}
         env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **given}
         where = _existing(launch.working_dir) or work
         argv = _argv(launch)
@@ -170,14 +177,6 @@ class ProcessRuntime:
         started = RealProcess(process, log, env, where)
         self._running.append(started)
         return started
-
-    def _played(self, launch: Launch) -> dict[str, str]:
-        if launch.image.simulate is None or not launch.image.simulate.trains:
-            return {}
-        try:
-            return environment_in(annotations_of(launch.pod), self._speed)
-        except ValueError as error:
-            raise StartError("RunContainerError", str(error)) from error
 
     async def close(self) -> None:
         """Kill what still runs; nothing is left behind."""

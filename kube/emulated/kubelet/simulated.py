@@ -14,9 +14,9 @@ from mews.kube.emulated.kubelet.errors import ExecRefused, StartError
 from mews.kube.emulated.kubelet.handlers import Action, Answer, Exec, HttpGet, Question, refused, timed_out
 from mews.kube.emulated.kubelet.illness import FAILING, Illness, illnesses_of
 from mews.kube.emulated.kubelet.images import Simulation, render
+from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.script import Play, play
-from mews.kube.emulated.kubelet.training import Hall
 
 DURATION = "mews.dev/duration-s"
 EXIT_CODE = "mews.dev/exit-code"
@@ -124,7 +124,7 @@ class SimulatedProcess:
             return Answer(False, timed_out(question.action))
         return Answer(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
 
-    def say(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         """Write to its log."""
         self.log.write(text)
 
@@ -145,11 +145,12 @@ class SimulatedProcess:
 
 
 class SimulatedRuntime:
-    """Plays containers: by the pod's annotation, else by the command, else as the image declares."""
+    """Plays containers: by the pod's annotation, else by the command, else as the image declares; what program an image
+    names has the word on its end. ``programs`` are those of the whole cluster."""
 
-    def __init__(self, pace: Pace, hall: Hall | None = None) -> None:
+    def __init__(self, pace: Pace, programs: PlayedPrograms | None = None) -> None:
         self._pace = pace
-        self._hall = hall or Hall(pace)
+        self._programs = programs or PlayedPrograms(pace)
         self._running: list[SimulatedProcess] = []
 
     async def start(self, launch: Launch) -> SimulatedProcess:
@@ -160,8 +161,7 @@ class SimulatedRuntime:
         self._running = [process for process in self._running if not process._exit.done()]
         illnesses = illnesses_of(annotations_of(launch.pod).get(FAILING, ""), launch.container)
         process = SimulatedProcess(scene_of(launch), launch.env, self._pace, illnesses)
-        if launch.image.simulate is not None and launch.image.simulate.trains and not launch.command:
-            self._hall.enter(launch, process)
+        self._programs.start(launch, process)
         self._running.append(process)
         return process
 

@@ -18,6 +18,7 @@ from mews.kube.emulated.kubelet.note import Note
 from mews.kube.emulated.kubelet.status import StatusManager
 from mews.kube.emulated.kubelet.timings import Span, Timings
 from mews.kube.events import EventRecorder
+from mews.kube.system.profile import Delay
 
 
 class Devices(Protocol):
@@ -44,33 +45,6 @@ class Devices(Protocol):
     def node_resources(self) -> Mapping[str, tuple[int, int]]:
         """Resource -> (capacity, allocatable), for every resource that the manager knows."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """A node as a pod is about to start on it: pods that are there, healthy devices of all resources, and those of
-    them that a running container of another pod holds."""
-
-    pods: int
-    devices: int
-    held: int
-
-    @property
-    def idle(self) -> int:
-        """Devices that nobody holds yet, the pod's own included."""
-        return self.devices - self.held
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Extra seconds before a pod's first container runs, and between its end and its terminal phase."""
-
-    start_s: float = 0.0
-    stop_s: float = 0.0
-
-
-Overhead = Callable[[Object, NodeState], Delay]
-"""What a testbed takes longer than the measured kubelet; asked once per pod, as its sandbox is made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,22 @@
 
 from mews.harness.invariants import Bounds
 from mews.harness.invariants.judge import Judge
+from mews.harness.invariants.scene import JudgedSystems
 from mews.harness.journal import Journal
+from mews.kube.system.system import Pooled
 
+POOLED = Pooled("falcon.com/gpu", "GPU", "kubecomp-scheduler", "NVIDIA_VISIBLE_DEVICES")
 HOSTS = {"1": "host-1", "2": "host-2", "3": "host-3"}
 
 
 class Stream:
     """Chassis A with ``devices`` {device: port}, judged as it goes. ``numbers()`` names the broken invariants."""
 
-    def __init__(self, devices, **bounds):
+    def __init__(self, devices, systems=None, **bounds):
         self.t = 0.0
         self.journal = Journal(lambda: self.t)
-        self.judge = Judge(Bounds(**bounds))
-        self.journal.listen(self.judge.hear)
+        self.judge = Judge(Bounds(**bounds), systems or JudgedSystems(pooled=(POOLED,)))
+        self.journal.listen(self.judge.on_line)
         self.ports = dict(devices)
         self.checkpoint = {}
         rows = {device: self.row(device) for device in devices}

@@ -4,10 +4,11 @@ import pytest
 
 from mews.harness.invariants import Bounds
 from mews.harness.invariants.excuses import Excuses
-from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.scheduled import Books, Scheduled, amounts_of
+from mews.harness.invariants.scene import JudgedSystems, Scene
+from mews.harness.invariants.scheduled import Scheduled, amounts_of
 from mews.kube.api.objects import timestamp
-from tests.harness.invariants.stream import Stream
+from mews.kube.system.invariant import ClusterObjects
+from tests.harness.invariants.stream import POOLED, Stream
 
 
 def node(name="host-1", **spec):
@@ -31,12 +32,17 @@ def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase
 
 def judged(pods, nodes=None, *, devices=None, until=250, **bounds):
     """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
-    scene = Scene(Bounds(scheduled_s=100, **bounds), Stream(devices or {}).judge.scene.world, Excuses())
+    scene = Scene(
+        Bounds(scheduled_s=100, **bounds),
+        JudgedSystems(pooled=(POOLED,)),
+        Stream(devices or {}).judge.scene.world,
+        Excuses(),
+    )
     law = Scheduled(["default-scheduler", "kubecomp-scheduler"])
     books = {obj["metadata"]["name"]: obj for obj in nodes or [node()]}, {p["metadata"]["uid"]: p for p in pods}
     found = []
     for t in range(0, until, 10):
-        found += [(t, breach) for breach in law.look(float(t), Books(*books, now_s=float(t)), scene)]
+        found += [(t, breach) for breach in law.on_objects(float(t), ClusterObjects(*books, now_s=float(t)), scene)]
     return found
 
 
@@ -103,12 +109,16 @@ def test_the_clock_starts_anew_when_a_pod_stops_fitting():
     scene, law = Scene(Bounds(scheduled_s=100)), Scheduled(["default-scheduler"])
     for t in range(0, 400, 10):
         cordoned = node(unschedulable=t % 60 == 0)
-        assert not list(law.look(float(t), Books({"host-1": cordoned}, {"p": pod()}, float(t)), scene))
+        assert not list(law.on_objects(float(t), ClusterObjects({"host-1": cordoned}, {"p": pod()}, float(t)), scene))
 
 
 def test_no_bound_no_judgement():
     scene, law = Scene(Bounds(scheduled_s=None)), Scheduled(["default-scheduler"])
-    assert not [b for t in range(0, 9999, 99) for b in law.look(t, Books({"host-1": node()}, {"p": pod()}, t), scene)]
+    assert not [
+        b
+        for t in range(0, 9999, 99)
+        for b in law.on_objects(t, ClusterObjects({"host-1": node()}, {"p": pod()}, t), scene)
+    ]
 
 
 def test_amounts_are_counted_as_the_scheduler_counts():

@@ -115,6 +115,7 @@ class FakeCluster:
 
     name = "embedded"
     dialect = "h3api"
+    systems = ()
 
     def __init__(self, time="virtual"):
         loop = asyncio.get_running_loop()

@@ -48,26 +48,11 @@ def test_jobs_that_never_started_are_left_out_of_the_means():
     assert workload_metrics([job("b", 10, None, None)], cpus=160) == {}
 
 
-def test_moves_are_attaches_and_a_demand_that_they_serve_is_one_reconfiguration():
+def test_only_completed_attaches_count_as_moves():
     journal = Journal(lambda: 0.0)
-
-    def ask(pod, node, demand):
-        journal.write("api", f"pod/default/{pod}", "annotations", annotations={"dst_node": node, "gpu_demand": demand})
-
-    def attach(host):
-        journal.write("chassis", "chassis/A", "detached", host=None)
-        journal.write("chassis", "chassis/A", "attached", host=host)
-
-    ask("a", "host-1", "2")
-    attach("host-1")
-    attach("host-1")
-    ask("a", None, None)
-    ask("b", "host-2", "1")
-    ask("b", None, None)
-    attach("host-2")
-    ask("a", "host-3", "1")
-    attach("host-3")
-    assert hardware_metrics(journal.lines()) == {"moved_gpus": 4, "reconfigurations": 2}
+    for event in ("attach-begun", "attached", "detached", "attached", "operation-finished"):
+        journal.write("chassis", "chassis/A", event, host="host-1")
+    assert hardware_metrics(journal.lines()) == {"moved_gpus": 2}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from mews.kube.system.files import FolderTree
 from mews.systems.kubecomp.node_devices import LocalDevice
-from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm, vendor_field
+from mews.systems.kubecomp.sysfs import SysfsConfirm, vendor_field
 
 UUID = "GPU-16a0c321-0000-4000-8000-000000000001"
 

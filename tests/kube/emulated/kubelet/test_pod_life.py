@@ -13,7 +13,7 @@ from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.kubelet.api import KubeletApi
 from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
-from mews.kube.emulated.kubelet.tools import Delay, NodeState
+from mews.kube.system.profile import Delay, NodeState
 from tests.kube.emulated.kubelet.bench import Bench
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.scheduled import Books
-from mews.harness.invariants.verdict import Breach
 from mews.kube.api.objects import Object, containers_of, is_deleting, is_terminal, labels_of, node_name_of, phase_of
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
 from mews.systems.kod2.podspec import JOB_NAME, QUORUM, REPLICA_TYPE, owner_uid
+
+BOUND = "progress_s"
+"""How long training jobs may hold resources while none of them trains (``System.bounds``)."""
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class _Job:
         return self.servers_running >= self.servers and self.workers_running >= self.quorum
 
 
-class Progress:
+class JobProgress(Invariant[RunState]):
     """The deadlock of the KOD2 paper, section 5.2: pods of several jobs hold room, each job waits for the rest of its
     own, and none can go on. The clock runs while some job holds room, some pod of those has no node, and no job
     trains."""
@@ -44,14 +45,14 @@ class Progress:
         self._stuck: list[_Job] = []
         self._begun: set[str] = set()
 
-    def look(self, t: float, books: Books, scene: Scene) -> Iterator[Breach]:
+    def on_objects(self, t: float, objects: ClusterObjects, state: RunState) -> Iterator[Breach]:
         """Judge the time since the last look, then take in the pods as they are; call after every change of a pod."""
-        bound_s = scene.bounds.progress_s
+        bound_s = state.bound_s(BOUND)
         if bound_s is not None and self._since is not None and t - self._since > bound_s:
             holders = [f"{job.name} ({job.holding} pods run, {job.missing} have no node)" for job in self._stuck]
             what = f"for {t - self._since:.0f} s (bound {bound_s:g} s) jobs hold resources and none can progress: "
             yield Breach(tuple(sorted(job.name for job in self._stuck)), what + ", ".join(holders), None)
-        jobs = self._jobs(books)
+        jobs = self._jobs(objects)
         stuck = [job for job in jobs if job.holding and job.missing]
         if any(job.trains for job in jobs) or not stuck:
             self._since = None
@@ -59,10 +60,10 @@ class Progress:
             self._since = t
         self._stuck = stuck
 
-    def _jobs(self, books: Books) -> list[_Job]:
+    def _jobs(self, objects: ClusterObjects) -> list[_Job]:
         jobs: dict[str, _Job] = {}
-        for key in sorted(books.pods):
-            pod = books.pods[key]
+        for key in sorted(objects.pods):
+            pod = objects.pods[key]
             uid = owner_uid(pod)
             if not uid or is_deleting(pod) or is_terminal(pod):
                 continue

@@ -1,11 +1,49 @@
-"""Metrics of the TFJobs of a run, from its journal. Pure."""
+"""TFJobs in a run's journal: which of their changes are lines, and what a run's lines say of its jobs. Pure.
+
+The lines of layer ``api`` that everybody may rely on, beside those of every run (``mews.harness.journal``)::
+
+    actor           event      fields
+    tfjob/default/a created, deleted
+                    state      state (WAITING, RUNNING, STARVING, COMPLETED), workers
+                    workers    old, new: scaled in or out
+                    placement  placement {task: node}
+                    condition  type, status, reason
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mews.harness.journal import Line
+from mews.kube.api.objects import Object, name_of, namespace_of
+from mews.kube.system.journal import Line, condition_changes
+from mews.kube.system.system import News
+
+
+def tfjob_news(old: Object | None, new: Object | None) -> Iterator[News]:
+    """Lines for a TFJob."""
+    tfjob = new if new is not None else old
+    if tfjob is None:
+        return
+    actor = f"tfjob/{namespace_of(tfjob)}/{name_of(tfjob)}"
+    if new is None:
+        yield actor, "deleted", {}
+        return
+    if old is None:
+        yield actor, "created", {}
+    before, after = _elastic(old), _elastic(new)
+    if after.get("state") and before.get("state") != after["state"]:
+        yield actor, "state", {"state": after["state"], "workers": after.get("workers", 0)}
+    elif before.get("workers") != after.get("workers"):
+        yield actor, "workers", {"old": before.get("workers", 0), "new": after.get("workers", 0)}
+    if before.get("placement") != after.get("placement") and after.get("placement"):
+        yield actor, "placement", {"placement": dict(sorted(after["placement"].items()))}
+    for event, fields in condition_changes(old or {}, new):
+        yield actor, event, fields
+
+
+def _elastic(tfjob: Object | None) -> Mapping[str, Any]:
+    return ((tfjob or {}).get("status") or {}).get("elastic") or {}
 
 
 def tfjob_metrics(lines: Iterable[Line], speed: float = 1.0) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.kubelet.tools import Delay, NodeState, Overhead
+from mews.kube.system.profile import Delay, NodeState, Overhead
 
 BASE_S = 1.89
 """Seconds beyond the run with no idle GPU: sandbox and start."""

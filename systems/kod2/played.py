@@ -7,32 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from mews.kube.api.objects import annotations_of, namespace_of, node_name_of
+from mews.kube.api.objects import Object, annotations_of, namespace_of, node_name_of
 from mews.kube.clock import Pace
-from mews.kube.emulated.kubelet.errors import StartError
-from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.system.program import PlayedProcess
 from mews.systems.kod2.podspec import QUORUM
 from mews.systems.kod2.training import Shape, loss, shape_in, speed
-
-
-class Player(Protocol):
-    """A played process."""
-
-    def say(self, text: str) -> None:
-        """Write to its log."""
-        ...
-
-    def end(self, code: int) -> None:
-        """End it."""
-        ...
-
-    def on_end(self, call: Callable[[], None]) -> None:
-        """Call once it has ended, whatever ended it."""
-        ...
 
 
 @dataclass(slots=True)
@@ -42,7 +24,7 @@ class _Job:
     shape: Shape
     servers: int
     quorum: int
-    members: dict[str, tuple[str, Player]] = field(default_factory=dict)
+    members: dict[str, tuple[str, PlayedProcess]] = field(default_factory=dict)
     done: float = 0.0
     begun: bool = False
     rate: float = 0.0
@@ -50,40 +32,40 @@ class _Job:
     timer: asyncio.TimerHandle | None = None
 
 
-class Hall:
+class PlayedTraining:
     """All training of one cluster. Parameters live in the servers: when one ends, the job begins anew."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._jobs: dict[str, _Job] = {}
 
-    def enter(self, launch: Launch, player: Player) -> None:
+    def start(self, pod: Object, env: Mapping[str, str], process: PlayedProcess) -> None:
         """A process of a training job starts.
 
-        Raises StartError where it has no TF_CONFIG or an annotation cannot be read.
+        Raises ValueError where it has no TF_CONFIG or an annotation cannot be read.
         """
         try:
-            config = json.loads(launch.env.get("TF_CONFIG", ""))
+            config = json.loads(env.get("TF_CONFIG", ""))
             role, task = config["task"]["type"], f"{config['task']['type']}-{config['task']['index']}"
             hosts = {name: list(addresses) for name, addresses in config["cluster"].items()}
         except (ValueError, KeyError, TypeError) as error:
-            raise StartError("RunContainerError", f"simulated training needs a TF_CONFIG: {error!r}") from error
-        owners = sorted(str(owner.get("uid")) for owner in launch.pod["metadata"].get("ownerReferences") or ())
-        key = "/".join((namespace_of(launch.pod), *owners, json.dumps(hosts, sort_keys=True)))
+            raise ValueError(f"simulated training needs a TF_CONFIG: {error!r}") from error
+        owners = sorted(str(owner.get("uid")) for owner in pod["metadata"].get("ownerReferences") or ())
+        key = "/".join((namespace_of(pod), *owners, json.dumps(hosts, sort_keys=True)))
         job = self._jobs.get(key)
         if job is None:
-            quorum = int(launch.env.get(QUORUM) or len(hosts.get("worker", ())))
-            job = self._jobs[key] = _Job(_shape(launch), len(hosts.get("ps", ())), quorum)
+            quorum = int(env.get(QUORUM) or len(hosts.get("worker", ())))
+            job = self._jobs[key] = _Job(shape_in(annotations_of(pod)), len(hosts.get("ps", ())), quorum)
         if role not in ("ps", "worker"):
             return
         self._settle(job)
-        job.members[task] = (node_name_of(launch.pod), player)
-        player.on_end(lambda: self._left(key, task, player))
+        job.members[task] = (node_name_of(pod), process)
+        process.on_end(lambda: self._left(key, task, process))
         self._go_on(key, job)
 
-    def _left(self, key: str, task: str, player: Player) -> None:
+    def _left(self, key: str, task: str, process: PlayedProcess) -> None:
         job = self._jobs.get(key)
-        if job is None or job.members.get(task, ("", None))[1] is not player:
+        if job is None or job.members.get(task, ("", None))[1] is not process:
             return
         self._settle(job)
         del job.members[task]
@@ -117,14 +99,7 @@ class Hall:
         self._settle(job)
         job.rate = 0.0
         job.done = job.shape.steps
-        for task, (_, player) in sorted(job.members.items()):
+        for task, (_, process) in sorted(job.members.items()):
             if task.startswith("worker-"):
-                player.say(f"step {job.done:.0f} loss {loss(job.shape, job.done):.4f}\ntraining finished\n")
-                player.end(0)
-
-
-def _shape(launch: Launch) -> Shape:
-    try:
-        return shape_in(annotations_of(launch.pod))
-    except ValueError as error:
-        raise StartError("RunContainerError", str(error)) from error
+                process.emit(f"step {job.done:.0f} loss {loss(job.shape, job.done):.4f}\ntraining finished\n")
+                process.end(0)

@@ -6,7 +6,7 @@ from statistics import fmean, linear_regression, pstdev
 
 import pytest
 
-from mews.harness.testbed import BASE_S, PER_IDLE_GPU_S, RESIDUAL_S, overhead_s
+from mews.systems.kubecomp.testbed import BASE_S, PER_IDLE_GPU_S, RESIDUAL_S, overhead_s
 
 GPUS_OF_NODE = {
     "4-4": {"host-1": 4, "host-2": 4},

@@ -1,0 +1,34 @@
+"""What the systems of a run bring to its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from mews.harness.invariants.scene import JudgedSystems
+from mews.kube.system.configured import ConfiguredSystem
+
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The component and the schedulerName that every cluster has."""
+
+
+def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[str]) -> JudgedSystems:
+    """What these systems declare; only schedulers that are among the running components are counted on."""
+    systems = tuple(systems)
+    schedulers = [DEFAULT_SCHEDULER] if DEFAULT_SCHEDULER in components else []
+    for each in systems:
+        for name, component in each.components():
+            if component.scheduler is not None and name in components:
+                schedulers.append(component.scheduler(each.configuration))
+    pooled = (each.pooled for each in systems)
+    holds = (each.system.holds(each.configuration) for each in systems)
+    return JudgedSystems(
+        pooled=tuple(entry for entry in pooled if entry is not None),
+        schedulers=tuple(schedulers),
+        holds=tuple(rule for rule in holds if rule is not None),
+        invariants=tuple(law for each in systems for law in each.system.invariants()),
+    )
+
+
+def bounds_of(systems: Iterable[ConfiguredSystem]) -> dict[str, float | None]:
+    """The bounds of these systems' laws, at their defaults."""
+    return {name: bound for each in systems for name, bound in each.system.bounds.items()}

@@ -1,0 +1,105 @@
+"""The systems of a run, and what all systems that can be had bring together.
+
+Systems are found by the registry alone. What needs every one of them (a name that is none of the harness's own) loads
+them when it is asked for, so that a run loads those of its stack and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from mews.kube.system.command import Command
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.experiment import Experiment
+from mews.kube.system.facility import Facility
+from mews.kube.system.profile import MakeOverhead
+from mews.kube.system.program import PlayedProgram
+from mews.kube.system.system import Pooled, System, Watched
+from mews.systems import registry
+
+
+def default_pooled() -> Pooled:
+    """What the stack pools that says nothing else."""
+    for name in registry.DEFAULT:
+        found = registry.system(name)
+        pooled = found.pooled(found.configure(found.options(), Facility()))
+        if pooled is not None:
+            return pooled
+    raise LookupError(f"no system of the default stack pools anything: {', '.join(registry.DEFAULT)}")
+
+
+def default_title() -> str:
+    """The systems of the default stack, as their authors write them."""
+    return ", ".join(found.title or found.name for found in map(registry.system, registry.DEFAULT))
+
+
+def all_systems() -> Sequence[System]:
+    """Every system that can be had, loaded."""
+    return [registry.system(name) for name in registry.names()]
+
+
+def names_of(part: Callable[[System], Iterable[str]]) -> tuple[str, ...]:
+    """The names that all systems have of something, each once."""
+    return tuple(dict.fromkeys(name for found in all_systems() for name in part(found)))
+
+
+def watched_by(systems: Iterable[ConfiguredSystem]) -> list[Watched]:
+    """The kinds whose changes are journal lines because these systems run."""
+    return [kind for each in systems for kind in each.system.watched()]
+
+
+def images_of(systems: Iterable[ConfiguredSystem]) -> dict[str, Mapping[str, Any]]:
+    """The images that these systems bring, by name."""
+    return {name: image for each in systems for name, image in each.system.images().items()}
+
+
+def find_program(name: str) -> PlayedProgram:
+    """The played program of the name ``SYSTEM/NAME``; its system is loaded now, whether or not it runs.
+
+    Raises LookupError where there is none.
+    """
+    owner, _, program = name.partition("/")
+    if owner not in registry.names():
+        raise LookupError(f"{name!r}: no such system; there are {', '.join(registry.names())}")
+    programs = registry.system(owner).programs()
+    if program not in programs:
+        raise LookupError(f"{name!r}: {owner} has no such program; it has {', '.join(programs) or 'none'}")
+    return programs[program]
+
+
+def find_profile(name: str) -> MakeOverhead:
+    """The testbed of that name.
+
+    Raises LookupError naming those there are.
+    """
+    for found in all_systems():
+        profiles = found.profiles()
+        if name in profiles:
+            return profiles[name]
+    raise LookupError(f"profile {name!r}: must be one of {', '.join(names_of(lambda each: each.profiles()))}")
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises LookupError naming those there are.
+    """
+    experiments = all_experiments()
+    if name not in experiments:
+        raise LookupError(f"experiment {name!r}: must be one of {', '.join(experiments) or '(there is none)'}")
+    return experiments[name]
+
+
+def all_experiments() -> dict[str, Experiment]:
+    """The experiments of all systems, by name."""
+    return {each.name: each for found in all_systems() for each in found.experiments()}
+
+
+def all_commands() -> dict[str, Command]:
+    """The sub-commands of all systems, by name; the first system that has a name keeps it."""
+    commands: dict[str, Command] = {}
+    for found in all_systems():
+        for command in found.commands():
+            commands.setdefault(command.name, command)
+    return commands

@@ -1,0 +1,28 @@
+"""A sub-command that a system adds to ``mews``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """What a sub-command is given: ``write`` puts text on standard output; ``kubeconfig(name)`` is the kubeconfig of
+    the running ``mews up --name NAME`` (raises LookupError, in one line, where none runs)."""
+
+    write: Callable[[str], None]
+    kubeconfig: Callable[[str], Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """``mews NAME ARGUMENTS…``. ``name`` is one word or several (``inspect gpushare``); ``usage`` shows the arguments;
+    ``run(arguments, context)`` gets the words after the name and returns the exit code (0 done, 1 failed). It raises
+    ValueError, in one line with what is allowed, for bad arguments."""
+
+    name: str
+    summary: str
+    run: Callable[[Sequence[str], CommandContext], int]
+    usage: str = ""

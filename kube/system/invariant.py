@@ -1,0 +1,106 @@
+"""What a law is that every run must keep: how it is judged, what it may look at, and what it finds.
+
+The laws that hold for every cluster with a pool are the harness's own; a system brings those that follow from what it
+promises, and says by ``Holds`` which of its pods hold which devices where the kubelet does not know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from mews.kube.api.objects import Object
+from mews.kube.system.journal import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Devices of one resource that a container of a pod holds. A device of a chassis goes by its GPUID or its UUID, any
+    other by a name that is its own on that node."""
+
+    container: str
+    resource: str
+    devices: tuple[str, ...]
+
+
+Holds = Callable[[Object], Iterable[Held]]
+"""``holds(pod)``: which whole devices a live pod on a node holds beyond what its kubelet says, read from the pod alone
+(its annotations, for example). Devices that several pods may share are not to be named: each would be a breach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Devices of one resource that a container of a live pod holds: given by its kubelet (``line`` says so), or by the
+    word of its system (``line`` is then the last one about the pod, None where there is none yet)."""
+
+    pod: str
+    uid: str
+    container: str
+    resource: str
+    host: str
+    devices: tuple[str, ...]
+    line: Line | None
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A law does not hold. ``device`` (a GPUID) narrows which faults may excuse it; ``key`` makes it one finding
+    however often it is seen; ``first`` is the event that broke it."""
+
+    key: tuple[str, ...]
+    what: str
+    first: Line | None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """Nodes by name and pods by namespace/name, as the API shows them. ``now_s`` is unix time."""
+
+    nodes: Mapping[str, Object]
+    pods: Mapping[str, Object]
+    now_s: float
+
+
+class RunState(Protocol):
+    """What is known of a run at the moment that is judged. Times are seconds of the journal."""
+
+    def bound_s(self, name: str) -> float | None:
+        """How long that may take in this run (``System.bounds``, or as the scenario says); None: for ever."""
+        ...
+
+    def live_holdings(self) -> Sequence[Holding]:
+        """What the containers of live pods hold."""
+        ...
+
+    def excused(self, invariant: int, t: float, device: str | None = None) -> bool:
+        """Whether a breach of that law, seen then, may be a fault's doing."""
+        ...
+
+    def clock_from(self, invariant: int, since: float, device: str | None = None) -> float:
+        """When the clock of a bound starts that would start at ``since``: after the last excuse."""
+        ...
+
+
+RunStateT = TypeVar("RunStateT", contravariant=True)
+
+
+class Invariant(Protocol[RunStateT]):
+    """One law of one run; a system's is an ``Invariant[RunState]``. Each method may find the same breach again, and one
+    that is not overridden finds nothing."""
+
+    number: int
+    name: str
+
+    def on_line(self, line: Line, state: RunStateT) -> Iterable[Breach]:
+        """Breaches that this journal line makes; the state has taken the line in."""
+        return ()
+
+    def on_time(self, t: float, state: RunStateT) -> Iterable[Breach]:
+        """Breaches that the passing of time makes."""
+        return ()
+
+    def on_objects(self, t: float, objects: ClusterObjects, state: RunStateT) -> Iterable[Breach]:
+        """Breaches that a change of a pod or a node makes."""
+        return ()

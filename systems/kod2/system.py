@@ -1,0 +1,94 @@
+"""KOD2, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.component import Runnable
+from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.kube.system.options import OptionsModel
+from mews.kube.system.ports import Ports
+from mews.kube.system.program import PlayedProgram
+from mews.kube.system.system import Component, System, Watched
+from mews.systems.kod2.config import OperatorConfig
+from mews.systems.kod2.options import Kod2Options
+
+
+def configure(options: OptionsModel, facility: Facility) -> OperatorConfig:
+    """The operator's settings. Its limits are weighed against how long jobs train, which is emulated time."""
+    config = replace(OperatorConfig(), **options.given())
+    config = replace(
+        config,
+        starve_limit_s=config.starve_limit_s / facility.speed,
+        cooldown_s=config.cooldown_s / facility.speed,
+        tick_s=config.tick_s / facility.speed,
+    )
+    return config if facility.namespace is None else replace(config, pool_namespace=facility.namespace)
+
+
+def _operator(ports: Ports, config: OperatorConfig) -> Runnable:
+    from mews.systems.kod2.operator import Operator
+
+    return Operator(ports.context, config)
+
+
+def _kinds() -> Sequence[Object]:
+    from mews.systems.kod2.install import crd
+
+    return (crd(),)
+
+
+def _document(config: OperatorConfig) -> Mapping[str, Any]:
+    return asdict(config)
+
+
+def _watched() -> Sequence[Watched]:
+    from mews.systems.kod2.install import TFJOBS
+    from mews.systems.kod2.journal import tfjob_news
+
+    return (Watched(TFJOBS, tfjob_news),)
+
+
+def _metrics(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kod2.journal import tfjob_metrics
+
+    return tfjob_metrics(lines, speed)
+
+
+def _invariants() -> Sequence[Invariant[RunState]]:
+    from mews.systems.kod2.invariants import JobProgress
+
+    return (JobProgress(),)
+
+
+def _programs() -> Mapping[str, PlayedProgram]:
+    from mews.systems.kod2.played import PlayedTraining
+    from mews.systems.kod2.training import environment_in
+
+    return {"training": PlayedProgram(PlayedTraining, environment_in)}
+
+
+SYSTEM = System(
+    name="kod2",
+    summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
+    options=Kod2Options,
+    configure=configure,
+    components=(Component("operator", _operator),),
+    namespace=lambda config: str(config.pool_namespace),
+    document=_document,
+    title="KOD2",
+    kinds=_kinds,
+    watched=_watched,
+    metrics=_metrics,
+    metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
+    bounds={"progress_s": 300.0},
+    invariants=_invariants,
+    programs=_programs,
+    service_names=True,
+)
+"""What the harness knows of it."""

@@ -1,0 +1,72 @@
+"""What a file may say under ``stack.kubecomp`` (contract kubecomp.md section 2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from mews.kube.system.options import FLAG, OptionsModel, model_of
+from mews.systems.kubecomp.config import KubeCompConfig, Timing
+
+RESOURCE_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+
+_LABEL: Any = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+_SUBDOMAIN: Any = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
+_VARIABLE: Any = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_KINDS: dict[str, Any] = {
+    "resource": Annotated[str, Field(strict=True, pattern=RESOURCE_PATTERN, description="domain/name")],
+    "device_kind": Annotated[str, Field(strict=True, min_length=1)],
+    "device_env": _VARIABLE,
+    "uuid_env": _VARIABLE,
+    "plugin_socket": Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")],
+    "scheduler_name": _SUBDOMAIN,
+    "namespace": _LABEL,
+    "policy": Literal["both", "best-fit", "least-demand", "none"],
+}
+
+TimingOptions = model_of(Timing, "KubeCompTiming", "Periods, patience and retries; in seconds of the API's time.")
+
+SharedOptions = model_of(
+    KubeCompConfig,
+    "KubeCompShared",
+    "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
+    omit=("chassis", "nodes", "timing", "allocate", "sysfs_root"),
+    kinds=_KINDS,
+    more={
+        "timing": (TimingOptions, Field(default_factory=TimingOptions)),
+        **{name: (info.annotation, info) for name, info in TimingOptions.model_fields.items()},
+    },
+)
+
+
+class KubeCompSchedulerOptions(SharedOptions):  # type: ignore[valid-type, misc]
+    """Options of the KubeComp scheduler."""
+
+    strict_fcfs: FLAG = Field(default=False, validation_alias=AliasChoices("strict_fcfs", "strictFcfs"))
+
+
+class KubeCompOptions(OptionsModel):
+    """Which parts of KubeComp run, and their options (kubecomp.md section 2). ``null`` leaves a part out."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    scheduler: KubeCompSchedulerOptions | None = Field(default_factory=KubeCompSchedulerOptions)
+    reconfig_manager: SharedOptions | None = Field(default_factory=SharedOptions)  # type: ignore[valid-type]
+    device_manager: SharedOptions | None = Field(default_factory=SharedOptions)  # type: ignore[valid-type]
+    config: SharedOptions = Field(  # type: ignore[valid-type]
+        default_factory=SharedOptions, description="options shared by all parts, as in their file"
+    )
+
+    def changes(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What was said of the fields of ``KubeCompConfig`` and of ``Timing``: of the shared options first, then of the
+        parts, of which the scheduler has the last word."""
+        config: dict[str, Any] = {}
+        timing: dict[str, Any] = {}
+        for part in (self.config, self.reconfig_manager, self.device_manager, self.scheduler):
+            said = {} if part is None else part.given()
+            timing |= said.pop("timing", {})
+            timing |= {name: said.pop(name) for name in TimingOptions.model_fields if name in said}
+            config |= said
+        return config, timing

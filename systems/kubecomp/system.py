@@ -1,0 +1,153 @@
+"""KubeComp, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.component import Runnable
+from mews.kube.system.facility import Facility
+from mews.kube.system.journal import Line
+from mews.kube.system.ports import Ports
+from mews.kube.system.profile import MakeOverhead
+from mews.kube.system.system import Component, Pooled, System
+from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
+from mews.systems.kubecomp.options import KubeCompOptions
+
+if TYPE_CHECKING:
+    from mews.systems.kubecomp.metrics import Recorder
+
+
+def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
+    """The configuration with these options: nodes without a cable are in no pool."""
+    changed, timing = options.changes()
+    config = KubeCompConfig(
+        chassis=tuple(
+            ChassisConfig(each.name, each.index, pool=each.pool, endpoint=each.endpoint, dialect=each.dialect)
+            for each in facility.chassis
+        ),
+        nodes=tuple(NodeConfig(node.name, node.ports, node.pool) for node in facility.nodes if node.ports),
+        allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
+        **changed,
+    )
+    config = replace(config, timing=replace(config.timing, **timing))
+    return config if facility.namespace is None else replace(config, namespace=facility.namespace)
+
+
+def _scheduler(ports: Ports, config: KubeCompConfig) -> Runnable:
+    from mews.kube.scheduling.config import SchedulerConfig
+    from mews.kube.scheduling.scheduler import Scheduler
+    from mews.systems.kubecomp.plugin import kubecomp_profile, profile_with
+
+    plugin = ports.part("plugin")
+    profile = (
+        kubecomp_profile(config, metrics=ports.measures, score=ports.part("policy"))
+        if plugin is None
+        else profile_with(config, plugin)
+    )
+    return Scheduler(ports.context, SchedulerConfig((profile,)))
+
+
+def _reconfig_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
+    from mews.systems.kubecomp.reconfig_manager import ReconfigManager
+
+    return ReconfigManager(ports.context, config, ports.chassis(config.timing.chassis_timeout_s), ports.measures)
+
+
+def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
+    from mews.systems.kubecomp.device_manager import DeviceManager
+    from mews.systems.kubecomp.sysfs import SysfsConfirm
+
+    node = ports.node
+    assert node is not None, "each node has a device manager of its own"
+    return DeviceManager(
+        ports.context,
+        replace(config, allocate=AllocateConfig(node.extras.envs, node.extras.mounts)),
+        node.name,
+        chassis=ports.chassis(config.timing.chassis_timeout_s),
+        link=node.link,
+        pod_resources=node.pod_resources,
+        confirm=None if node.files is None else SysfsConfirm(node.files),
+    )
+
+
+def _nodes(config: KubeCompConfig) -> Sequence[str]:
+    return [node.name for node in config.nodes]
+
+
+def _pooled(config: KubeCompConfig) -> Pooled:
+    return Pooled(
+        resource=config.resource,
+        device_kind=config.device_kind,
+        scheduler=config.scheduler_name,
+        device_env=config.uuid_env,
+        announcer="device-manager",
+    )
+
+
+def _document(config: KubeCompConfig) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.config_file import as_document
+
+    return as_document(config)
+
+
+def _measures() -> Recorder:
+    from mews.systems.kubecomp.metrics import Recorder
+
+    return Recorder()
+
+
+def _measured(measures: Recorder) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.metrics import Count
+
+    return {"phase_seconds": measures.phase_seconds(), "reconfigurations": measures.counts[Count.RECONFIGURATIONS]}
+
+
+def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.results import reconfigurations
+
+    return {"reconfigurations": reconfigurations(lines)}
+
+
+def _profiles() -> Mapping[str, MakeOverhead]:
+    from mews.systems.kubecomp.testbed import testbed_overhead
+
+    return {"testbed": testbed_overhead}
+
+
+SYSTEM = System(
+    name="kubecomp",
+    summary="places pods on pools of composable devices, and moves devices to where pods wait for them",
+    options=KubeCompOptions,
+    configure=configure,
+    components=(
+        Component(
+            "scheduler",
+            _scheduler,
+            wanted=lambda options: options.scheduler is not None,
+            scheduler=lambda config: str(config.scheduler_name),
+            parts={
+                "plugin": "the scheduler's handle",
+                "policy": "the devices requested and those available",
+            },
+        ),
+        Component("reconfig-manager", _reconfig_manager, wanted=lambda options: options.reconfig_manager is not None),
+        Component(
+            "device-manager",
+            _device_manager,
+            wanted=lambda options: options.device_manager is not None,
+            nodes=_nodes,
+        ),
+    ),
+    title="KubeComp",
+    namespace=lambda config: str(config.namespace),
+    document=_document,
+    pooled=_pooled,
+    measures=_measures,
+    measured=_measured,
+    metrics=_counted,
+    metric_names=("reconfigurations",),
+    profiles=_profiles,
+)
+"""What the harness knows of it."""

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.scenario.actions import Objects, Step
-from mews.harness.scenario.base import DialectName, Model, OrScalar
+from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
 from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
@@ -225,6 +226,9 @@ class Scenario(Model):
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
     workload: Workload | None = None
     metrics: dict[MetricName, Bound] = Field(default_factory=dict)
+    invariants: tuple[Annotated[str, Registered(INVARIANTS)], ...] = Field(
+        default=(), description="further ones to judge, by module:callable; those of installed packages always are"
+    )
     expects: tuple[int, ...] = Field(
         default=(), description="numbers of invariants that this run breaks, to show it; not breaking them fails it"
     )

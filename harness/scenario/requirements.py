@@ -5,6 +5,8 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from mews.dialects import DIALECTS, OURS
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness.clusters.port import Cluster
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario, Stack
@@ -31,6 +33,10 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return reason
     for step in (*scenario.steps, *scenario.finally_):
         kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
+        if cluster in ("kind", "kubeconfig") and kind not in {"None", *CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()}:
+            return (
+                f"needs the fault {kind}: the container image of Mews, which --cluster {cluster} runs, does not have it"
+            )
         if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None

@@ -128,6 +128,10 @@ class ValueRegistry(Generic[T]):
         """All names that can be had, ours first."""
         return (*self._ours, *self.others())
 
+    def ours(self) -> tuple[str, ...]:
+        """The names that come with Mews."""
+        return tuple(self._ours)
+
     def others(self) -> tuple[str, ...]:
         """The names that installed packages registered."""
         return tuple(sorted(name for name in points(self._group) if name not in self._ours))

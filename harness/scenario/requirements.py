@@ -27,19 +27,22 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         if wanted and there not in wanted:
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
     if cluster in ("kind", "kubeconfig") and dialect not in OURS:
-        return f"--dialect {dialect}: the container image of Mews, which --cluster {cluster} runs, does not have it"
+        return f"needs the dialect {dialect}, which the container image of --cluster {cluster} does not have"
     reason = _unplaced(scenario, cluster, time)
     if reason is not None:
         return reason
-    for step in (*scenario.steps, *scenario.finally_):
-        kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
-        if cluster in ("kind", "kubeconfig") and kind not in {"None", *CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()}:
-            return (
-                f"needs the fault {kind}: the container image of Mews, which --cluster {cluster} runs, does not have it"
-            )
+    for kind in _faults(scenario):
+        if cluster in ("kind", "kubeconfig") and kind not in (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()):
+            return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
         if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None
+
+
+def _faults(scenario: Scenario) -> list[str]:
+    """The kinds that its steps add."""
+    faults = [step.fault for step in (*scenario.steps, *scenario.finally_) if step.fault is not None]
+    return [str(fault.add["kind"]) for fault in faults if fault.add is not None]
 
 
 def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:

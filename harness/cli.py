@@ -310,7 +310,9 @@ def manifests(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="a file per component, in that folder")
     ] = None,
-    namespace: Annotated[str, typer.Option("--namespace", help="where it is to run")] = "kubecomp",
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", help="where it is to run; default: that of the default system")
+    ] = None,
     image: Annotated[str, typer.Option("--image", help="the component image")] = "mews.local/components:latest",
     node: Annotated[list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="may be repeated")] = None,
     dialect: DialectOption = None,
@@ -318,10 +320,9 @@ def manifests(
     """Write the Kubernetes manifests of chassis and stack, as --cluster kind applies them."""
     _check_dialect(dialect)
 
-    from mews.harness.commands.manifests import Wish as ManifestsWish
-    from mews.harness.commands.manifests import write_manifests
+    from mews.harness.commands.manifests import ManifestsOptions, write_manifests
 
-    return write_manifests(ManifestsWish(hardware, scenario, out, namespace, image, node or (), dialect))
+    return write_manifests(ManifestsOptions(hardware, scenario, out, namespace, image, node or (), dialect))
 
 
 @app.command()

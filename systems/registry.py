@@ -14,26 +14,42 @@ OURS: Mapping[str, str] = {
     "kubecomp": "mews.systems.kubecomp.system:SYSTEM",
 }
 """Name -> ``module:value``; a system is loaded when it is first asked for. In this order the systems of a stack are
-started, somebody else's after them."""
+started, somebody else's after them by name."""
 DEFAULT = ("kubecomp",)
 """What a stack has that says nothing else."""
 
 
+class UnusableSystem(ValueError):
+    """A system of somebody else's that an entry point names and that cannot be loaded; one line."""
+
+
 def names() -> tuple[str, ...]:
     """All systems that can be had, ours first."""
-    return (*OURS, *sorted(point.name for point in entry_points(group=GROUP) if point.name not in OURS))
+    return (*OURS, *sorted({point.name for point in entry_points(group=GROUP)} - OURS.keys()))
 
 
 def system(name: str) -> System:
     """The system of that name.
 
-    Raises KeyError where there is none.
+    Raises KeyError where there is none, UnusableSystem for one that cannot be loaded.
     """
     if name in OURS:
         module, _, attribute = OURS[name].partition(":")
         found: System = getattr(import_module(module), attribute)
         return found
     for point in entry_points(group=GROUP, name=name):
-        loaded: System = point.load()
+        where = f"the system {name!r} of the entry point {point.value}"
+        try:
+            loaded = point.load()
+        except (ImportError, AttributeError) as error:
+            raise UnusableSystem(f"{where} cannot be loaded: {error}") from error
+        if not isinstance(loaded, System) or loaded.name != name:
+            what = loaded.name if isinstance(loaded, System) else type(loaded).__name__
+            raise UnusableSystem(f"{where} is {what!r}: must be a mews.kube.system.system.System of that name")
         return loaded
     raise KeyError(name)
+
+
+def in_order(chosen: Mapping[str, object]) -> list[str]:
+    """Those names in the order in which a stack starts its systems."""
+    return [*(name for name in OURS if name in chosen), *sorted(name for name in chosen if name not in OURS)]

@@ -118,37 +118,40 @@ async def open_cluster(
 
 async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: int, shared: Shared) -> RealCluster:
     from mews.harness.clusters.kind.ground import KindGround
-    from mews.harness.clusters.real.bringing import baggage
     from mews.harness.clusters.real.opening import open_real
+    from mews.harness.clusters.real.replacements import replacement_deployment
     from mews.harness.scenario.hardware import hardware_of
 
     machine, cpus = shared.kind(), {host.name: host.cpus for host in hardware_of(scenario).hosts}
-    brings = baggage(scenario, {host: host for host in cpus})
+    replaced = replacement_deployment(scenario, {host: host for host in cpus})
     try:
         place = await asyncio.to_thread(machine.place, list(cpus), cpus)
-        known = await asyncio.to_thread(machine.bring, brings.images)
+        known = await asyncio.to_thread(machine.bring, replaced.images)
     except asyncio.CancelledError:
         machine.interrupt()
         raise
     chosen = dialect or scenario.stack.dialect or DEFAULT
-    ground, brings = KindGround(machine, place), brings.with_images(known)
-    return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell, brings=brings)
+    ground, replaced = KindGround(machine, place), replaced.with_images(known)
+    return await open_real(
+        scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell, replacements=replaced
+    )
 
 
 async def _somebodys(
     scenario: Scenario, site: Site, *, speed: float, dialect: str | None, seed: int, tell: Callable[[str], None]
 ) -> RealCluster:
     from mews.harness.clusters.kubeconfig.ground import SomeonesGround
-    from mews.harness.clusters.real.bringing import baggage
     from mews.harness.clusters.real.opening import open_real
+    from mews.harness.clusters.real.replacements import replacement_deployment
     from mews.harness.scenario.hardware import hardware_of
 
     hosts = [host.name for host in hardware_of(scenario).hosts]
-    baggage(scenario, {host: host for host in hosts})  # raises for what cannot be used, before anything is made
+    # Raises for what cannot be used, before anything is made.
+    replacement_deployment(scenario, {host: host for host in hosts})
     place = await site.place(hosts)
-    ground, brings = SomeonesGround(place), baggage(scenario, place.nodes)
+    ground, replaced = SomeonesGround(place), replacement_deployment(scenario, place.nodes)
     chosen = dialect or scenario.stack.dialect or DEFAULT
-    return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=tell, brings=brings)
+    return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=tell, replacements=replaced)
 
 
 def _needed(shared: Shared | None) -> Shared:

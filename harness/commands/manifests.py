@@ -11,15 +11,17 @@ from pathlib import Path
 
 from mews.dialects import DEFAULT
 from mews.harness.clusters.plane import write_own
-from mews.harness.clusters.real.bringing import baggage
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rewriting import Fitting
+from mews.harness.clusters.real.systems import default_namespace, deployments
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
-from mews.harness.manifests.guests import brought
 from mews.harness.manifests.parts import COMPONENT, Object
-from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
+from mews.harness.manifests.replacement_objects import manifest_objects
+from mews.harness.manifests.spec import StackSpec
+from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.kube.emulated.kubelet.images import load_images
@@ -30,68 +32,69 @@ _LABEL_MOST = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ManifestsOptions:
     """The options as given; ``nodes`` are ``HOST=NODE``, other hosts are nodes of their own name."""
 
     hardware: Path | None
     scenario: Path | None
     folder: Path | None
-    namespace: str
+    namespace: str | None
     image: str
     nodes: Sequence[str]
     dialect: str | None
 
 
-def write_manifests(wish: Wish) -> int:
+def write_manifests(options: ManifestsOptions) -> int:
     """Print all as one stream, or write a file per component into the folder.
 
     Raises BadInput.
     """
-    objects = stack_objects(wish)
-    if wish.folder is None:
+    objects = stack_objects(options)
+    if options.folder is None:
         sys.stdout.write(as_yaml(objects))
         return 0
     try:
-        wish.folder.mkdir(parents=True, exist_ok=True)
+        options.folder.mkdir(parents=True, exist_ok=True)
         for name, text in files_of(objects).items():
-            write_own(wish.folder / name, text)  # one holds a token
-            sys.stdout.write(f"{wish.folder / name}\n")
+            write_own(options.folder / name, text)  # one holds a token
+            sys.stdout.write(f"{options.folder / name}\n")
     except OSError as error:
-        raise BadInput(f"--out {wish.folder}: cannot be written: {error.strerror}") from error
+        raise BadInput(f"--out {options.folder}: cannot be written: {error.strerror}") from error
     return 0
 
 
-def stack_objects(wish: Wish) -> list[Object]:
-    """The manifests of the wish.
+def stack_objects(options: ManifestsOptions) -> list[Object]:
+    """The manifests of the options.
 
     Raises BadInput.
     """
-    if not _LABEL.fullmatch(wish.namespace) or len(wish.namespace) > _LABEL_MOST:
+    namespace = default_namespace() if options.namespace is None else options.namespace
+    if not _LABEL.fullmatch(namespace) or len(namespace) > _LABEL_MOST:
         allowed = f"small letters, digits and '-', at most {_LABEL_MOST}, beginning and ending with one of the former"
-        raise BadInput(f"--namespace {wish.namespace!r}: must be {allowed}")
-    if not wish.image or wish.image.split() != [wish.image]:
-        raise BadInput(f"--image {wish.image!r}: must be the name of an image, such as registry.example.com/mews:1")
-    scenario = scenario_of(wish.hardware, wish.scenario)
+        raise BadInput(f"--namespace {namespace!r}: must be {allowed}")
+    if not options.image or options.image.split() != [options.image]:
+        raise BadInput(f"--image {options.image!r}: must be the name of an image, such as registry.example.com/mews:1")
+    scenario = scenario_of(options.hardware, options.scenario)
     try:
         hardware = hardware_of(scenario)
         document, _ = hardware_document(scenario)
-        nodes = node_map([host.name for host in hardware.hosts], wish.nodes)
+        nodes = node_map([host.name for host in hardware.hosts], options.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
-        place = Place(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
-        dialect = wish.dialect or scenario.stack.dialect or DEFAULT
+        place = Place(None, None, namespace, options.image, nodes, prefix=f"{namespace}-")
+        dialect = options.dialect or scenario.stack.dialect or DEFAULT
         token = secrets.token_urlsafe(24)
-        brings = baggage(scenario, place.nodes)
-        spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, baggage=brings)
+        replaced = replacement_deployment(scenario, place.nodes)
+        spec = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
-    return [*manifests(spec), *_brought(spec, place)]
+    return [*manifests(spec), *_replacement_objects(spec, place)]
 
 
-def _brought(spec: StackSpec, place: Place) -> list[Object]:
-    """What manifests of the user's bring, as it would be created; each bears its component, which names its file."""
-    fit = Fitting(load_images(), place.image, place.nodes, spec.speed)
+def _replacement_objects(spec: StackSpec, place: Place) -> list[Object]:
+    """What manifests of the user's have, as it would be created; each bears its component, which names its file."""
+    fit = Fitting(load_images(), place.image, place.nodes, spec.speed, deployments())
     made = []
-    for component, objects in brought(spec).items():
+    for component, objects in manifest_objects(spec).items():
         for given in objects:
             obj = fit(given)
             known = obj["metadata"].get("labels") or {}

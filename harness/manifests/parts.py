@@ -16,10 +16,7 @@ CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 """Label and taint of its nodes."""
 
 TOKEN_SECRET = "mews-control"
-CONFIG = "kubecomp-config"
 HARDWARE = "mews-hardware"
-CONFIG_FILE = "/etc/kubecomp/config.yaml"
-CONFIG_VOLUME: Mapping[str, Any] = {"name": "config", "configMap": {"name": CONFIG}}
 KUBELET = "/var/lib/kubelet"
 HOST_ROOT = "/var/lib/mews/host"
 """On the nodes: what their hosts show, and the NVML that containers with a device get."""
@@ -45,6 +42,17 @@ def metadata(name: str, component: str, namespace: str | None = None, **annotati
     return made
 
 
+def config_map(name: str, component: str, namespace: str, data: Mapping[str, str]) -> Object:
+    """A ConfigMap of files."""
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, component, namespace)}
+    return {**made, "data": dict(data)}
+
+
+def config_volume(name: str) -> Object:
+    """The volume ``config``, of the ConfigMap of that name."""
+    return {"name": "config", "configMap": {"name": name}}
+
+
 def kept(argv: Sequence[str]) -> list[str]:
     """A component's command, under the keeper through which a harness kills it."""
     return ["python3", "-m", "mews.harness.clusters.real.keeper", "python3", *argv]
@@ -65,25 +73,6 @@ def volume_file(name: str, path: str) -> Object:
 
 RUN = {"name": "run", "emptyDir": {}}
 RUN_MOUNT = {"name": "run", "mountPath": "/run/mews"}
-
-ROOTLESS: Mapping[str, Any] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "runAsUser": 65532,
-    "runAsGroup": 65532,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-"""What a component may do that touches nothing of its node."""
-
-ON_NODE: Mapping[str, Any] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsUser": 0,
-}
-"""The kubelet's folders and sockets are root's; no capability is needed for them."""
 
 
 def token_env(name: str = "MEWS_CONTROL_TOKEN") -> Object:

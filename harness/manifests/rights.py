@@ -2,71 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from mews.harness.manifests.parts import Object, metadata
+from mews.kube.system.deployment import ComponentDeployment, Rule, rule
 
-Rule = Mapping[str, Sequence[str]]
-
+DEFAULT_SCHEDULER, EXTENDER = "default-scheduler", "extender"
+"""Accounts beside those of systems: of what takes kube-scheduler's place, and of what it asks."""
 _RBAC = "rbac.authorization.k8s.io"
-_WATCH = ("list", "watch")
+_SCHEDULER_ROLES = ("system:kube-scheduler", "system:volume-scheduler")
 
 
-def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
-    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
-
-
-EVERYWHERE: Mapping[str, Sequence[Rule]] = {
-    "scheduler": (
-        _rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
-        _rule("", ["pods/binding"], ["create"]),
-        _rule("", ["pods/status"], ["patch"]),
-        _rule("", ["nodes", "namespaces"], _WATCH),
-        _rule("", ["events"], ["create", "patch"]),
-        _rule("events.k8s.io", ["events"], ["create", "patch"]),
-    ),
-    "reconfig-manager": (_rule("", ["pods", "events"], _WATCH),),
-    "device-manager": (_rule("", ["pods"], ["list"]),),
-    "operator": (
-        _rule("kubeflow.org", ["tfjobs"], [*_WATCH, "delete"]),  # after their time to live
-        _rule("kubeflow.org", ["tfjobs/status"], ["update"]),
-        _rule("", ["pods", "services"], [*_WATCH, "create", "delete"]),
-        _rule("", ["nodes"], _WATCH),
-        _rule("", ["events"], ["get", "create", "patch"]),
-    ),
-    "extender": (_rule("", ["pods", "nodes"], _WATCH),),
-}
-"""Component -> rules for all namespaces: pods of any may ask for devices."""
-
-IN_NAMESPACE: Mapping[str, Sequence[Rule]] = {
-    "scheduler": (_rule("", ["configmaps"], _WATCH),),
-    "reconfig-manager": (_rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"]),),
-    "device-manager": (_rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"]),),
-    "operator": (_rule("", ["configmaps"], _WATCH),),
-}
-"""Component -> rules for KubeComp's own namespace: what they tell each other."""
-
-
-def rights(component: str, namespace: str, prefix: str) -> list[Object]:
+def rights(component: str, deployment: ComponentDeployment, namespace: str, prefix: str) -> list[Object]:
     """The account of a component, its roles and their bindings. ``prefix`` tells the cluster-wide names of several
     stacks in one cluster apart."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(component, component, namespace)}
     made: list[Object] = [account]
-    if component in EVERYWHERE:
+    if deployment.everywhere:
         name = f"{prefix}{component}"
-        made += _granted("ClusterRole", name, component, None, EVERYWHERE[component], namespace)
-    if component in IN_NAMESPACE:
-        made += _granted("Role", component, component, namespace, IN_NAMESPACE[component], namespace)
+        made += _granted("ClusterRole", name, component, None, deployment.everywhere, namespace)
+    if deployment.in_namespace:
+        made += _granted("Role", component, component, namespace, deployment.in_namespace, namespace)
     return made
 
 
-def scheduler_rights(component: str, namespace: str, prefix: str) -> list[Object]:
+def extender_rights(namespace: str, prefix: str) -> list[Object]:
+    """The account of the default scheduler's extenders, which may see pods and nodes."""
+    seen = ComponentDeployment((), everywhere=(rule("", ["pods", "nodes"], ["list", "watch"]),))
+    return rights(EXTENDER, seen, namespace, prefix)
+
+
+def cluster_wide(components: Iterable[str], prefix: str) -> list[tuple[str, str]]:
+    """Kind and name of everything without a namespace that a stack of these components may have, in the order in which
+    it can be deleted."""
+    accounts = [f"{prefix}{component}" for component in (*components, EXTENDER)]
+    bindings = [*accounts, *(_scheduler_binding(prefix, role) for role in _SCHEDULER_ROLES)]
+    return [*(("ClusterRoleBinding", name) for name in bindings), *(("ClusterRole", name) for name in accounts)]
+
+
+def _scheduler_binding(prefix: str, role: str) -> str:
+    return f"{prefix}{DEFAULT_SCHEDULER}-{role.partition(':')[2]}"
+
+
+def scheduler_rights(namespace: str, prefix: str) -> list[Object]:
     """The account of what takes kube-scheduler's place, with kube-scheduler's own roles."""
+    component = DEFAULT_SCHEDULER
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(component, component, namespace)}
     made: list[Object] = [account]
-    for role in ("system:kube-scheduler", "system:volume-scheduler"):
-        name = f"{prefix}{component}-{role.partition(':')[2]}"
-        made.append(_binding("ClusterRole", role, name, component, None, namespace))
+    for role in _SCHEDULER_ROLES:
+        made.append(_binding("ClusterRole", role, _scheduler_binding(prefix, role), component, None, namespace))
     return made
 
 
@@ -75,7 +59,7 @@ def _granted(
 ) -> list[Object]:
     role = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata(name, component, within)}
     binding = _binding(kind, name, name, component, within, namespace)
-    return [{**role, "rules": [dict(rule) for rule in rules]}, binding]
+    return [{**role, "rules": [dict(each) for each in rules]}, binding]
 
 
 def _binding(kind: str, role: str, name: str, component: str, within: str | None, namespace: str) -> Object:

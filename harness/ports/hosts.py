@@ -118,7 +118,7 @@ class LocalUsers:
 
 
 class CachedTree:
-    """A host's files as ``mews.systems.kubecomp.sysfs`` reads them; what was read stays until the host's state
+    """A host's files as a component on it reads them (``FileTree``); what was read stays until the host's state
     changes."""
 
     def __init__(self, tree: HostTree) -> None:

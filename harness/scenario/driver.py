@@ -23,7 +23,7 @@ def pod_of(job: TraceJob, template: PodTemplate, workload: str, *, prefers: str 
     """The pod of a job: one container with its CPUs and devices, never restarted."""
     fill = {"job": job.job, "type": job.type, "duration": f"{job.duration_s:g}"}
     requests = {"cpu": job.cpus, **({"memory": job.memory} if job.memory else {})}
-    limits = {template.resource: str(job.gpus)} if job.gpus else {}
+    limits = {str(template.resource): str(job.gpus)} if job.gpus else {}
     container: dict[str, Any] = {
         "name": "main",
         "image": template.image,
@@ -70,12 +70,17 @@ def _ends(pod: Object) -> Iterator[str]:
 
 
 class Driver:
-    """One workload on one cluster. ``start()``, then ``finding()`` until it holds, then ``times()``; ``close()``."""
+    """One workload on one cluster. ``start()``, then ``finding()`` until it holds, then ``times()``; ``close()``.
 
-    def __init__(self, cluster: Cluster, workload: Workload, jobs: Sequence[TraceJob], name: str) -> None:
+    ``template``: the pods', with the scheduler and the resource that they name.
+    """
+
+    def __init__(
+        self, cluster: Cluster, workload: Workload, jobs: Sequence[TraceJob], name: str, *, template: PodTemplate
+    ) -> None:
         self._cluster = cluster
         self._gate = workload.gate
-        self._template = workload.pod
+        self._template = template
         self._first_on = workload.first_on
         self._name = name
         self._jobs = jobs
@@ -83,7 +88,7 @@ class Driver:
         self._pods = Informer(
             cluster.kube,
             PODS,
-            namespace=workload.pod.namespace,
+            namespace=template.namespace,
             label_selector=f"{WORKLOAD_LABEL}={name}",
         )
         self._pods.on_change(self._saw)

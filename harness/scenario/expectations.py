@@ -10,7 +10,6 @@ from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, 
 from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, Pattern
 from mews.harness.scenario.extension import STEPS, CheckKind, Given, split
 from mews.harness.scenario.match import check_pattern
-from mews.systems.kubecomp.config import RESOURCE
 
 
 class PodExpectation(Model):
@@ -95,7 +94,7 @@ class GpusExpectation(Model):
     count: int
     host: str | None = None
     containers: dict[str, int] = Field(default_factory=dict)
-    resource: str = RESOURCE
+    resource: str | None = Field(default=None, description="default: what the stack pools")
     log: bool = Field(default=True, description="false: the pod prints nothing, compare the other two")
     devices: Pattern = Field(default=None, description="their IDs in order, over all containers")
     kept: bool = Field(default=False, description="each container has what it had when this check last held")
@@ -114,7 +113,7 @@ class EventExpectation(Model):
 class SettledExpectation(Model):
     """Every node is Ready and has as many of the resource allocatable as the chassis table has on its host."""
 
-    resource: str = RESOURCE
+    resource: str | None = Field(default=None, description="default: what the stack pools")
     kind: str | None = Field(default=None, description="only devices of that kind; default: all")
 
 

@@ -71,14 +71,15 @@ async def settled(stage: Stage, expected: SettledExpectation) -> Finding:
     rows = [row for row in await rows_of(stage) if expected.kind in (None, row.get("kind"))]
     there = Counter(stage.cluster.node_of(row["host"]) for row in rows if row.get("host"))
     nodes = (await stage.cluster.kube.list(NODES)).items
-    awaited = f"all nodes Ready with {expected.resource} as the chassis has them"
+    resource = stage.pooled_resource(expected.resource)
+    awaited = f"all nodes Ready with {resource} as the chassis has them"
     missing = sorted(set(there) - {name_of(node) for node in nodes})
     if missing:
         return Finding(False, awaited, f"no node {missing[0]}", (f"node/{missing[0]}",))
     for node in nodes:
         name = name_of(node)
         ready = (condition_of(node, "Ready") or {}).get("status")
-        amount = whole(((node.get("status") or {}).get("allocatable") or {}).get(expected.resource, 0))
+        amount = whole(((node.get("status") or {}).get("allocatable") or {}).get(resource, 0))
         if ready != "True" or amount != there[name]:
             seen = f"{name}: Ready {ready}, allocatable {amount}, on the chassis {there[name]}"
             return Finding(False, awaited, seen, (f"node/{name}",))
@@ -88,7 +89,7 @@ async def settled(stage: Stage, expected: SettledExpectation) -> Finding:
 async def gpus(stage: Stage, expected: GpusExpectation) -> Finding:
     """The pod's processes, the kubelet's pod resources and the chassis' table name the same devices."""
     about = f"pod/{expected.namespace}/{expected.pod}"
-    awaited = f"{about} to hold {expected.count} {expected.resource}" + (
+    awaited = f"{about} to hold {expected.count} {stage.pooled_resource(expected.resource)}" + (
         f" on {expected.host}" if expected.host else ""
     )
     wrong = await _gpus_wrong(stage, expected)
@@ -110,7 +111,7 @@ async def _gpus_wrong(stage: Stage, expected: GpusExpectation) -> str:
         report = await stage.cluster.pod_resources(host)
     except PluginError as error:
         return f"pod resources of {host}: {error}"
-    held = _held(report, expected)
+    held = _held(report, expected, stage.pooled_resource(expected.resource))
     wrong = await _holdings_wrong(stage, expected, held=held, host=host, rows=rows)
     wrong = wrong or _unlisted(pod, held) or _others(stage, expected, uid_of(pod), held)
     if not wrong:
@@ -141,10 +142,10 @@ def _inits(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(pod.get("spec", {}).get("initContainers") or ())
 
 
-def _held(report: tuple[PodDevices, ...], expected: GpusExpectation) -> dict[str, list[str]]:
+def _held(report: tuple[PodDevices, ...], expected: GpusExpectation, resource: str) -> dict[str, list[str]]:
     """Container -> GPUIDs, as pod resources say."""
     return {
-        container: sorted(d for entry in devices if entry.resource == expected.resource for d in entry.device_ids)
+        container: sorted(d for entry in devices if entry.resource == resource for d in entry.device_ids)
         for pod in report
         if (pod.namespace, pod.name) == (expected.namespace, expected.pod)
         for container, devices in pod.containers

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from mews.harness.errors import unreadable
 from mews.harness.package import room
@@ -17,8 +19,9 @@ from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
+from mews.harness.scenario.stack_checks import check_stack
 from mews.harness.scenario.trace import read_trace
-from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml
+from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml, shown
 from mews.registry import looking_in
 
 
@@ -39,8 +42,8 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     given = overrides_of(overrides)
     document = read_yaml(text, str(path))
     if not isinstance(document.value, dict):
-        shown = "empty" if document.value is None else _shown(document.value)
-        raise ScenarioError(f"{path}: {shown}: must be a mapping with apiVersion: mews/v1, kind: Scenario")
+        there = "empty" if document.value is None else shown(document.value)
+        raise ScenarioError(f"{path}: {there}: must be a mapping with apiVersion: mews/v1, kind: Scenario")
     document = replace(document, value=apply_overrides(document.value, given))
     folder = path.parent
     _describe(document, text)
@@ -51,8 +54,8 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
             scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
-    scenario = _without_measurements(scenario, given)
-    hardware_of(scenario)
+    scenario = _without_measurements(scenario, given).read_with(partial(_placed, document, given))
+    check_stack(scenario, hardware_of(scenario))
     if scenario.workload is not None:
         read_trace(scenario.workload, document.where(("workload",)))
     return scenario
@@ -188,7 +191,7 @@ def _resolve_paths(document: Document, folder: Path) -> None:
     elif isinstance(hardware, dict) and "file" in hardware:
         if not isinstance(hardware["file"], str):
             where = document.where(("hardware", "file"))
-            raise ScenarioError(f"{where}: hardware.file: {_shown(hardware['file'])}: must be a path or a shipped name")
+            raise ScenarioError(f"{where}: hardware.file: {shown(hardware['file'])}: must be a path or a shipped name")
         root["hardware"] = {**hardware, "file": str(_hardware_path(document, folder, hardware["file"]))}
     workload = root.get("workload")
     if isinstance(workload, dict) and isinstance(workload.get("trace"), str):
@@ -199,15 +202,23 @@ def _resolve_paths(document: Document, folder: Path) -> None:
                 f"{where}: workload.trace: {workload['trace']!r}: no such file ({path or 'not a path'})"
             )
         workload["trace"] = str(path)
-    stack = root.get("stack")
-    for name, yours in _mapping(_mapping(stack).get("replace")).items():
-        manifest = _mapping(yours).get("manifest")
-        if isinstance(manifest, str):
-            path = _resolved(folder, manifest)
+    for place, yours in _replacements(root):
+        if isinstance(yours.get("manifest"), str):
+            path = _resolved(folder, yours["manifest"])
             if path is None or not path.is_file():
-                place = ("stack", "replace", name, "manifest")
-                raise ScenarioError(f"{document.where(place)}: {dotted(place)}: {manifest!r}: no such file ({path})")
+                place = (*place, "manifest")
+                raise ScenarioError(
+                    f"{document.where(place)}: {dotted(place)}: {yours['manifest']!r}: no such file ({path})"
+                )
             yours["manifest"] = str(path)
+
+
+def _replacements(root: Any) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """What stands under ``stack.replace``, by a component's name or below its system's."""
+    for name, given in _mapping(_mapping(_mapping(root).get("stack")).get("replace")).items():
+        yield ("stack", "replace", name), _mapping(given)
+        for component, yours in _mapping(given).items():
+            yield ("stack", "replace", name, component), _mapping(yours)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -236,16 +247,20 @@ def _message(error: ValidationError, document: Document, overrides: Sequence[Ove
     """The most telling of pydantic's complaints, as one line."""
     complaint = max(error.errors(include_url=False), key=lambda e: len(_place(document.value, e["loc"])))
     place = _place(document.value, complaint["loc"])
-    where = document.where(place)
     if complaint["type"] == "extra_forbidden":
         text = f"{dotted(place)}: unknown key; allowed: {_allowed(place)}"
     elif complaint["type"] == "missing":
         text = f"{dotted(place)}: missing; {_allowed_text(place)}"
     else:
         message = complaint["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        text = f"{dotted(place)}: {_shown(complaint['input'])}: {message[:1].lower()}{message[1:]}"
+        text = f"{dotted(place)}: {shown(complaint['input'])}: {message[:1].lower()}{message[1:]}"
+    return _placed(document, overrides, place, text)
+
+
+def _placed(document: Document, overrides: Sequence[Override], place: Place, text: str) -> str:
+    """A complaint behind the place that it is about: the file's line, or the override that made it so."""
     by = next((o for o in overrides if _within(place, o.place)), None)
-    return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{where}: {text}"
+    return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{document.where(place)}: {text}"
 
 
 def _within(place: Place, override: Place) -> bool:
@@ -290,8 +305,9 @@ def _enter(options: list[dict[str, Any]], part: str | int) -> dict[str, Any]:
     for option in options:
         if isinstance(part, int) and "items" in option:
             return dict(option["items"])
-        if not isinstance(part, int) and part in option.get("properties", {}):
-            return dict(option["properties"][part])
+        for name in (part, to_camel(str(part))):
+            if not isinstance(part, int) and name in option.get("properties", {}):
+                return dict(option["properties"][name])
     for option in options:
         if isinstance(option.get("additionalProperties"), dict):
             return dict(option["additionalProperties"])
@@ -308,8 +324,3 @@ def _options(node: dict[str, Any], root: dict[str, Any]) -> list[dict[str, Any]]
         *found,
         *(deeper for o in found if "items" in o for deeper in _options(o["items"], root) if "anyOf" in node),
     ]
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "…"

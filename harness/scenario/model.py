@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
+from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.quantity import Seconds, Share
-from mews.harness.scenario.replacement import ComponentName, Extender, Replacement
-from mews.systems.kubecomp.config import RESOURCE, SCHEDULER
-
-INSTANT = "instant"
-"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
+from mews.harness.scenario.stack import Stack
+from mews.harness.scenario.yamlfile import Place, dotted, shown
+from mews.kube.system.system import Pooled
 
 
 class Metadata(Model):
@@ -25,85 +25,6 @@ class Metadata(Model):
     name: str
     description: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
-
-
-class SchedulerOptions(Model):
-    """Options of the KubeComp scheduler; further ones are the component's own."""
-
-    model_config = ConfigDict(extra="allow")
-
-    policy: Literal["both", "best-fit", "least-demand", "none"] = "both"
-    strict_fcfs: bool = False
-
-
-class KubeCompStack(Model):
-    """Which parts of KubeComp run, and their options (kubecomp.md section 2). ``null`` leaves a part out."""
-
-    scheduler: SchedulerOptions | None = Field(default_factory=SchedulerOptions)
-    reconfig_manager: dict[str, Any] | None = Field(default_factory=dict)
-    device_manager: dict[str, Any] | None = Field(default_factory=dict)
-    config: dict[str, Any] = Field(default_factory=dict, description="options shared by all parts, as in their file")
-
-
-class ControllerOptions(Model):
-    """Which controllers run, and whose."""
-
-    run: tuple[str, ...] = Field(
-        default=("*",), description="as kube-controller-manager's --controllers: * all, a name, -name all but that one"
-    )
-    program: Literal["ours", "kube-controller-manager"] | None = Field(
-        default=None, description="by default ours on embedded, kube-controller-manager on control-plane"
-    )
-
-    @model_validator(mode="after")
-    def _known(self) -> ControllerOptions:
-        from mews.kube.emulated.controllers.catalogue import chosen
-
-        if self.program != "kube-controller-manager":
-            chosen(self.run)
-        return self
-
-
-class Stack(Model):
-    """The software of the run. A mapping is options, passed on; ``null`` leaves the part out."""
-
-    kubecomp: KubeCompStack | None = Field(default_factory=KubeCompStack)
-    default_scheduler: dict[str, Any] | None = Field(
-        default_factory=dict, description="options of NodeResourcesFit; scoring: random takes any node that fits"
-    )
-    kod2: dict[str, Any] | None = Field(
-        default=None,
-        description="the operator of TFJobs, with its options; scheduling: tf-operator is a baseline",
-    )
-    controllers: ControllerOptions = Field(default_factory=ControllerOptions)
-    kubelet: dict[str, Any] = Field(default_factory=dict)
-    dialect: DialectName | None = None
-    profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
-        default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
-    )
-
-    replace: dict[ComponentName, Replacement] = Field(default_factory=dict, description="yours instead of ours")
-    extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
-
-    @model_validator(mode="after")
-    def _something_to_replace(self) -> Stack:
-        parts = self.kubecomp
-        there = {
-            "default-scheduler": self.default_scheduler is not None,
-            "scheduler": parts is not None and parts.scheduler is not None,
-            "reconfig-manager": parts is not None and parts.reconfig_manager is not None,
-            "device-manager": parts is not None and parts.device_manager is not None,
-        }
-        for name, yours in self.replace.items():
-            if not there[name]:
-                raise ValueError(f"replace.{name}: there is none to be replaced: the stack leaves it out (null)")
-            if yours.plugin is not None and not name.endswith("scheduler"):
-                raise ValueError(f"replace.{name}.plugin: only schedulers have plugins; use process, image or manifest")
-            if yours.policy is not None and name != "scheduler":
-                raise ValueError(f"replace.{name}.policy: only scheduler has a policy of node scores")
-        if self.extenders and (self.default_scheduler is None or "default-scheduler" in self.replace):
-            raise ValueError("extenders: they are the default scheduler's: it must be there and not be replaced")
-        return self
 
 
 class Requires(Model):
@@ -136,19 +57,35 @@ class Job(Model):
     duration: Seconds | None = None
 
 
+_BY_POOL = "default: that of the system of the stack that pools devices"
+
+
 class PodTemplate(Model):
     """The pod made for each job. ``{job}``, ``{type}`` and ``{duration}`` (seconds) are filled in in the command and
     the annotations. The default image runs for as long as its annotation says."""
 
-    scheduler_name: str = SCHEDULER
+    scheduler_name: str | None = Field(default=None, description=_BY_POOL)
     image: str = "mews/train"
     command: tuple[str, ...] = ()
-    resource: str = RESOURCE
+    resource: str | None = Field(default=None, description=_BY_POOL)
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=lambda: {"mews.dev/duration-s": "{duration}"})
     priority_class_name: str | None = None
     namespace: str = "default"
 
+    def pooling(self, pooled: Pooled | None) -> PodTemplate:
+        """The same with what it leaves to the stack."""
+        scheduler, resource = (None, None) if pooled is None else (pooled.scheduler, pooled.resource)
+        return self.model_copy(
+            update={
+                "scheduler_name": self.scheduler_name or scheduler or "default-scheduler",
+                "resource": self.resource or resource,
+            }
+        )
+
+
+Complain = Callable[[Place, str], str]
+"""Puts file and line, or the override, in front of a complaint about a place."""
 
 Hosts = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value), OrScalar("string")
@@ -233,6 +170,7 @@ class Scenario(Model):
         default=(), description="numbers of invariants that this run breaks, to show it; not breaking them fails it"
     )
     path: Annotated[Path | None, WithJsonSchema({"type": "null"})] = Field(default=None, exclude=True, repr=False)
+    _complain: Complain | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _workload_there(self) -> Scenario:
@@ -249,3 +187,16 @@ class Scenario(Model):
     def name(self) -> str:
         """``metadata.name``."""
         return self.metadata.name
+
+    def read_with(self, complain: Complain) -> Scenario:
+        """The same as it was read from a file, whose lines ``complain`` knows."""
+        read = self.model_copy()
+        read._complain = complain
+        return read
+
+    def refusal(self, place: Place, value: Any, message: str) -> ScenarioError:
+        """The complaint about a value of this scenario: one line with its place in the file."""
+        text = f"{dotted(place)}: {shown(value)}: {message}"
+        if self._complain is None:
+            return ScenarioError(f"{self.path or self.name}: {text}")
+        return ScenarioError(self._complain(place, text))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from mews.harness.scenario.base import Model
-
-ComponentName = Literal["scheduler", "default-scheduler", "reconfig-manager", "device-manager"]
 
 _WAYS = ("plugin", "policy", "process", "image", "manifest")
 _OUTSIDE = ("process", "image", "manifest")
@@ -27,19 +27,19 @@ class Replacement(Model):
     """Exactly one of ``plugin``, ``policy``, ``process``, ``image`` and ``manifest`` takes the component's place.
 
     In ``process``, ``env``, ``args`` and a manifest's texts these are filled in: ``{python}``, ``{pythonpath}`` (of
-    Mews), ``{kubeconfig}``, ``{config}`` (KubeComp's configuration file), ``{root}`` (one folder per node below it),
-    ``{chassis:NAME}`` (URL) and, for device-manager, which runs once per node, ``{node}``, ``{device_plugins}``,
-    ``{pod_resources}``, ``{port:NAME}`` (its port on that chassis).
+    Mews), ``{kubeconfig}``, ``{config}`` (its system's configuration file), ``{config:SYSTEM}`` (another's), ``{root}``
+    (one folder per node below it), ``{chassis:NAME}`` (URL) and, for a component that each node has, ``{node}``,
+    ``{device_plugins}``, ``{pod_resources}``, ``{port:NAME}`` (its port on that chassis).
     """
 
     plugin: str | None = Field(
         default=None,
-        description="module:callable, called with the scheduler's handle and options; in place of KubeComp's plugin, "
-        "or beside the default ones of default-scheduler",
+        description="module:callable, called with the scheduler's handle and options; in place of the system's own "
+        "plugin, or beside the default ones of default-scheduler",
     )
     options: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of the plugin")
     policy: str | None = Field(
-        default=None, description="module:callable(requested, available) -> score, in place of KubeComp's node score"
+        default=None, description="module:callable, in place of the component's own policy: a node score, for example"
     )
     process: tuple[str, ...] | None = Field(default=None, description="argv; its working folder is the scenario's")
     env: dict[str, str] = Field(default_factory=dict, description="of the process, beside ours")
@@ -47,6 +47,8 @@ class Replacement(Model):
     args: tuple[str, ...] = Field(default=(), description="of the image")
     manifest: str | None = Field(default=None, description="a file of objects, applied as the cluster comes up")
     files: Files = ()
+    _place: tuple[str, ...] = PrivateAttr(())
+    _owner: tuple[str, str] = PrivateAttr(("", ""))
 
     @model_validator(mode="after")
     def _one_way(self) -> Replacement:
@@ -56,6 +58,32 @@ class Replacement(Model):
         if self.process == ():
             raise ValueError("process: must be an argv with at least the program")
         return self
+
+    @property
+    def where(self) -> str:
+        """Where the file says it: ``stack.replace.kod2.operator``."""
+        return ".".join(self.place)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The same in parts."""
+        return ("stack", "replace", *self._place)
+
+    @property
+    def system(self) -> str:
+        """Whose component it replaces, "" for the default scheduler."""
+        return self._owner[0]
+
+    @property
+    def component(self) -> str:
+        """What its system calls the component that it replaces."""
+        return self._owner[1]
+
+    def at(self, place: tuple[str, ...], system: str, component: str) -> Replacement:
+        """The same as it stands at a place of the file, for that component of a system."""
+        placed = self.model_copy()
+        placed._place, placed._owner = place, (system, component)
+        return placed
 
     @property
     def way(self) -> str:
@@ -92,3 +120,99 @@ def filled(value: Any, places: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: filled(item, places) for key, item in value.items()}
     return [filled(item, places) for item in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Replaceable:
+    """A component that may be replaced. ``name`` is what it is called in the stack, ``runs`` whether the stack has it,
+    ``parts`` what of it may be replaced from within. ``system`` "": it is the cluster's own."""
+
+    system: str
+    component: str
+    name: str
+    runs: bool
+    parts: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> Iterator[tuple[str, ...]]:
+        """Where a file may write it: below its system, and by its name in the stack alone."""
+        if self.system:
+            yield (self.system, self.component)
+        yield (self.name,)
+
+
+def replacements_model(components: Sequence[Replaceable]) -> type[BaseModel]:
+    """The model of ``stack.replace``: a mapping of components, and of systems to mappings of theirs."""
+    systems: dict[str, list[str]] = {}
+    for each in components:
+        if each.system:
+            systems.setdefault(each.system, []).append(each.component)
+    fields: dict[str, Any] = {each.name: Replacement for each in components if "." not in each.name}
+    for name, theirs in systems.items():
+        fields[name] = _model(f"Replacements_{name}", dict.fromkeys(theirs, Replacement))
+    return _model("Replacements", fields)
+
+
+def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
+    def optional(key: str) -> Any:
+        return Field(default=None, alias=key, json_schema_extra=_without_default)
+
+    # What a component is called need not be a name in Python.
+    numbered: dict[str, Any] = {
+        f"part_{number}": (kind, optional(key)) for number, (key, kind) in enumerate(fields.items())
+    }
+    made: type[BaseModel] = create_model(name, __config__=ConfigDict(frozen=True, extra="forbid"), **numbered)
+    return made
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def read_replacements(given: Any, components: Sequence[Replaceable]) -> dict[str, Replacement]:
+    """Component -> what replaces it, by its name in the stack.
+
+    Raises ValidationError.
+    """
+    whole: Any = create_model("Stack", replace=(replacements_model(components), ...))
+    read = whole.model_validate({"replace": given}).replace
+    found: dict[str, Replacement] = {}
+    for component in components:
+        for place in component.places:
+            yours = _at(read, place)
+            if yours is None:
+                continue
+            _check_place(component, yours, place, components, taken=component.name in found)
+            found[component.name] = yours.at(place, component.system, component.component)
+    return found
+
+
+def _at(read: Any, place: tuple[str, ...]) -> Replacement | None:
+    for part in place:
+        if read is None:
+            return None
+        fields = {field.alias: name for name, field in type(read).model_fields.items()}
+        read = getattr(read, fields[part]) if part in fields else None
+    return read if isinstance(read, Replacement) else None
+
+
+def _check_place(
+    component: Replaceable, yours: Replacement, place: tuple[str, ...], all_: Sequence[Replaceable], *, taken: bool
+) -> None:
+    """Raise ValidationError for what cannot be in that component's place."""
+    loc = ("replace", *place)
+    if taken:
+        raise refusal(loc, yours.way, "the component is replaced twice: write it once")
+    if not component.runs:
+        raise refusal(loc, yours.way, "there is none to be replaced: the stack leaves it out (null)")
+    if yours.plugin is not None and "plugin" not in component.parts:
+        raise refusal((*loc, "plugin"), yours.plugin, "only schedulers have plugins; use process, image or manifest")
+    if yours.policy is not None and "policy" not in component.parts:
+        have = ", ".join(each.name for each in all_ if each.runs and "policy" in each.parts) or "no component"
+        raise refusal((*loc, "policy"), yours.policy, f"only {have} has a policy of node scores")
+
+
+def refusal(loc: tuple[str, ...], value: Any, message: str) -> ValidationError:
+    """A complaint at a place within the stack, to be raised while it is read."""
+    kind = PydanticCustomError("refused", "{message}", {"message": message})
+    return ValidationError.from_exception_data("Stack", [InitErrorDetails(type=kind, loc=loc, input=value)])

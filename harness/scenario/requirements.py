@@ -9,15 +9,26 @@ from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness.clusters.port import Cluster
 from mews.harness.scenario.errors import Lacking
-from mews.harness.scenario.model import Scenario, Stack
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.stack import Stack
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
+from mews.kube.emulated.kubelet.images import load_images
 
+EMULATED = ("embedded", "control-plane")
+"""The clusters whose nodes are emulated."""
+_NO_PROCESS = (
+    "emulated nodes run images as processes, and images.yaml names none for it; use --cluster kind, or process instead "
+    "of image"
+)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:
-    """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened."""
+    """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened.
+
+    Raises ScenarioError for an image that nothing stands for where nodes are emulated.
+    """
     requires, spoken = scenario.requires, DIALECTS.find(dialect)
     for name, wanted, there in (
         ("time", (requires.time,) if requires.time else (), time),
@@ -31,12 +42,30 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
     reason = _unplaced(scenario, cluster, time)
     if reason is not None:
         return reason
+    if cluster in EMULATED:
+        check_images(scenario)
     for kind in _faults(scenario):
         if cluster in ("kind", "kubeconfig") and kind not in (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()):
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
         if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None
+
+
+def check_images(scenario: Scenario) -> None:
+    """Emulated nodes run as processes what images.yaml says of an image.
+
+    Raises ScenarioError for one of ``stack.replace`` of which it says nothing.
+    """
+    for yours in scenario.stack.replace.values():
+        if yours.image is not None and image_argv(yours.image) is None:
+            raise scenario.refusal((*yours.place, "image"), yours.image, _NO_PROCESS)
+
+
+def image_argv(image: str) -> tuple[str, ...] | None:
+    """What runs as a process for an image, None for one that none stands for."""
+    known = load_images().find(image)
+    return None if known is None else known.process
 
 
 def _faults(scenario: Scenario) -> list[str]:
@@ -50,9 +79,9 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
     stack = scenario.stack
     if cluster in ("kind", "kubeconfig"):
         return _unplaced_on_real(stack, cluster)
-    for name, yours in stack.replace.items():
+    for yours in stack.replace.values():
         if time == "virtual" and yours.outside is not None:
-            return f"stack.replace.{name}: a {yours.outside} needs wall-clock time (--time wall)"
+            return f"{yours.where}: a {yours.outside} needs wall-clock time (--time wall)"
     if time == "virtual" and stack.extenders:
         return "stack.extenders: an HTTP extender needs wall-clock time (--time wall)"
     return None

@@ -148,7 +148,10 @@ class _Run:
         workload = self._scenario.workload
         if workload is not None:
             jobs = read_trace(workload, str(self._scenario.path or self._scenario.name))
-            self._stage.driver = Driver(self._cluster, workload, jobs, self._scenario.name)
+            template = workload.pod.pooling(self._scenario.stack.pooled)
+            if template.resource is None and any(job.gpus for job in jobs):
+                raise ScenarioError("workload.pod.resource: must be named: the stack has no system that pools devices")
+            self._stage.driver = Driver(self._cluster, workload, jobs, self._scenario.name, template=template)
         await apply_objects(self._stage, self._scenario.objects)
         for step in self._steps[: len(self._steps) - len(self._scenario.finally_)]:
             await self._do(step)

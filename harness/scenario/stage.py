@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mews.harness.clusters.port import Cluster
+from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 
 if TYPE_CHECKING:
@@ -48,6 +49,16 @@ class Stage:
     marks: dict[str, int] = field(default_factory=dict)
     held: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     driver: Driver | None = None
+
+    def pooled_resource(self, named: str | None) -> str:
+        """The resource that an expectation is about: the one it names, else what the stack pools.
+
+        Raises ScenarioError where neither is.
+        """
+        pooled = self.scenario.stack.pooled
+        if named is None and pooled is None:
+            raise ScenarioError("resource: must be named: the stack has no system that pools devices")
+        return named or (pooled.resource if pooled is not None else "")
 
     def remaining_s(self, wanted_s: float) -> float:
         """A step's time limit within that of the scenario, in loop seconds."""

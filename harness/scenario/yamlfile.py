@@ -44,6 +44,12 @@ def dotted(place: Place) -> str:
     return ".".join(str(part).replace(".", "\\.") for part in place) or "(top)"
 
 
+def shown(value: Any) -> str:
+    """A value for a complaint, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "…"
+
+
 def read_yaml(text: str, name: str) -> Document:
     """The one document of a YAML text.
 

@@ -80,6 +80,9 @@ def load_callable(reference: str, arguments: str) -> Callable[..., Any]:
         target: Any = import_module(module_name)
     except ImportError as failed:
         raise BadPlugin(f"plugin {reference!r}: module {module_name!r} cannot be imported: {failed}") from failed
+    except Exception as failed:
+        cause = f"{type(failed).__name__}: {' '.join(str(failed).split())}"
+        raise BadPlugin(f"plugin {reference!r}: module {module_name!r} cannot be imported: {cause}") from failed
     for part in path.split("."):
         if not hasattr(target, part):
             raise BadPlugin(f"plugin {reference!r}: {module_name!r} has no {path!r}")

@@ -12,6 +12,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
 from mews.kube.system.command import Command
+from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Holds, Invariant, RunState
@@ -45,7 +46,7 @@ class Component:
     ``NAME/HOST``; None for a component that there is one of. ``scheduler``: the schedulerName that it answers to, of a
     configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
     scheduler, with options), ``policy``; each with what the callable is called with, in words.
-    ``deployment``: how a real cluster runs it.
+    ``deployment``: how a real cluster runs it; None where none can.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Component:
     nodes: Callable[[Any], Sequence[str]] | None = None
     scheduler: Callable[[Any], str] | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
-    deployment: Any = None
+    deployment: ComponentDeployment | None = None
 
     @property
     def per_node(self) -> bool:
@@ -86,7 +87,7 @@ class System:
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
-    authors write it.
+    authors write it. ``deployment`` is what a real cluster needs of it; None where none can run it.
     """
 
     name: str
@@ -113,3 +114,4 @@ class System:
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     programs: Callable[[], Mapping[str, PlayedProgram]] = dict
     profiles: Callable[[], Mapping[str, MakeOverhead]] = dict
+    deployment: SystemDeployment | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.system.deployment import CONFIG, ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.journal import Line
@@ -47,6 +49,41 @@ def _document(config: OperatorConfig) -> Mapping[str, Any]:
     return asdict(config)
 
 
+def _swept() -> Sequence[Resource]:
+    from mews.systems.kod2.install import TFJOBS
+
+    return (TFJOBS,)
+
+
+def _pod_templates(tfjob: Mapping[str, Any]) -> Iterator[Any]:
+    spec = tfjob.get("spec")
+    replicas = spec.get("tfReplicaSpecs") if isinstance(spec, Mapping) else None
+    for each in replicas.values() if isinstance(replicas, Mapping) else ():
+        yield each.get("template") if isinstance(each, Mapping) else None
+
+
+_METRICS_PORT = 9090
+_WATCH = ("list", "watch")
+_OPERATOR_ARGV = (
+    "-m", "mews.systems.kod2", "operator", "--config", CONFIG, "--no-crd",
+    "--metrics-port", str(_METRICS_PORT), "--metrics-host", "0.0.0.0",
+)  # fmt: skip
+"""It installs nothing: its kind comes with its manifests."""
+
+_OPERATOR_DEPLOYMENT = ComponentDeployment(
+    _OPERATOR_ARGV,
+    everywhere=(
+        rule("kubeflow.org", ["tfjobs"], [*_WATCH, "delete"]),  # after their time to live
+        rule("kubeflow.org", ["tfjobs/status"], ["update"]),
+        rule("", ["pods", "services"], [*_WATCH, "create", "delete"]),
+        rule("", ["nodes"], _WATCH),
+        rule("", ["events"], ["get", "create", "patch"]),
+    ),
+    in_namespace=(rule("", ["configmaps"], _WATCH),),
+    metrics_port=_METRICS_PORT,
+)
+
+
 def _watched() -> Sequence[Watched]:
     from mews.systems.kod2.install import TFJOBS
     from mews.systems.kod2.journal import tfjob_news
@@ -78,7 +115,7 @@ SYSTEM = System(
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
     options=Kod2Options,
     configure=configure,
-    components=(Component("operator", _operator),),
+    components=(Component("operator", _operator, deployment=_OPERATOR_DEPLOYMENT),),
     namespace=lambda config: str(config.pool_namespace),
     document=_document,
     title="KOD2",
@@ -90,5 +127,13 @@ SYSTEM = System(
     invariants=_invariants,
     programs=_programs,
     service_names=True,
+    deployment=SystemDeployment(
+        config_map="kod2-config",
+        config_path="/etc/kod2/kod2.yaml",
+        owner="operator",
+        swept=_swept,
+        exclusive="the operator serves the TFJobs of a whole cluster, and this one is somebody's",
+        pod_templates=_pod_templates,
+    ),
 )
 """What the harness knows of it."""

@@ -7,6 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.component import Runnable
+from mews.kube.system.deployment import (
+    CONFIG,
+    ON_NODE,
+    RECORDS,
+    ComponentDeployment,
+    SystemDeployment,
+    rule,
+)
 from mews.kube.system.facility import Facility
 from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
@@ -104,6 +112,44 @@ def _measured(measures: Recorder) -> Mapping[str, Any]:
     return {"phase_seconds": measures.phase_seconds(), "reconfigurations": measures.counts[Count.RECONFIGURATIONS]}
 
 
+def _argv(component: str) -> Sequence[str]:
+    return ("-m", "mews.systems.kubecomp", component, "--config", CONFIG, "--records", RECORDS)
+
+
+_WATCH = ("list", "watch")
+_BOARDS = rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"])
+"""What the parts tell each other is in ConfigMaps of their namespace."""
+
+_SCHEDULER_DEPLOYMENT = ComponentDeployment(
+    _argv("scheduler"),
+    everywhere=(
+        rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
+        rule("", ["pods/binding"], ["create"]),
+        rule("", ["pods/status"], ["patch"]),
+        rule("", ["nodes", "namespaces"], _WATCH),
+        rule("", ["events"], ["create", "patch"]),
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
+    ),
+    in_namespace=(rule("", ["configmaps"], _WATCH),),
+    chassis=True,
+    part_flags={"plugin": "--plugin", "policy": "--score"},
+)
+_RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
+    _argv("reconfig-manager"),
+    everywhere=(rule("", ["pods", "events"], _WATCH),),
+    in_namespace=(_BOARDS,),
+    chassis=True,
+)
+_DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
+    _argv("device-manager"),
+    everywhere=(rule("", ["pods"], ["list"]),),
+    in_namespace=(_BOARDS,),
+    security=ON_NODE,
+    kubelet_folders=True,
+    chassis=True,
+)
+
+
 def _counted(lines: Iterable[Line], speed: float) -> Mapping[str, Any]:
     from mews.systems.kubecomp.results import reconfigurations
 
@@ -131,13 +177,20 @@ SYSTEM = System(
                 "plugin": "the scheduler's handle",
                 "policy": "the devices requested and those available",
             },
+            deployment=_SCHEDULER_DEPLOYMENT,
         ),
-        Component("reconfig-manager", _reconfig_manager, wanted=lambda options: options.reconfig_manager is not None),
+        Component(
+            "reconfig-manager",
+            _reconfig_manager,
+            wanted=lambda options: options.reconfig_manager is not None,
+            deployment=_RECONFIG_MANAGER_DEPLOYMENT,
+        ),
         Component(
             "device-manager",
             _device_manager,
             wanted=lambda options: options.device_manager is not None,
             nodes=_nodes,
+            deployment=_DEVICE_MANAGER_DEPLOYMENT,
         ),
     ),
     title="KubeComp",
@@ -148,6 +201,9 @@ SYSTEM = System(
     measured=_measured,
     metrics=_counted,
     metric_names=("reconfigurations",),
+    deployment=SystemDeployment(
+        config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
+    ),
     profiles=_profiles,
 )
 """What the harness knows of it."""

@@ -1,4 +1,4 @@
-"""A cluster of emulated nodes, put together: kubelets, controllers, schedulers, KubeComp and the hardware.
+"""A cluster of emulated nodes, put together: kubelets, controllers, schedulers, systems and the hardware.
 
 What its API is, and how its parts reach each other, is the world's: in process, over sockets with our API server, or
 over sockets with the real one."""
@@ -6,6 +6,7 @@ over sockets with the real one."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,18 +15,19 @@ from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.readiness import nodes_ready
+from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.port import ComponentsCrashed
-from mews.harness.clusters.stack import kubecomp_config, systems_of
 from mews.harness.clusters.unit import Unit
-from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
+from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import complete, resource_of
-from mews.harness.scenario.model import INSTANT, Scenario
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.stack import INSTANT
 from mews.harness.systems import find_profile, find_program, images_of, watched_by
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
@@ -41,10 +43,12 @@ from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.emulated.kubelet.users import ToldRuntime
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
-from mews.systems.kubecomp.metrics import Count
-from mews.systems.kubecomp.metrics import Recorder as Measures
 
+DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
+"""Where containers learn of their devices in a stack that pools none: as NVIDIA's container toolkit has it."""
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
 
@@ -75,17 +79,18 @@ class EmbeddedCluster:
         self.world = world
         self._logs = Records(lambda: journal.elapsed_s)
         self.records = self._logs.journal
-        self._measures = Measures()
-        self.systems = systems_of(scenario)
         self._scenario = scenario
         self._inventory = hardware
         self._seed = seed
-        self._config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints={})
-        self._yours = Yours(
+        self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(
+            facility_of(hardware, dialect=dialect, speed=pace.speed)
+        )
+        self._measures = {each.system.name: each.system.measures() for each in self.systems}
+        self._replacements = ReplacementProcesses(
             scenario,
             world,
             dialect=dialect,
-            configure=lambda urls: kubecomp_config(scenario, hardware, dialect=dialect, endpoints=urls),
+            facility=lambda urls: facility_of(hardware, dialect=dialect, endpoints=urls, speed=pace.speed),
         )
         self._stack = StackUnits(
             scenario,
@@ -96,8 +101,8 @@ class EmbeddedCluster:
             pace=pace,
             dialect=dialect,
             seed=seed,
-            config=self._config,
-            yours=self._yours,
+            systems=self.systems,
+            replacements=self._replacements,
             measures=self._measures,
         )
         kubelets.find = self.kubelet_of
@@ -119,13 +124,12 @@ class EmbeddedCluster:
         """Start everything, wait until every node is Ready and shows the devices that are on its ports."""
         logging.getLogger("mews.run").addHandler(self._logs)
         logging.getLogger("mews.run").setLevel(logging.INFO)
-        if self._scenario.stack.kod2 is not None:
-            from mews.systems.kod2.install import install
-
-            await install(self.kube)
+        for each in self.systems:
+            for definition in each.system.kinds():
+                await install_kind(self.kube, definition)
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
-        await self._make_namespace()
+        await self._make_namespaces()
         await self._apply_manifests()
         for unit in (self._controllers, *self._units.values()):
             unit.start()
@@ -134,7 +138,7 @@ class EmbeddedCluster:
 
     async def _nodes_ready(self) -> None:
         try:
-            await nodes_ready(self.kube, self._config.resource, await self._announced(), self.pace)
+            await nodes_ready(self.kube, await self._announced(), self.pace)
         except Lacks as error:
             self._check_programs()
             crashes = self.crashes()
@@ -148,25 +152,28 @@ class EmbeddedCluster:
             if isinstance(unit.crash, Lacks):
                 raise unit.crash
 
-    async def _announced(self) -> dict[str, int]:
-        """How many devices each node's manager will announce: those on its ports."""
-        wanted = {host.name: 0 for host in self._inventory.hosts}
-        parts = self._scenario.stack.kubecomp
-        if parts is not None and parts.device_manager is not None:
-            for rows in (await self.hardware.table()).values():
-                for row in rows.values():
-                    if row["host"] is not None and row["kind"] == self._config.device_kind:
-                        wanted[row["host"]] += 1
+    async def _announced(self) -> dict[str, dict[str, int]]:
+        """Node -> resource -> how many devices will be announced there: those on its ports."""
+        wanted: dict[str, dict[str, int]] = {host.name: {} for host in self._inventory.hosts}
+        rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
+        for each in self.systems:
+            pooled, running = each.pooled, {component.name for _, component in each.components()}
+            if pooled is None or pooled.announcer not in running:
+                continue
+            for row in rows:
+                if row["host"] is not None and row["kind"] == pooled.device_kind:
+                    there = wanted[row["host"]]
+                    there[pooled.resource] = there.get(pooled.resource, 0) + 1
         return wanted
 
-    async def _make_namespace(self) -> None:
-        try:
-            await self.kube.create(NAMESPACES, {"metadata": {"name": self._config.namespace}})
-        except AlreadyExists:
-            return
+    async def _make_namespaces(self) -> None:
+        named = (each.system.namespace(each.configuration) for each in self.systems)
+        for name in dict.fromkeys(filter(None, named)):
+            with contextlib.suppress(AlreadyExists):
+                await self.kube.create(NAMESPACES, {"metadata": {"name": name}})
 
     async def _apply_manifests(self) -> None:
-        for given in self._yours.objects():
+        for given in self._replacements.objects():
             resource = await resource_of(self.kube, given["kind"], given.get("apiVersion", ""))
             obj = complete(given, resource)
             await self.kube.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
@@ -270,11 +277,11 @@ class EmbeddedCluster:
         return name
 
     def metrics(self) -> Mapping[str, Any]:
-        """What KubeComp measured of itself, over all its incarnations."""
-        if self._scenario.stack.kubecomp is None:
-            return {}
-        moved = self._measures.counts[Count.RECONFIGURATIONS]
-        return {"phase_seconds": self._measures.phase_seconds(), "reconfigurations": moved}
+        """What the systems measured of themselves, over all incarnations of their components."""
+        found: dict[str, Any] = {}
+        for each in self.systems:
+            found |= each.system.measured(self._measures[each.system.name])
+        return found
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
@@ -334,7 +341,8 @@ class EmbeddedCluster:
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
 
     def _told(self, runtime: Runtime, host: str) -> Runtime:
-        return ToldRuntime(runtime, self.world.users(host), self._config.uuid_env)
+        pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
+        return ToldRuntime(runtime, self.world.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile

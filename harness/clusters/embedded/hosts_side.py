@@ -20,7 +20,7 @@ from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.process import SEARCH_PATH
 from mews.kube.emulated.kubelet.users import Users
-from mews.systems.kubecomp.config import AllocateConfig
+from mews.kube.system.facility import ContainerExtras
 
 
 class HostsSide:
@@ -119,13 +119,13 @@ class HostsSide:
             found["LD_LIBRARY_PATH"] = str(self._said["hosts"][host]["nvml"])
         return found
 
-    def allocate(self, host: str) -> AllocateConfig:
+    def extras(self, host: str) -> ContainerExtras:
         """For every container with a device."""
         if self._said["without_library"] is not None:
-            return AllocateConfig()
+            return ContainerExtras()
         folder = str(self._said["hosts"][host]["nvml"])
         envs = {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{SEARCH_PATH}"}
-        return AllocateConfig(envs=envs, mounts=(Mount(folder, folder, read_only=True),))
+        return ContainerExtras(envs=envs, mounts=(Mount(folder, folder, read_only=True),))
 
     def users(self, host: str) -> Users:
         """Who tells this process which devices containers use."""

@@ -28,9 +28,8 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.users import Users
-from mews.systems.kubecomp.config import AllocateConfig
-from mews.systems.kubecomp.device_manager import Confirm
-from mews.systems.kubecomp.sysfs import SysfsConfirm
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree
 
 
 class LocalWorld:
@@ -107,13 +106,13 @@ class LocalWorld:
         """The node's podresources."""
         return self._folders[host].pod_resources()
 
-    def confirm(self, host: str) -> Confirm:
-        """By the host's files, as values."""
-        return SysfsConfirm(self._hosts.tree(host))
+    def files(self, host: str) -> FileTree:
+        """The host's files, as values."""
+        return self._hosts.tree(host)
 
-    def allocate(self, host: str) -> AllocateConfig:
+    def extras(self, host: str) -> ContainerExtras:
         """Simulated containers load no library."""
-        return AllocateConfig()
+        return ContainerExtras()
 
     def users(self, host: str) -> Users:
         """The host itself."""

@@ -15,8 +15,8 @@ _READY_S = 30.0
 _READY_PER_NODE_S = 0.2
 
 
-async def nodes_ready(kube: KubeApi, resource: str, announced: Mapping[str, int], pace: Pace) -> None:
-    """Watch until each node is Ready, untainted, and shows as many devices of the resource as it is to announce.
+async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]], pace: Pace) -> None:
+    """Watch until each node is Ready, untainted, and shows as many devices of each resource as it is to announce.
 
     Raises Lacks naming those that are not in time.
     """
@@ -27,7 +27,7 @@ async def nodes_ready(kube: KubeApi, resource: str, announced: Mapping[str, int]
             while wanted:
                 # A real server ends a watch after a while: then anew.
                 async for event in kube.watch(NODES, resource_version="0"):
-                    if _settled(event.object, resource, wanted):
+                    if _settled(event.object, wanted):
                         wanted.pop(event.object["metadata"]["name"], None)
                     if not wanted:
                         return
@@ -36,9 +36,10 @@ async def nodes_ready(kube: KubeApi, resource: str, announced: Mapping[str, int]
         raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
 
 
-def _settled(node: Object, resource: str, wanted: Mapping[str, int]) -> bool:
+def _settled(node: Object, wanted: Mapping[str, Mapping[str, int]]) -> bool:
     name, status = node["metadata"]["name"], node.get("status") or {}
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or ())
     if name not in wanted or not ready or (node.get("spec") or {}).get("taints"):
         return False
-    return int((status.get("allocatable") or {}).get(resource, 0)) >= wanted[name]
+    there = status.get("allocatable") or {}
+    return all(int(there.get(resource, 0)) >= amount for resource, amount in wanted[name].items())

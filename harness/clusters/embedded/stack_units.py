@@ -1,21 +1,22 @@
-"""The software of a scenario as units: controllers, schedulers, KubeComp, the operator, and what the user brings."""
+"""The software of a scenario as units: controllers, schedulers, the systems of its stack, and what the user brings."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.stack import default_profile, kod2_config
 from mews.harness.clusters.unit import Unit
-from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.stack import DEFAULT_SCHEDULER, DefaultSchedulerOptions
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context, Runnable
@@ -23,17 +24,16 @@ from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_names import ServiceNames
 from mews.kube.scheduling.config import Profile, SchedulerConfig
+from mews.kube.scheduling.plugins import Strategy, default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
-from mews.systems.kubecomp.config import KubeCompConfig
-from mews.systems.kubecomp.device_manager import DeviceManager
-from mews.systems.kubecomp.metrics import Recorder as Measures
-from mews.systems.kubecomp.plugin import kubecomp_profile, profile_with
-from mews.systems.kubecomp.reconfig_manager import ReconfigManager
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.ports import NodeAccess, Ports
+from mews.kube.system.system import Component
 
 
 @dataclass(frozen=True, slots=True)
 class StackUnits:
-    """Makes them, for one cluster."""
+    """Makes them, for one cluster. ``measures``: system -> what its components measure themselves with."""
 
     scenario: Scenario
     inventory: Hardware
@@ -44,9 +44,9 @@ class StackUnits:
     pace: Pace
     dialect: str
     seed: int
-    config: KubeCompConfig
-    yours: Yours
-    measures: Measures
+    systems: Sequence[ConfiguredSystem]
+    replacements: ReplacementProcesses
+    measures: Mapping[str, Any]
 
     def context(self, actor: str, fence: Fence) -> Context:
         """The world of one incarnation of a component."""
@@ -72,63 +72,104 @@ class StackUnits:
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""
-        stack = self.scenario.stack
-        units = [Unit(name, self.journal, make) for name, make in self.yours.extender_programs()]
-        if stack.default_scheduler is not None:
-            units += self._own_or("default-scheduler", self._default_scheduler)
-        if stack.kod2 is not None:
-            units.append(Unit("operator", self.journal, self._operator))
-            units += self._service_names()
-        if stack.kubecomp is None:
-            return units
-        if stack.kubecomp.scheduler is not None:
-            units += self._own_or("scheduler", lambda: self._unit("scheduler", profile=self._kubecomp_profile()))
-        if stack.kubecomp.reconfig_manager is not None:
-            ours = self._reconfig_manager
-            units += self._own_or("reconfig-manager", lambda: Unit("reconfig-manager", self.journal, ours))
-        if stack.kubecomp.device_manager is not None:
-            for node in self.config.nodes:
-                units += self._own_or("device-manager", partial(self._device_manager_unit, node.name), node.name)
+        units = [Unit(name, self.journal, make) for name, make in self.replacements.extender_programs()]
+        if self.scenario.stack.default_scheduler is not None:
+            units += self._own_or(DEFAULT_SCHEDULER, self._default_scheduler)
+        named = False
+        for configured in self.systems:
+            units += self._system(configured)
+            if configured.system.service_names and not named:
+                named = True
+                units += self._service_names()
         return units
 
-    def _operator(self, fence: Fence) -> Runnable:
-        from mews.systems.kod2.operator import Operator  # a run without the operator need not load it
-
-        config = kod2_config(self.scenario, self.pace)
-        return Operator(self.context("operator", fence), config)
+    def _system(self, configured: ConfiguredSystem) -> Iterator[Unit]:
+        for name, component in configured.components():
+            if component.nodes is None:
+                yield from self._own_or(name, partial(self._component, configured, component, name))
+                continue
+            for node in component.nodes(configured.configuration):
+                ours = partial(self._component_on, configured, component, name, node)
+                yield from self._own_or(name, ours, node)
 
     def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:
         """The unit of the user's program for a component, of ours without one; none where a manifest brings it."""
-        if self.yours.brought.is_elsewhere(component):
+        if self.replacements.loaded.is_elsewhere(component):
             return []
-        theirs = self.yours.program(component, host)
+        theirs = self.replacements.program(component, host)
         if theirs is None:
             return [ours()]
         return [Unit(f"{component}/{host}" if host else component, self.journal, theirs)]
+
+    def _component(self, configured: ConfiguredSystem, component: Component, name: str) -> Unit:
+        parts = self.replacements.loaded.parts(name)
+
+        def make(fence: Fence) -> Runnable:
+            return component.make(self._ports(configured, name, fence, parts), configured.configuration)
+
+        return Unit(name, self.journal, make)
+
+    def _component_on(self, configured: ConfiguredSystem, component: Component, name: str, host: str) -> Unit:
+        """The component that this node has of its own."""
+        actor, parts = f"{name}/{host}", self.replacements.loaded.parts(name)
+        links: list[DevicePluginLink] = []
+
+        def make(fence: Fence) -> Runnable:
+            link = self.world.link(host)
+            links.append(link)
+            ports = replace(self._ports(configured, actor, fence, parts), node=self._node(host, link, fence))
+            return component.make(ports, configured.configuration)
+
+        async def bury() -> None:
+            while links:
+                closing = self.world.bury(links.pop())
+                if closing is not None:
+                    await closing
+
+        return Unit(actor, self.journal, make, bury=bury)
+
+    def _ports(
+        self, configured: ConfiguredSystem, actor: str, fence: Fence, parts: Mapping[str, Callable[..., Any]]
+    ) -> Ports:
+        measures = self.measures.get(configured.system.name)
+        return Ports(self.context(actor, fence), partial(self._chassis, fence), measures=measures, parts=parts)
+
+    def _node(self, host: str, link: DevicePluginLink, fence: Fence) -> NodeAccess:
+        return NodeAccess(
+            host,
+            link=fence.around(link),
+            pod_resources=fence.around(self.world.pod_resources(host)),
+            files=self.world.files(host),
+            extras=self.world.extras(host),
+        )
+
+    def _chassis(self, fence: Fence, timeout_s: float) -> dict[str, ChassisApi]:
+        return {
+            spec.name: fence.around(self.world.chassis(spec.name, self.dialect, timeout_s=timeout_s))
+            for spec in self.inventory.chassis
+        }
 
     def _default_scheduler(self) -> Unit:
         """kube-scheduler where the world has it; ours where it has not, or is given a plugin of the user's.
 
         Raises Lacks for extenders without kube-scheduler.
         """
-        options, plugin = self.scenario.stack.default_scheduler or {}, self.yours.brought.plugin("default-scheduler")
-        extenders = self.yours.extenders()
+        options = self.scenario.stack.default_scheduler or DefaultSchedulerOptions()
+        plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
+        extenders = self.replacements.extenders()
         if plugin is None:
-            real = self.world.program("default-scheduler", options, extenders=extenders)
+            real = self.world.program(DEFAULT_SCHEDULER, options.given(), extenders=extenders)
             if real is not None:
-                return Unit("default-scheduler", self.journal, real)
+                return Unit(DEFAULT_SCHEDULER, self.journal, real)
         if extenders:
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
-        profile = default_profile(self.scenario)
+        profile = default_profile(options)
         if plugin is not None:
             profile = replace(profile, plugins=(*profile.plugins, plugin))
-        return self._unit("default-scheduler", profile=profile)
-
-    def _kubecomp_profile(self) -> Profile:
-        plugin = self.yours.brought.plugin("scheduler")
-        if plugin is None:
-            return kubecomp_profile(self.config, metrics=self.measures, score=self.yours.brought.policy())
-        return profile_with(self.config, plugin)
+        config = SchedulerConfig((profile,))
+        return Unit(
+            DEFAULT_SCHEDULER, self.journal, lambda fence: Scheduler(self.context(DEFAULT_SCHEDULER, fence), config)
+        )
 
     def _service_names(self) -> list[Unit]:
         file = self.world.names_file()
@@ -137,42 +178,12 @@ class StackUnits:
         name = "service-names"
         return [Unit(name, self.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
 
-    def _unit(self, name: str, *, profile: Profile) -> Unit:
-        config = SchedulerConfig((profile,))
-        return Unit(name, self.journal, lambda fence: Scheduler(self.context(name, fence), config))
 
-    def _chassis(self, fence: Fence) -> dict[str, ChassisApi]:
-        timeout_s = self.config.timing.chassis_timeout_s
-        return {
-            spec.name: fence.around(self.world.chassis(spec.name, self.dialect, timeout_s=timeout_s))
-            for spec in self.inventory.chassis
-        }
-
-    def _reconfig_manager(self, fence: Fence) -> Runnable:
-        context = self.context("reconfig-manager", fence)
-        return ReconfigManager(context, self.config, self._chassis(fence), self.measures)
-
-    def _device_manager_unit(self, host: str) -> Unit:
-        name = f"device-manager/{host}"
-        links: list[DevicePluginLink] = []
-
-        def make(fence: Fence) -> Runnable:
-            link = self.world.link(host)
-            links.append(link)
-            return DeviceManager(
-                self.context(name, fence),
-                replace(self.config, allocate=self.world.allocate(host)),
-                host,
-                chassis=self._chassis(fence),
-                link=fence.around(link),
-                pod_resources=fence.around(self.world.pod_resources(host)),
-                confirm=self.world.confirm(host),
-            )
-
-        async def bury() -> None:
-            while links:
-                closing = self.world.bury(links.pop())
-                if closing is not None:
-                    await closing
-
-        return Unit(name, self.journal, make, bury=bury)
+def default_profile(options: DefaultSchedulerOptions) -> Profile:
+    """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the KOD2 paper
+    says of it (section 5.2)."""
+    given = options.given()
+    weights: dict[str, int] | None = {} if given.pop("scoring", "default") == "random" else None
+    if "strategy" in given:
+        given["strategy"] = Strategy(given["strategy"])
+    return Profile(DEFAULT_SCHEDULER, default_plugins(**given), score_weights=weights)

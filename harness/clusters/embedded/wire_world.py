@@ -38,10 +38,8 @@ from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.users import Users
-from mews.kube.system.files import FolderTree
-from mews.systems.kubecomp.config import AllocateConfig
-from mews.systems.kubecomp.device_manager import Confirm
-from mews.systems.kubecomp.sysfs import SysfsConfirm
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree, FolderTree
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
 
@@ -223,13 +221,13 @@ class WireWorld:
             self._pod_resources[host] = GrpcPodResources(self.node_folder(host) / POD_RESOURCES / "kubelet.sock")
         return self._pod_resources[host]
 
-    def confirm(self, host: str) -> Confirm:
-        """By the host's files."""
-        return SysfsConfirm(FolderTree(self._hosts.files(host)))
+    def files(self, host: str) -> FileTree:
+        """The host's files, where its process serves them."""
+        return FolderTree(self._hosts.files(host))
 
-    def allocate(self, host: str) -> AllocateConfig:
+    def extras(self, host: str) -> ContainerExtras:
         """The library beside its state, and nvidia-smi on the PATH."""
-        return self._hosts.allocate(host)
+        return self._hosts.extras(host)
 
     def users(self, host: str) -> Users:
         """The host's process is told."""

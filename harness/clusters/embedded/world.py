@@ -16,8 +16,8 @@ from mews.kube.emulated.kubelet.devices import CheckpointStore
 from mews.kube.emulated.kubelet.machine import KubeletFolder
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.users import Users
-from mews.systems.kubecomp.config import AllocateConfig
-from mews.systems.kubecomp.device_manager import Confirm
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree
 
 
 class World(Protocol):
@@ -74,12 +74,12 @@ class World(Protocol):
         """podresources of whichever kubelet runs on that node."""
         ...
 
-    def confirm(self, host: str) -> Confirm | None:
-        """How that node's DevMgr finds out whether the host sees a device; None: it does not ask."""
+    def files(self, host: str) -> FileTree:
+        """The host's sys and proc, as a component on that node reads them."""
         ...
 
-    def allocate(self, host: str) -> AllocateConfig:
-        """What that node's DevMgr gives to every container with a device: where the library and its programs are."""
+    def extras(self, host: str) -> ContainerExtras:
+        """What every container with a device needs on that node: where the library and its programs are."""
         ...
 
     def users(self, host: str) -> Users:

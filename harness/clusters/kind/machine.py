@@ -19,6 +19,7 @@ from mews.harness.clusters.kind.image.build import component_image
 from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors, processors_of
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
 from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.systems import default_namespace
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import (
     KIND_FILE,
@@ -94,7 +95,8 @@ class KindMachine:
             self._note()
         self._equip(cpus)
         nodes = {host: host for host in self._hosts}
-        return Place(self.kubeconfig, None, "kubecomp", self._image, nodes, ours=self._hosts)
+        namespace, image = default_namespace(), self._image
+        return Place(self.kubeconfig, None, namespace, image, nodes, ours=self._hosts, prefix=f"{namespace}-")
 
     def bring(self, images: Sequence[str]) -> dict[str, str]:
         """Load those of these images that Docker has here into the nodes; name -> what Docker calls its content.

@@ -13,6 +13,7 @@ from mews.harness.clusters.kind.image.build import IMAGE
 from mews.harness.clusters.kubeconfig.rights import missing_rights
 from mews.harness.clusters.real.access import Gate, known_contexts
 from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.systems import default_namespaces
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.scenario.errors import Lacking
 from mews.kube.api.errors import ApiError, Unavailable
@@ -22,9 +23,6 @@ from mews.kube.api.resources import NODES
 HOST_LABEL = "mews.dev/host"
 """On a node: the host of the hardware that it is; ``any`` for whichever host is left."""
 
-
-KUBECOMP = "kubecomp"
-"""What scenarios call the components' namespace."""
 _ANSWER_S = 30.0
 _NAMED = 5
 """Missing rights that are named one by one."""
@@ -95,7 +93,7 @@ async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequen
         unnamed.image,
         found,
         prefix=unnamed.prefix,
-        namespaces={"default": f"{name}-scenario", KUBECOMP: name},
+        namespaces={"default": f"{name}-scenario", **dict.fromkeys(default_namespaces(), name)},
         mark=name,
         tidy=True,
     )

@@ -16,10 +16,11 @@ from mews.harness.clusters.kubeconfig.ground import assigned, find_place
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rewriting import RUN
+from mews.harness.clusters.real.systems import registered
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import SITE_FILE, Owned, site_state
 from mews.harness.manifests.kinds import KINDS
-from mews.harness.manifests.rights import EVERYWHERE
+from mews.harness.manifests.rights import cluster_wide
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES
@@ -107,10 +108,10 @@ async def _purge(place: Place, namespaces: Sequence[str]) -> None:
         for name in namespaces:
             with contextlib.suppress(NotFound):
                 await kube.delete(NAMESPACES, name)
-        for component in EVERYWHERE:
-            for kind in ("ClusterRoleBinding", "ClusterRole"):
-                with contextlib.suppress(NotFound):
-                    await kube.delete(KINDS[kind], f"{place.prefix}{component}")
+        components = [component.name for system in registered() for component in system.components]
+        for kind, made in cluster_wide(components, place.prefix):
+            with contextlib.suppress(NotFound):
+                await kube.delete(KINDS[kind], made)
         await _gone(kube, namespaces)
     except (ApiError, Unavailable) as error:
         raise Lacks(

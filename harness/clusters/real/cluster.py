@@ -16,21 +16,25 @@ from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.following import Follower
 from mews.harness.clusters.real.ground import Ground
-from mews.harness.clusters.real.guests import Guests
 from mews.harness.clusters.real.keeper import KILL, START
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
+from mews.harness.clusters.real.replacement_pods import ReplacementPods
 from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Rollout, Tell
 from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.strangers import Strangers
-from mews.harness.clusters.stack import systems_of
+from mews.harness.clusters.real.systems import deployments
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.manifests.guests import brought, extender_name, is_last
+from mews.harness.manifests.nodes import NODE_AGENT
 from mews.harness.manifests.parts import labels
-from mews.harness.manifests.stack import NODE_AGENT, StackSpec, manifests
+from mews.harness.manifests.replacement_objects import manifest_objects
+from mews.harness.manifests.replacements import extender_name, is_deployed_last
+from mews.harness.manifests.rights import DEFAULT_SCHEDULER
+from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
+from mews.harness.manifests.stack import manifests
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
@@ -44,11 +48,13 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.kubelet.images import load_images
-from mews.systems.kod2.install import established
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.kinds import kind_established
+from mews.kube.system.system import Pooled
 
 log = logging.getLogger(__name__)
 
-_BELOW = ("kubelet/", "default-scheduler")
+_BELOW = ("kubelet/", DEFAULT_SCHEDULER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,6 @@ class Run:
     stack: StackSpec
     dialect: str
     speed: float
-    resource: str
-    device_kind: str
     settings: Sequence[Mapping[str, Any]] = ()
     """The extenders' entries in the default scheduler's configuration."""
 
@@ -80,15 +84,18 @@ class RealCluster:
         self.clock = Clock.wall()
         self.pace, self.kubelet_pace = Pace(run.speed), Pace()
         self.dialect = run.dialect
-        self.systems = systems_of(run.scenario)
+        self.systems: Sequence[ConfiguredSystem] = run.scenario.stack.configured(run.stack.facility)
         self._run = run
         self._ground = ground
         self._place = ground.place
         self._tell = tell
         self._gate = Gate(ground.place)
         self._admin = self._gate.kube("admin")
-        self._reset = Reset(self._admin, ground.place, tell)
-        fit = Fitting(load_images(further=images_of(self.systems)), ground.place.image, ground.place.nodes, run.speed)
+        known = deployments()
+        swept = [resource for deployment in known for resource in deployment.swept()]
+        self._reset = Reset(self._admin, ground.place, tell, swept)
+        book = load_images(further=images_of(self.systems))
+        fit = Fitting(book, ground.place.image, ground.place.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
         self._rollout = Rollout(self._admin, ground.place.namespace, tell)
@@ -104,13 +111,14 @@ class RealCluster:
             self.journal,
             hosts=self._hosts(),
             records=self.records,
+            component=run.stack.node_component() or "",
             unheard=unheard,
         )
         self._stack = run.stack
-        self._guests = Guests(
+        self._replacements = ReplacementPods(
             run.stack,
             kube=self._admin,
-            view=self._view("guests"),
+            view=self._view("replacements"),
             journal=self.journal,
             hosts={node: host for host, node in self._hosts().items()},
         )
@@ -144,19 +152,18 @@ class RealCluster:
         self._tell("clearing the cluster")
         await self._ground.restore()
         await self._reset.scenario_objects()
-        await self._guests.remove()
-        await self._guests.clean()
+        await self._replacements.remove()
+        await self._replacements.clean()
         await self._reset.cordon(set(self._hosts().values()))
         await self._make_namespaces()
         await self._ground.extend(())
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         objects = manifests(stack)
-        last = [obj for obj in objects if is_last(stack, obj)]
+        last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])
-        await self._rollout.ready(self._guests.check_early)
-        if stack.operator is not None:
-            await established(self._admin)
+        await self._rollout.ready(self._replacements.check_early)
+        await self._kinds_served()
         await self._find_pods()
         self._tell("starting the components anew")
         await asyncio.gather(*(self._signal(name, KILL) for name in self._kept()))
@@ -166,27 +173,32 @@ class RealCluster:
         for host, pod in self._agent_pods.items():
             await self._nodes.hear(host, self._place.namespace, pod, stack.token)
         readiness = self._readiness()
-        await self._guests.begin()
+        await self._replacements.begin()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
         await self._bring(last)
-        await readiness.reached(await self._announced(), self._guests.check, self._tell)
+        await readiness.reached(await self._announced(), self._replacements.check, self._tell)
         await self._settle_default_scheduler()
-        await self._guests.steady()
+        await self._replacements.steady()
+
+    async def _kinds_served(self) -> None:
+        for installed in self._stack.systems:
+            for kind in installed.system.kinds() if installed.components else ():
+                await kind_established(self._admin, name_of(kind))
 
     async def _bring(self, last: Sequence[Object]) -> None:
         """Deploy what cannot be killed and started, and what manifests bring: for the first time, here and now."""
         if last:
             self._tell("deploying yours")
             await self._rollout.apply(last, besides=True)
-            await self._rollout.ready(self._guests.check)
+            await self._rollout.ready(self._replacements.check)
             await self._find_pods()
-        await self._guests.apply(brought(self._stack), self._tell)
-        self._following.append(asyncio.create_task(self._guests.watch(), name="guests"))
+        await self._replacements.apply(manifest_objects(self._stack), self._tell)
+        self._following.append(asyncio.create_task(self._replacements.watch(), name="replacements"))
 
     async def _settle_default_scheduler(self) -> None:
         """By now all of ours is scheduled."""
-        if "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
-            await self._ground.kill("default-scheduler")
+        if self._stack.is_replaced(DEFAULT_SCHEDULER):
+            await self._ground.kill(DEFAULT_SCHEDULER)
         if self._run.settings:
             self._tell("giving the default scheduler its extenders")
             await self._ground.extend(self._run.settings)
@@ -204,8 +216,8 @@ class RealCluster:
         return [name for name in self._software() if self._is_kept(name)]
 
     def _is_kept(self, name: str) -> bool:
-        guest = self._stack.guests.get(name.partition("/")[0])
-        return guest is None or guest.kept
+        program = self._stack.programs.get(name.partition("/")[0])
+        return program is None or program.kept
 
     async def _begin_recording(self) -> None:
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
@@ -213,48 +225,58 @@ class RealCluster:
         await self._nodes.open()
         begin_s = self.clock.now() - self.journal.elapsed_s
         follower = Follower(self._admin, self._place.namespace, self.records, begin_s)
-        for component in ("scheduler", "reconfig-manager"):
-            if component in self._pods:
-                reading = follower.run(component, self._pods[component])
-                self._following.append(asyncio.create_task(reading, name=f"log/{component}"))
+        for name, pod in self._pods.items():
+            if self._logs_records(name.partition("/")[0]):
+                self._following.append(asyncio.create_task(follower.run(name, pod), name=f"log/{name}"))
+
+    def _logs_records(self, component: str) -> bool:
+        """Whether its structured records are in its pod's log: the agents read those of the component beside them."""
+        found = self._stack.component(component)
+        if found is None or component == self._stack.node_component():
+            return False
+        return deployment_of(found).writes_records
 
     async def _find_pods(self) -> None:
         stack, hosts = self._stack, {node: host for host, node in self._hosts().items()}
         extenders = {extender_name(number): f"extender/{number + 1}" for number in range(len(stack.extenders))}
-        alone = {name: name for name in ("chassis", "scheduler", "reconfig-manager", "operator", "default-scheduler")}
+        single = [component.name for _, component in stack.components() if not component.per_node]
+        alone = {name: name for name in ("chassis", *single, DEFAULT_SCHEDULER)}
         for component, name in {**alone, **extenders}.items():
             for pod in await self._rollout.pods(component):
                 self._pods[name] = name_of(pod)
-        for component in ("device-manager", NODE_AGENT):
+        for component in (*stack.per_node(), NODE_AGENT):
             for pod in await self._rollout.pods(component):
                 host = hosts.get(node_name_of(pod))
                 if host is None:
                     continue
-                if component == "device-manager":
-                    self._pods[f"device-manager/{host}"] = name_of(pod)
+                if component != NODE_AGENT:
+                    self._pods[f"{component}/{host}"] = name_of(pod)
                 if any(each["name"] == "agent" for each in pod["spec"]["containers"]):
                     self._agent_pods[host] = name_of(pod)
-        cabled = _cabled(self._run) if "device-manager" in stack.parts else set()
-        missing = [host for host in self._hosts() if host in cabled and host not in self._agent_pods]
-        if missing:
-            raise Lacks(f"device-manager/{missing[0]}: no pod runs on its node {self._hosts()[missing[0]]}")
+        self._check_agents()
+
+    def _check_agents(self) -> None:
+        component = self._stack.node_component()
+        nodes = self._stack.nodes_of(component) if component is not None else ()
+        for host, node in self._hosts().items():
+            if node in nodes and host not in self._agent_pods:
+                raise Lacks(f"{component}/{host}: no pod runs on its node {node}")
 
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
         hosts = {node: host for host, node in self._hosts().items()}
-        others = "device-manager" in {*self._stack.guests, *self._stack.documents}
-        managed = set(self._agent_pods)
-        return Readiness(
-            self._admin, self.journal, hosts=hosts, resource=self._run.resource, managed=managed, others=others
-        )
+        others = self._stack.is_replaced(self._stack.node_component() or "")
+        return Readiness(self._admin, self.journal, hosts=hosts, managed=set(self._agent_pods), others=others)
 
-    async def _announced(self) -> dict[str, int]:
-        wanted = dict.fromkeys(self._hosts().values(), 0)
-        for rows in (await self.hardware.table()).values():
-            for row in rows.values():
-                managed = row["host"] in self._agent_pods
-                if row["host"] is not None and row["kind"] == self._run.device_kind and managed:
-                    wanted[self._place.nodes[row["host"]]] += 1
+    async def _announced(self) -> dict[str, dict[str, int]]:
+        """Node -> resource -> how much of it the chassis have attached and a component announces."""
+        pooled = [each for each in map(_pooled, self._stack.systems) if each is not None]
+        wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
+        rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
+        for row in rows:
+            for each in pooled:
+                if row["host"] in self._agent_pods and row["kind"] == each.device_kind:
+                    wanted[self._place.nodes[row["host"]]][each.resource] += 1
         return wanted
 
     async def close(self) -> None:
@@ -267,19 +289,19 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        if self._run.settings or "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
+        if self._run.settings or self._stack.is_replaced(DEFAULT_SCHEDULER):
             with contextlib.suppress(Lacks):
                 await self._ground.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
             await self._reset.scenario_objects()
-            await self._guests.remove()
+            await self._replacements.remove()
         await self._chassis.close()
         await self._gate.close()
 
     async def remove(self) -> None:
         """Take the whole stack out of the cluster, before ``close``."""
         await self._reset.scenario_objects()
-        await self._guests.remove()
+        await self._replacements.remove()
         await self._rollout.remove(manifests(self._stack), list(self._place.namespaces.values()))
 
     # What the runner asks
@@ -309,7 +331,7 @@ class RealCluster:
         """What can be killed and started, or is at least there."""
         chassis = [f"chassis/{spec.name}" for spec in self._run.hardware.chassis]
         kubelets = [f"kubelet/{host}" for host in self._hosts()]
-        return tuple(dict.fromkeys((*kubelets, "default-scheduler", *self._software(), *chassis)))
+        return tuple(dict.fromkeys((*kubelets, DEFAULT_SCHEDULER, *self._software(), *chassis)))
 
     def cut(self, component: str) -> None:
         """Begin to kill it: from outside it cannot be stopped at the very line."""
@@ -369,7 +391,7 @@ class RealCluster:
         if component.partition("/")[0] in self._stack.documents:
             raise Lacking(f"needs to kill {component}: a manifest brings it, in which Mews' keeper is not process 1")
         if not self._is_kept(component):
-            image = self._stack.guests[component.partition("/")[0]].image
+            image = self._stack.programs[component.partition("/")[0]].image
             raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")
 
     def _only_chassis(self, component: str) -> None:
@@ -381,7 +403,7 @@ class RealCluster:
         try:
             await signal(self._admin, self._place.namespace, self._pods[component], component, command)
         except Lacks:
-            await self._guests.check()
+            await self._replacements.check()
             raise
 
     def metrics(self) -> Mapping[str, Any]:
@@ -417,5 +439,5 @@ class RealCluster:
         return found
 
 
-def _cabled(run: Run) -> set[str]:
-    return {host for spec in run.hardware.chassis for host in spec.ports.values() if host is not None}
+def _pooled(installed: InstalledSystem) -> Pooled | None:
+    return installed.system.pooled(installed.configuration)

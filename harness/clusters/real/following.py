@@ -25,7 +25,8 @@ class Follower:
         self._begin_s = begin_s
 
     async def run(self, component: str, pod: str) -> None:
-        """Until cancelled, over broken connections."""
+        """Until cancelled, over broken connections. ``component``: that of the container's name, with the host of one
+        that each node has."""
         seen = 0
         while True:
             with contextlib.suppress(ApiError, Unavailable):
@@ -34,7 +35,7 @@ class Follower:
 
     async def _read(self, component: str, pod: str, skip: int) -> int:
         number, rest_ = 0, b""
-        async for chunk in self._kube.log(self._namespace, pod, container=component, follow=True):
+        async for chunk in self._kube.log(self._namespace, pod, container=component.partition("/")[0], follow=True):
             *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
             for line in whole_lines:
                 number += 1

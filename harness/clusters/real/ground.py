@@ -26,7 +26,7 @@ class Place:
     nodes: Mapping[str, str]
     ours: Sequence[str] = ()
     pull: str = "IfNotPresent"
-    prefix: str = "kubecomp-"
+    prefix: str = ""
     namespaces: Mapping[str, str] = field(default_factory=dict)
     mark: str | None = None
     tidy: bool = False

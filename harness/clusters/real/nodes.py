@@ -40,8 +40,8 @@ _TRIES = 25
 
 
 class Nodes:
-    """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what DevMgrs log; pods of the
-    namespaces ``unheard`` are no news."""
+    """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what the ``component`` logs beside which
+    their agents are; pods of the namespaces ``unheard`` are no news."""
 
     def __init__(
         self,
@@ -51,11 +51,13 @@ class Nodes:
         *,
         hosts: Mapping[str, str],
         records: Journal,
+        component: str = "",
         unheard: Collection[str] = (),
     ) -> None:
         self._gate = gate
         self._kube = kube
         self._records = records
+        self._component = component
         self._unheard = frozenset(unheard)
         self._hosts = {node: host for host, node in hosts.items()}
         self._lines = {host: KubeletLines(journal, host) for host in hosts}
@@ -138,7 +140,7 @@ class Nodes:
             return
         record = event["record"]
         lines.record(record)
-        note(self._records, f"device-manager/{host}", record)
+        note(self._records, f"{self._component}/{host}", record)
 
     def _see(self, sight: Sight) -> None:
         pod = sight.new if sight.new is not None else sight.old

@@ -8,26 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.nvml import library
-from mews.harness.clusters.real.bringing import Baggage
 from mews.harness.clusters.real.cluster import RealCluster, Run
 from mews.harness.clusters.real.ground import Ground, Place
+from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.rollout import Tell
-from mews.harness.clusters.stack import kod2_config, kubecomp_config
+from mews.harness.clusters.real.systems import facility_of, installed_systems, namespaces_of
 from mews.harness.errors import Lacks
-from mews.harness.manifests.guests import brought
-from mews.harness.manifests.stack import NVML, StackSpec, endpoint
+from mews.harness.manifests.replacement_objects import manifest_objects
+from mews.harness.manifests.spec import StackSpec
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
-from mews.kube.clock import Pace
-from mews.kube.deviceplugin.port import Mount
-from mews.systems.kod2.config import OperatorConfig
-from mews.systems.kubecomp.config import AllocateConfig, KubeCompConfig
-from mews.systems.kubecomp.config_file import as_document
-
-IN_CONTAINER = "/usr/local/nvidia/lib64"
-"""Where a container with a device finds the library and nvidia-smi; NVIDIA's own images look there, too."""
-_SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def stack_spec(
@@ -39,84 +29,66 @@ def stack_spec(
     dialect: str,
     token: str,
     speed: float = 1.0,
-    baggage: Baggage | None = None,
-) -> tuple[StackSpec, KubeCompConfig]:
-    """What is deployed for a scenario in a place, and KubeComp's configuration there: nodes instead of hosts, chassis
-    by their service. ``baggage`` is what the scenario brings along.
+    replacements: ReplacementDeployment | None = None,
+) -> StackSpec:
+    """What is deployed for a scenario in a place. ``replacements`` is what the scenario puts in the place of ours.
 
-    Raises ScenarioError for options that a component does not have.
+    Raises ScenarioError for options that a system does not have, Lacks for a system that cannot be deployed.
     """
-    endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
-    config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
-    named = config.namespace
-    nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
-    config = replace(config, nodes=nodes, namespace=place.namespace, allocate=_allocate())
-    parts = scenario.stack.kubecomp
-    running = {
-        "scheduler": parts is not None and parts.scheduler is not None,
-        "reconfig-manager": parts is not None and parts.reconfig_manager is not None,
-        "device-manager": parts is not None and parts.device_manager is not None,
-    }
+    facility = facility_of(hardware, place, dialect=dialect, speed=speed)
     spec = StackSpec(
         namespace=place.namespace,
         image=place.image,
         hardware=document,
-        chassis=[entry.name for entry in hardware.chassis],
-        config=as_document(config),
-        nodes=[node.name for node in nodes],
+        facility=facility,
+        systems=installed_systems(scenario, facility),
         token=token,
-        parts=frozenset(name for name, runs in running.items() if runs),
         pull=place.pull,
         prefix=place.prefix,
         hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
         tidy=place.tidy,
-        operator=_operator(scenario, place, speed),
-        named=named,
+        named=namespaces_of(scenario, facility),
     )
-    return (spec if baggage is None else baggage.into(spec)), config
+    return spec if replacements is None else replacements.into(spec)
 
 
-def _operator(scenario: Scenario, place: Place, speed: float) -> OperatorConfig | None:
-    if scenario.stack.kod2 is None:
-        return None
-    return replace(kod2_config(scenario, Pace(speed)), pool_namespace=place.namespace)
-
-
-def _allocate() -> AllocateConfig:
-    """What containers with a device get: NVML, where this machine can compile it into the image."""
-    if not library.available():
-        return AllocateConfig()
-    return AllocateConfig(
-        envs={"LD_LIBRARY_PATH": IN_CONTAINER, "PATH": f"{IN_CONTAINER}:{_SEARCH_PATH}"},
-        mounts=(Mount(IN_CONTAINER, NVML, read_only=True),),
-    )
+def _check_exclusive(spec: StackSpec) -> None:
+    """Raise Lacks for a system that needs a cluster of its own."""
+    for installed in spec.systems:
+        if installed.components and installed.deployment.exclusive:
+            raise Lacks(f"stack.{installed.system.name}: {installed.deployment.exclusive}")
 
 
 async def open_real(
-    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell, brings: Baggage
+    scenario: Scenario,
+    ground: Ground,
+    *,
+    dialect: str,
+    speed: float,
+    seed: int,
+    tell: Tell,
+    replacements: ReplacementDeployment,
 ) -> RealCluster:
-    """A running cluster for the scenario, with what it ``brings``; close it.
+    """A running cluster for the scenario, with its ``replacements``; close it.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks for what the cluster does not let us do.
     """
     hardware = hardware_of(scenario)
     document, _ = hardware_document(scenario)
-    if scenario.stack.kod2 is not None and ground.place.namespaces:
-        raise Lacks("stack.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's")
     token = secrets.token_urlsafe(24)
-    spec, config = stack_spec(
-        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, baggage=brings
+    spec = stack_spec(
+        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, replacements=replacements
     )
-    brought(spec)  # raises for what cannot be, before anything is made
+    if ground.place.namespaces:
+        _check_exclusive(spec)
+    manifest_objects(spec)  # raises for what cannot be, before anything is made
     run = Run(
         scenario,
         hardware,
         replace(spec, seed=seed),
         dialect=dialect,
         speed=speed,
-        resource=config.resource,
-        device_kind=config.device_kind,
-        settings=brings.settings,
+        settings=replacements.settings,
     )
     cluster = RealCluster(run, ground, tell)
     try:

@@ -32,20 +32,20 @@ class Readiness:
         journal: Journal,
         *,
         hosts: Mapping[str, str],
-        resource: str,
         managed: Set[str],
         others: bool,
     ) -> None:
         self._kube = kube
         self._journal = journal
         self._hosts = hosts
-        self._resource = resource
         self._managed = managed
         self._others = others
         self._begun = len(journal)
 
-    async def reached(self, wanted: Mapping[str, int], check: Callable[[], Awaitable[None]], tell: Tell) -> None:
-        """Wait until each node is Ready and offers that many devices; ``check`` may see earlier why not.
+    async def reached(
+        self, wanted: Mapping[str, Mapping[str, int]], check: Callable[[], Awaitable[None]], tell: Tell
+    ) -> None:
+        """Wait until each node is Ready and offers that much of each resource; ``check`` may see earlier why not.
 
         Raises Lacks naming what is late.
         """
@@ -53,8 +53,8 @@ class Readiness:
         deadline = loop.time() + _READY_S
         while True:
             try:
-                nodes = (await self._kube.list(NODES)).items
-                late = [text for node in nodes if name_of(node) in wanted for text in self._late(node, wanted)]
+                nodes = [node for node in (await self._kube.list(NODES)).items if name_of(node) in wanted]
+                late = [text for node in nodes for text in self._late(node, wanted[name_of(node)])]
             except Unavailable as error:
                 late = [f"the API server: {error}"]
             if not late:
@@ -66,14 +66,19 @@ class Readiness:
             await rest(_LOOK_S)
 
     def _late(self, node: Object, wanted: Mapping[str, int]) -> list[str]:
+        """``wanted``: resource -> how much of it the node offers when it is as it should be."""
         name = name_of(node)
         allocatable = (node.get("status") or {}).get("allocatable") or {}
-        there = whole(allocatable.get(self._resource, 0))
         if (condition_of(node, "Ready") or {}).get("status") != "True":
             return [f"{name} is not Ready"]
-        if self._hosts[name] in self._managed and not self._heard(self._hosts[name], wanted[name]):
+        if self._hosts[name] in self._managed and not self._heard(self._hosts[name], sum(wanted.values())):
             return [f"{name} to hear of its device manager"]
-        return [] if there == wanted[name] else [f"{name} to offer {wanted[name]} {self._resource}, not {there}"]
+        there = {resource: whole(allocatable.get(resource, 0)) for resource in wanted}
+        return [
+            f"{name} to offer {count} {resource}, not {there[resource]}"
+            for resource, count in wanted.items()
+            if there[resource] != count
+        ]
 
     def _heard(self, host: str, count: int) -> bool:
         if self._others and count == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rollout import Tell
@@ -16,7 +16,6 @@ from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import rest
-from mews.systems.kod2.install import TFJOBS
 
 SYSTEM = ("kube-system", "kube-public", "kube-node-lease", "local-path-storage")
 """Namespaces of a kind cluster's own."""
@@ -25,12 +24,14 @@ _GONE_S = 120.0
 
 
 class Reset:
-    """What scenarios leave in one cluster, and how it goes."""
+    """What scenarios leave in one cluster, and how it goes. ``swept`` are the kinds of systems of whose objects none
+    stays."""
 
-    def __init__(self, kube: KubeApi, place: Place, tell: Tell) -> None:
+    def __init__(self, kube: KubeApi, place: Place, tell: Tell, swept: Sequence[Resource] = ()) -> None:
         self._kube = kube
         self._place = place
         self._tell = tell
+        self._swept = swept
         self._made: dict[tuple[Resource, str, str | None], None] = {}
 
     def made(self, resource: Resource, name: str, namespace: str | None) -> None:
@@ -59,10 +60,11 @@ class Reset:
     async def _sweep(self) -> set[tuple[Resource, str, str | None]]:
         kept = (*SYSTEM, self._place.namespace)
         found: set[tuple[Resource, str, str | None]] = set()
-        with contextlib.suppress(NotFound):  # where no operator has been
-            for tfjob in (await self._kube.list(TFJOBS)).items:
-                with contextlib.suppress(NotFound):
-                    await self._kube.delete(TFJOBS, name_of(tfjob), namespace=namespace_of(tfjob))
+        for resource in self._swept:
+            with contextlib.suppress(NotFound):  # where the kind has never been installed
+                for obj in (await self._kube.list(resource)).items:
+                    with contextlib.suppress(NotFound):
+                        await self._kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
         for namespace in (await self._kube.list(NAMESPACES)).items:
             if name_of(namespace) in kept:
                 continue

@@ -16,6 +16,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
 from mews.kube.emulated.kubelet.images import Image, ImageBook, Simulation
+from mews.kube.system.deployment import SystemDeployment
 
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
@@ -41,13 +42,22 @@ sys.exit(code)
 
 class Fitting:
     """Fits objects to the nodes: ``image`` is our component image, ``nodes`` maps hosts to nodes, ``speed`` divides
-    simulated durations."""
+    simulated durations. ``systems`` say where their kinds have pod templates, and what containers that train are told.
+    """
 
-    def __init__(self, book: ImageBook, image: str, nodes: Mapping[str, str], speed: float) -> None:
+    def __init__(
+        self,
+        book: ImageBook,
+        image: str,
+        nodes: Mapping[str, str],
+        speed: float,
+        systems: Sequence[SystemDeployment] = (),
+    ) -> None:
         self._book = book
         self._image = image
         self._nodes = nodes
         self._speed = speed
+        self._systems = systems
 
     def __call__(self, obj: Mapping[str, Any]) -> Object:
         """The object with every pod or pod template in it fitted."""
@@ -64,8 +74,8 @@ class Fitting:
                 self._pod(obj, spec)
             for key in ("template", "jobTemplate"):
                 self._walk(spec.get(key))
-            for replicas in _mapping(spec.get("tfReplicaSpecs")).values():
-                self._walk(_mapping(replicas).get("template"))
+            for template in [found for system in self._systems for found in system.pod_templates(obj)]:
+                self._walk(template)
 
     def _pod(self, obj: Object, spec: Object) -> None:
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
@@ -111,10 +121,6 @@ class Fitting:
             obeys=simulate.obeys_term,
             log=simulate.log,
         )
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 class FittingKube:

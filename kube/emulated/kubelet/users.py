@@ -25,12 +25,12 @@ class Users(Protocol):
 
 
 class ToldRuntime:
-    """A Runtime whose containers are told of: which devices they use stands in their variable ``uuid_env``."""
+    """A Runtime whose containers are told of: which devices they use stands in one of the variables ``uuid_envs``."""
 
-    def __init__(self, runtime: Runtime, users: Users, uuid_env: str) -> None:
+    def __init__(self, runtime: Runtime, users: Users, uuid_envs: Sequence[str]) -> None:
         self._runtime = runtime
         self._users = users
-        self._uuid_env = uuid_env
+        self._uuid_envs = tuple(uuid_envs)
 
     async def start(self, launch: Launch) -> Process:
         """Start one.
@@ -38,7 +38,7 @@ class ToldRuntime:
         Raises StartError.
         """
         process = await self._runtime.start(launch)
-        uuids = [uuid for uuid in launch.env.get(self._uuid_env, "").split(",") if uuid]
+        uuids = [uuid for env in self._uuid_envs for uuid in launch.env.get(env, "").split(",") if uuid]
         if not uuids:
             return process
         key = f"pod/{uid_of(launch.pod)}/{launch.container}/{launch.attempt}"

@@ -5,9 +5,10 @@ import contextlib
 import pytest
 
 from mews.harness.clusters.control_plane.plane import ControlPlane
+from mews.harness.clusters.real.systems import registered
 from mews.harness.engine import Engine
 from mews.harness.manifests.kinds import KINDS
-from mews.harness.manifests.rights import EVERYWHERE, rights
+from mews.harness.manifests.rights import rights
 from mews.harness.scenario.loader import load_scenario, shipped
 from mews.harness.ways import Way
 from mews.kube.api.errors import Forbidden
@@ -16,6 +17,8 @@ from mews.kube.client.http import HttpKube
 from mews.kube.client.port import Patch
 
 NAMESPACE, PREFIX = "kubecomp", "kubecomp-"
+
+DEPLOYED = {each.name: each.deployment for system in registered() for each in system.components}
 
 pytestmark = pytest.mark.wall
 
@@ -50,7 +53,7 @@ def refused(monkeypatch):
 
     def kube(plane, actor):
         account = actor.partition("/")[0]
-        if account not in EVERYWHERE:
+        if account not in DEPLOYED:
             return administrators(plane, actor)
         identity = plane._servers.identity
         whom = {"Impersonate-User": f"system:serviceaccount:{NAMESPACE}:{account}"}
@@ -63,7 +66,7 @@ def refused(monkeypatch):
         await opened(plane, kubelets, hosts)
         admin = plane.kube("admin")
         await admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        for obj in (obj for component in EVERYWHERE for obj in rights(component, NAMESPACE, PREFIX)):
+        for obj in (obj for name, declared in DEPLOYED.items() for obj in rights(name, declared, NAMESPACE, PREFIX)):
             resource, metadata = KINDS[obj["kind"]], obj["metadata"]
             where = metadata.get("namespace")
             await admin.patch(resource, metadata["name"], obj, kind=Patch.APPLY, namespace=where, force=True)

@@ -28,9 +28,9 @@ NODES = {"host-1": "worker-a", "host-2": "worker-b", "host-3": "worker-c"}
 
 def stack(text=SCENARIO, nodes=NODES):
     scenario = parse_scenario(text, Path("x"), {})
-    place = Place(None, None, "pool", "registry.example.com/mews:1", nodes)
+    place = Place(None, None, "pool", "registry.example.com/mews:1", nodes, prefix="kubecomp-")
     document, _ = hardware_document(scenario)
-    spec, _ = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret")
+    spec = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret")
     return manifests(spec)
 
 

@@ -26,7 +26,7 @@ async def nodes(others=False):
     status = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {GPU: "2"}}
     await kube.patch(NODES, "box", {"status": status}, subresource="status")
     hosts = {"box": "host-1"}
-    made = Readiness(kube, journal, hosts=hosts, resource=GPU, managed={"host-1"}, others=others)
+    made = Readiness(kube, journal, hosts=hosts, managed={"host-1"}, others=others)
     return kube, journal, made
 
 
@@ -38,7 +38,7 @@ async def fine():
 def test_what_was_told_before_this_run_does_not_count(others, event):
     async def main():
         _, journal, readiness = await nodes(others)
-        waiting = asyncio.create_task(readiness.reached({"box": 2}, fine, lambda _: None))
+        waiting = asyncio.create_task(readiness.reached({"box": {GPU: 2}}, fine, lambda _: None))
         await asyncio.sleep(10)
         assert not waiting.done()
         journal.write("kubelet", "kubelet/host-1", event, resource=GPU)
@@ -51,7 +51,7 @@ def test_of_somebody_elses_device_manager_without_devices_nothing_is_awaited():
     async def main():
         kube, _, readiness = await nodes(others=True)
         await kube.patch(NODES, "box", {"status": {"allocatable": {GPU: "0"}}}, subresource="status")
-        await readiness.reached({"box": 0}, fine, lambda _: None)
+        await readiness.reached({"box": {GPU: 0}}, fine, lambda _: None)
 
     run_virtual(main)
 
@@ -63,8 +63,8 @@ def test_what_is_late_is_named_and_a_known_reason_comes_first():
     async def main():
         _, _, readiness = await nodes()
         with pytest.raises(ComponentsCrashed, match="ended with code 1"):
-            await readiness.reached({"box": 2}, crashed, lambda _: None)
+            await readiness.reached({"box": {GPU: 2}}, crashed, lambda _: None)
         with pytest.raises(Lacks, match="not ready within 90 s: box to hear of its device manager"):
-            await readiness.reached({"box": 3}, fine, lambda _: None)
+            await readiness.reached({"box": {GPU: 3}}, fine, lambda _: None)
 
     run_virtual(main)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from mews.harness.clusters.real.rewriting import Fitting
+from mews.harness.clusters.real.systems import deployments
 from mews.kube.emulated.kubelet.images import load_images
 
 OURS = "mews.local/components:1"
@@ -14,7 +15,7 @@ OURS = "mews.local/components:1"
 
 @pytest.fixture
 def fit():
-    return Fitting(load_images(), OURS, {"host-1": "worker-7", "host-2": "host-2"}, 10.0)
+    return Fitting(load_images(), OURS, {"host-1": "worker-7", "host-2": "host-2"}, 10.0, deployments())
 
 
 def pod(*containers, **more):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mews.harness.clusters.real.access import Gate
-from mews.harness.clusters.real.bringing import baggage
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rollout import Rollout
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -37,8 +37,9 @@ def api(tmp_path_factory):
 
 def objects_of(scenario, place):
     document, _ = hardware_document(scenario)
-    brings = baggage(scenario, HOSTS)
-    spec, _ = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="t", baggage=brings)
+    replaced = replacement_deployment(scenario, HOSTS)
+    hardware = hardware_of(scenario)
+    spec = stack_spec(scenario, hardware, document, place, dialect="h3api", token="t", replacements=replaced)
     return manifests(spec)
 
 

@@ -98,7 +98,7 @@ def test_overrides_change_values_by_path_and_index(tmp_path):
         path, ["seed=7", "steps.1.timeout=5s", "stack.kubecomp.scheduler.policy=none", "metadata.labels.a\\.b=c"]
     )
     assert (scenario.seed, scenario.steps[1].timeout) == (7, 5.0)
-    assert scenario.stack.kubecomp.scheduler.policy == "none"
+    assert scenario.stack.systems["kubecomp"].scheduler.policy == "none"
     assert scenario.metadata.labels == {"a.b": "c"}
 
 

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mews.harness.clusters.real.bringing import baggage
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.errors import Lacks
-from mews.harness.manifests.guests import brought, is_last
-from mews.harness.manifests.parts import COMPONENT, ON_NODE, ROOTLESS
+from mews.harness.manifests.parts import COMPONENT
+from mews.harness.manifests.replacement_objects import manifest_objects
+from mews.harness.manifests.replacements import is_deployed_last
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario
+from mews.kube.system.deployment import ON_NODE, ROOTLESS
 
 DOCS = Path(__file__).parents[3] / "docs" / "bring-your-own"
 OURS = "registry.example.com/mews:1"
@@ -25,12 +27,11 @@ HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: one}\nhardware: de
 def spec_of(path, known=None):
     scenario = load_scenario(path)
     document, _ = hardware_document(scenario)
-    brings = baggage(scenario, NODES).with_images(known or {})
-    place = Place(None, None, "pool", OURS, NODES)
-    spec, _ = stack_spec(
-        scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", baggage=brings
+    replaced = replacement_deployment(scenario, NODES).with_images(known or {})
+    place = Place(None, None, "pool", OURS, NODES, prefix="pool-")
+    return stack_spec(
+        scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", replacements=replaced
     )
-    return spec
 
 
 def spec_with(folder, stack, known=None):
@@ -125,7 +126,7 @@ def test_an_image_runs_as_it_is_with_its_arguments_and_is_deployed_last(tmp_path
     assert "command" not in container
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert "runAsUser" not in container["securityContext"]
-    assert [obj["kind"] for obj in objects if is_last(spec, obj)] == ["Deployment"]
+    assert [obj["kind"] for obj in objects if is_deployed_last(spec, obj)] == ["Deployment"]
 
 
 def test_an_image_that_docker_does_not_know_is_pulled_as_kubernetes_pulls(tmp_path):
@@ -138,7 +139,7 @@ def test_an_image_that_stands_for_a_process_runs_it_in_ours():
     (container,) = pod_of(manifests(spec), "Deployment", "scheduler")["containers"]
     assert container["image"] == OURS
     assert container["command"][3:7] == ["python3", "-m", "mews.systems.kubecomp", "scheduler"]
-    assert not [obj for obj in manifests(spec) if is_last(spec, obj)]
+    assert not [obj for obj in manifests(spec) if is_deployed_last(spec, obj)]
 
 
 def test_a_device_manager_runs_on_each_node_with_that_nodes_words():
@@ -190,7 +191,7 @@ def test_a_plugin_and_a_policy_are_options_of_our_scheduler_whose_host_names_bec
 def test_a_manifest_gets_the_files_that_it_names_its_components_account_and_the_real_namespace():
     spec = spec_of(DOCS / "image-and-manifest.yaml")
     assert "reconfig-manager" not in names(manifests(spec), "Deployment")
-    (pod,) = brought(spec)["reconfig-manager"]
+    (pod,) = manifest_objects(spec)["reconfig-manager"]
     assert pod["metadata"]["namespace"] == "pool"
     assert pod["spec"]["serviceAccountName"] == "reconfig-manager"
     (container,) = pod["spec"]["containers"]
@@ -211,7 +212,7 @@ def test_a_manifests_own_account_templates_and_namespace_are_respected(tmp_path)
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}},
     ]  # fmt: skip
     (tmp_path / "m.yaml").write_text(yaml.safe_dump_all(documents))
-    deployment, pod = brought(spec_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}"))["scheduler"]
+    deployment, pod = manifest_objects(spec_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}"))["scheduler"]
     inner = deployment["spec"]["template"]["spec"]
     assert (inner["serviceAccountName"], len(inner["volumes"])) == ("mine", 1)
     assert pod == documents[2], "nothing of ours is in another namespace"
@@ -222,7 +223,7 @@ def test_a_pod_elsewhere_that_needs_our_files_is_refused_in_one_line(tmp_path):
         "{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, args: ['{config}']}]}}"
     )
     with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: Pod p: {config} .* not those of default$"):
-        brought(spec_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}"))
+        manifest_objects(spec_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}"))
 
 
 def test_what_takes_kube_schedulers_place_has_its_roles(tmp_path):
@@ -244,7 +245,7 @@ def test_an_extender_is_beside_the_scheduler_on_its_loopback():
     assert container["command"][-2:] == ["extender.py", str(port)]
     assert pod["hostNetwork"]
     assert pod["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}
-    (setting,) = baggage(load_scenario(DOCS / "extender.yaml"), NODES).settings
+    (setting,) = replacement_deployment(load_scenario(DOCS / "extender.yaml"), NODES).settings
     assert setting["urlPrefix"] == f"http://127.0.0.1:{port}"
 
 
@@ -256,7 +257,7 @@ def test_images_that_nothing_stands_for_are_known_wherever_they_are_named(tmp_pa
         f"{HEAD}stack: {{replace: {{scheduler: {{image: 'mine:1'}}, reconfig-manager: {{manifest: m.yaml}},"
         " device-manager: {image: mews/kubecomp}}}\n"
     )
-    assert baggage(load_scenario(tmp_path / "one.yaml"), NODES).images == ["mine:1", "theirs:2"]
+    assert replacement_deployment(load_scenario(tmp_path / "one.yaml"), NODES).images == ["mine:1", "theirs:2"]
 
 
 def test_a_plugin_for_the_real_kube_scheduler_is_refused(tmp_path):

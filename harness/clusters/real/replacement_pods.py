@@ -1,6 +1,6 @@
-"""The user's software in a real cluster: watched for what it dies of, and its manifests' objects from their creation
-to their end. What is about to be created is written down in the namespace first, so that whoever uses the cluster next
-finds it."""
+"""Replacements in a real cluster: their pods, watched for what they die of, and the objects of the user's manifests
+from their creation to their end. What is about to be created is written down in the namespace first, so that whoever
+uses the cluster next finds it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.manifests.guests import extender_name
 from mews.harness.manifests.parts import COMPONENT, MANAGED
-from mews.harness.manifests.stack import StackSpec
+from mews.harness.manifests.replacements import extender_name
+from mews.harness.manifests.spec import StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.kube.api.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, Unavailable
@@ -26,7 +26,7 @@ from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import rest
 
 RECORD = "mews-brought"
-"""The ConfigMap that says what manifests brought."""
+"""The ConfigMap that says what the user's manifests have created."""
 _FILE = "objects.json"
 _LOOK_S = 0.25
 _WATCH_S = 0.5
@@ -40,7 +40,7 @@ _REFUSED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerE
 _SELECTING = ("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet")
 
 
-class Guests:
+class ReplacementPods:
     """Those of one scenario. ``kube`` is the namespace's own, ``view`` the cluster as the scenario writes to it;
     ``hosts`` maps nodes to hosts."""
 
@@ -78,7 +78,9 @@ class Guests:
 
     def _name(self, pod: Object) -> str:
         component = self._names[pod["metadata"]["labels"][COMPONENT]]
-        return f"{component}/{self._hosts.get(node_name_of(pod), '?')}" if component == "device-manager" else component
+        if component not in self._stack.per_node():
+            return component
+        return f"{component}/{self._hosts.get(node_name_of(pod), '?')}"
 
     async def check(self, forgiven: int = 0) -> None:
         """Raises Lacks for an image that nodes cannot have, ComponentsCrashed for a program that has ended more often
@@ -146,12 +148,12 @@ class Guests:
 
     # Manifests
 
-    async def apply(self, brought: Mapping[str, Sequence[Object]], tell: Tell) -> None:
+    async def apply(self, manifests: Mapping[str, Sequence[Object]], tell: Tell) -> None:
         """Create the manifests' objects, and wait until their pods run.
 
         Raises ScenarioError for what the API does not take, Lacks for what it does not let us do or does not run.
         """
-        for component, objects in brought.items():
+        for component, objects in manifests.items():
             for given in objects:
                 resource = await resource_of(self._view, given["kind"], given.get("apiVersion", ""))
                 self._ours.append((resource, complete(given, resource)))
@@ -208,7 +210,7 @@ class Guests:
         return None
 
     async def remove(self) -> None:
-        """Delete what manifests brought, this scenario's or that of one before.
+        """Delete what the user's manifests have created, in this scenario or the one before.
 
         Raises Lacks for what does not go.
         """

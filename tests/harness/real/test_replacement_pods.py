@@ -8,22 +8,24 @@ import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.port import ComponentsCrashed
-from mews.harness.clusters.real.guests import RECORD, Guests
+from mews.harness.clusters.real.replacement_pods import RECORD, ReplacementPods
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.manifests.guests import Guest
 from mews.harness.manifests.parts import labels
-from mews.harness.manifests.stack import StackSpec
+from mews.harness.manifests.spec import InstalledSystem, ReplacementProgram, StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.system.facility import Facility
+from mews.systems.kubecomp.system import SYSTEM
 
 SPEC = StackSpec(
-    namespace="pool", image="ours", hardware={}, chassis=[], config={"chassis": [], "nodes": []}, nodes=[], token="t",
-    parts=frozenset(), guests={"scheduler": Guest(["x"]), "device-manager": Guest(["y"])},
+    namespace="pool", image="ours", hardware={}, facility=Facility(), token="t",
+    systems=[InstalledSystem(SYSTEM, SYSTEM.configure(SYSTEM.options(), Facility()), SYSTEM.components)],
+    programs={"scheduler": ReplacementProgram(["x"]), "device-manager": ReplacementProgram(["y"])},
 )  # fmt: skip
 POD = {
     "kind": "Pod",
@@ -44,7 +46,7 @@ async def world():
     for name in ("pool", "other"):
         await kube.create(NAMESPACES, {"metadata": {"name": name}})
     journal = Journal(asyncio.get_running_loop().time)
-    return kube, Guests(SPEC, kube=kube, view=kube, journal=journal, hosts={"box": "host-1"}), journal
+    return kube, ReplacementPods(SPEC, kube=kube, view=kube, journal=journal, hosts={"box": "host-1"}), journal
 
 
 async def pod(kube, component, status, node="box", namespace="pool"):
@@ -66,36 +68,36 @@ def waiting(reason, message):
 
 def test_an_image_that_cannot_be_had_is_told_in_one_line():
     async def main():
-        kube, guests, _ = await world()
+        kube, pods, _ = await world()
         await pod(kube, "scheduler", waiting("ErrImagePull", "first try"))
-        await guests.check()
+        await pods.check()
         await kube.delete(PODS, "scheduler-1", namespace="pool", options=DeleteOptions(grace_period_s=0))
         await pod(kube, "scheduler", waiting("ImagePullBackOff", "Back-off\n pulling"))
         with pytest.raises(Lacks, match=r"^scheduler: mine:1: .* cannot pull it: Back-off pulling$"):
-            await guests.check()
+            await pods.check()
 
     run_virtual(main)
 
 
 def test_a_program_that_ends_is_told_with_its_last_words_and_its_host():
     async def main():
-        kube, guests, _ = await world()
+        kube, pods, _ = await world()
         await pod(kube, "device-manager", ended(2))
         with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 ended with code 2: no module named mine$"):
-            await guests.check()
+            await pods.check()
 
     run_virtual(main)
 
 
 def test_who_cannot_wait_for_the_chassis_is_forgiven_until_he_is_started_anew():
     async def main():
-        kube, guests, journal = await world()
+        kube, pods, journal = await world()
         await pod(kube, "device-manager", ended(1, count=2))
-        await guests.check_early()
-        await guests.begin()
-        watching = asyncio.create_task(guests.watch())
+        await pods.check_early()
+        await pods.begin()
+        watching = asyncio.create_task(pods.watch())
         await asyncio.sleep(2)
-        await guests.check()
+        await pods.check()
         assert not list(journal.find("component", "crashed"))
         again = {
             "status": {"containerStatuses": [{"name": "device-manager", "image": "", "imageID": "", **ended(1, 3)}]}
@@ -104,7 +106,7 @@ def test_who_cannot_wait_for_the_chassis_is_forgiven_until_he_is_started_anew():
         await asyncio.sleep(2)
         watching.cancel()
         assert len(list(journal.find("component", "crashed"))) == 1
-        for check in (guests.check, guests.check_early):
+        for check in (pods.check, pods.check_early):
             with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 ended with code 1"):
                 await check()
 
@@ -113,17 +115,17 @@ def test_who_cannot_wait_for_the_chassis_is_forgiven_until_he_is_started_anew():
 
 def test_our_own_pods_are_not_the_users():
     async def main():
-        kube, guests, _ = await world()
+        kube, pods, _ = await world()
         await pod(kube, "reconfig-manager", ended(1))
-        await guests.check()
+        await pods.check()
 
     run_virtual(main)
 
 
 def test_each_end_is_one_line_of_the_journal():
     async def main():
-        kube, guests, journal = await world()
-        watching = asyncio.create_task(guests.watch())
+        kube, pods, journal = await world()
+        watching = asyncio.create_task(pods.watch())
         await pod(kube, "scheduler", {"ready": True, "restartCount": 0, "state": {"running": {}}})
         await asyncio.sleep(2)
         again = {"status": {"containerStatuses": [{"name": "scheduler", "image": "", "imageID": "", **ended(3)}]}}
@@ -139,9 +141,9 @@ def test_each_end_is_one_line_of_the_journal():
 
 def test_a_pod_in_which_an_earlier_program_ended_is_made_anew():
     async def main():
-        kube, guests, _ = await world()
+        kube, pods, _ = await world()
         await pod(kube, "scheduler", ended(1))
-        await guests.clean()
+        await pods.clean()
         assert (await kube.list(PODS, namespace="pool")).items == []
 
     run_virtual(main)
@@ -149,14 +151,14 @@ def test_a_pod_in_which_an_earlier_program_ended_is_made_anew():
 
 def test_what_a_manifest_brought_is_found_and_removed_by_whoever_comes_next():
     async def main():
-        kube, guests, journal = await world()
+        kube, pods, journal = await world()
         note = {"kind": "ConfigMap", "metadata": {"name": "n", "namespace": "other"}, "data": {"a": "b"}}
-        applying = asyncio.create_task(guests.apply({"scheduler": [note, POD]}, lambda _: None))
+        applying = asyncio.create_task(pods.apply({"scheduler": [note, POD]}, lambda _: None))
         await asyncio.sleep(1)
         await kube.patch(PODS, "p", {"status": {"phase": "Running"}}, namespace="pool", subresource="status")
         await applying
         assert (await kube.get(CONFIGMAPS, "n", namespace="other"))["data"] == {"a": "b"}
-        await Guests(replace(SPEC, guests={}), kube=kube, view=kube, journal=journal, hosts={}).remove()
+        await ReplacementPods(replace(SPEC, programs={}), kube=kube, view=kube, journal=journal, hosts={}).remove()
         for resource, name, namespace in (
             (CONFIGMAPS, "n", "other"), (PODS, "p", "pool"), (CONFIGMAPS, RECORD, "pool"),
         ):  # fmt: skip
@@ -168,12 +170,12 @@ def test_what_a_manifest_brought_is_found_and_removed_by_whoever_comes_next():
 
 def test_an_object_that_is_somebody_elses_is_neither_taken_nor_removed():
     async def main():
-        kube, guests, _ = await world()
+        kube, pods, _ = await world()
         await kube.create(CONFIGMAPS, {"metadata": {"name": "n"}, "data": {"its": "own"}}, namespace="other")
         note = {"kind": "ConfigMap", "metadata": {"name": "n", "namespace": "other"}}
         with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: ConfigMap n: is there already"):
-            await guests.apply({"scheduler": [note]}, lambda _: None)
-        await guests.remove()
+            await pods.apply({"scheduler": [note]}, lambda _: None)
+        await pods.remove()
         assert (await kube.get(CONFIGMAPS, "n", namespace="other"))["data"] == {"its": "own"}
 
     run_virtual(main)
@@ -181,10 +183,10 @@ def test_an_object_that_is_somebody_elses_is_neither_taken_nor_removed():
 
 def test_an_object_that_the_api_does_not_take_is_bad_input():
     async def main():
-        _, guests, _ = await world()
+        _, pods, _ = await world()
         bad = {"kind": "Pod", "metadata": {"name": "p", "namespace": "pool"}, "spec": {"containers": []}}
         with pytest.raises(ScenarioError, match=r"^stack.replace.scheduler.manifest: Pod p: .*containers"):
-            await guests.apply({"scheduler": [bad]}, lambda _: None)
-        await guests.remove()
+            await pods.apply({"scheduler": [bad]}, lambda _: None)
+        await pods.remove()
 
     run_virtual(main)

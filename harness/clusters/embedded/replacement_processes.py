@@ -11,50 +11,51 @@ from pathlib import Path
 from typing import Any
 
 import mews
-from mews.harness.clusters.brought import Brought
 from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.plane import Program
 from mews.harness.clusters.process import ProcessComponent
-from mews.harness.errors import Lacks
 from mews.harness.ports.fence import Fence
+from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
-from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
+from mews.harness.scenario.replacement import Extender, fill, filled
+from mews.harness.scenario.requirements import check_images, image_argv
 from mews.kube.component import Runnable
-from mews.kube.emulated.kubelet.images import load_images
-from mews.systems.kubecomp.config import KubeCompConfig
-from mews.systems.kubecomp.config_file import as_document
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.facility import Facility
 
-Configure = Callable[[Mapping[str, str]], KubeCompConfig]
-"""KubeComp's configuration, with the chassis' base URLs by name."""
+FacilityAt = Callable[[Mapping[str, str]], Facility]
+"""What the systems are installed on, with the chassis' base URLs by name."""
 
 
-class Yours:
-    """What a scenario brings along, made ready for one cluster.
+class ReplacementProcesses:
+    """What a scenario puts in the place of ours, made ready for one cluster of emulated nodes.
 
-    Raises ScenarioError for what cannot be used, Lacks for a program that is not here.
+    Raises ScenarioError for what cannot be used.
     """
 
-    def __init__(self, scenario: Scenario, world: World, *, dialect: str, configure: Configure) -> None:
+    def __init__(self, scenario: Scenario, world: World, *, dialect: str, facility: FacilityAt) -> None:
+        self._scenario = scenario
         self._stack = scenario.stack
-        self._brought = Brought(scenario)
+        self._loaded = LoadedReplacements(scenario)
         self._world = world
         self._dialect = dialect
-        self._configure = configure
+        self._facility = facility
         self._ports: dict[int, int] = {}
 
     @property
-    def brought(self) -> Brought:
+    def loaded(self) -> LoadedReplacements:
         """What can be said of it without a cluster."""
-        return self._brought
+        return self._loaded
 
     def program(self, component: str, host: str | None = None) -> Program | None:
         """The process or image in that component's place, if one is given; ``host``: of a component that each node
         has."""
-        yours = self._brought.of(component)
+        yours = self._loaded.of(component)
         if yours is None or (yours.process is None and yours.image is None):
             return None
-        argv = yours.process or _image_argv(component, yours)
-        places = self._places(host)
+        check_images(self._scenario)
+        argv = yours.process or (*(image_argv(str(yours.image)) or ()), *yours.args)
+        places = self._places(host, yours.system)
         log = self._world.scratch() / f"yours-{component}{f'-{host}' if host else ''}.log"
         named = {} if host is None else {"NODE_NAME": host}
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **named, **yours.env}, places, log)
@@ -64,14 +65,17 @@ class Yours:
         whole = {**os.environ, **{name: fill(value, places) for name, value in env.items()}}
 
         def make(fence: Fence) -> Runnable:
-            return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._brought.folder)
+            return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._loaded.folder)
 
         return make
 
     def objects(self) -> list[dict[str, Any]]:
         """What all manifests hold, their texts filled in."""
-        documents = [each for objects in self._brought.documents().values() for each in objects]
-        return [filled(document, self._places(None)) for document in documents]
+        return [
+            filled(document, self._places(None, self._stack.replace[component].system))
+            for component, documents in self._loaded.documents().items()
+            for document in documents
+        ]
 
     def extenders(self) -> list[dict[str, Any]]:
         """The extenders' configuration, their ports filled in."""
@@ -98,33 +102,37 @@ class Yours:
                 self._ports[number] = int(probe.getsockname()[1])
         return self._ports[number]
 
-    def _places(self, host: str | None) -> dict[str, str]:
+    def _places(self, host: str | None, system: str = "") -> dict[str, str]:
+        """What is filled in, for a component of that system ("": the cluster's own)."""
         ready, scratch = self._world.ready(), self._world.scratch()
-        config = scratch / "kubecomp.json"
-        if not config.exists():
-            urls = {name: faces[self._dialect] for name, faces in ready["chassis"].items()}
-            config.write_text(json.dumps(as_document(self._configure(urls))), encoding="utf-8")
+        chassis = {name: faces[self._dialect] for name, faces in ready["chassis"].items()}
+        facility = self._facility(chassis)
         places = {
             "python": sys.executable,
             "pythonpath": str(Path(mews.__file__).parent.parent),
             "kubeconfig": str(ready["kubeconfig"]),
-            "config": str(config),
+            **_configurations(self._stack.configured(facility), scratch, system),
             "root": str(scratch),
-            **{f"chassis:{name}": faces[self._dialect] for name, faces in ready["chassis"].items()},
+            **{f"chassis:{name}": url for name, url in chassis.items()},
         }
         if host is None:
             return places
-        node, cabled = ready["nodes"][host], self._configure({}).node(host)
+        node = ready["nodes"][host]
         sockets = {name: str(node[name]) for name in ("device_plugins", "pod_resources")}
-        ports = {} if cabled is None else {f"port:{name}": port for name, port in cabled.ports.items()}
-        return {**places, "node": host, **sockets, **ports}
+        cabled = next((each.ports for each in facility.nodes if each.name == host), {})
+        return {**places, "node": host, **sockets, **{f"port:{name}": port for name, port in cabled.items()}}
 
 
-def _image_argv(component: str, yours: Replacement) -> tuple[str, ...]:
-    image = load_images().find(str(yours.image))
-    if image is None or image.process is None:
-        raise Lacks(
-            f"stack.replace.{component}.image: {yours.image}: emulated nodes run images as processes, and images.yaml "
-            "names none for it; use --cluster kind, or process instead of image"
-        )
-    return (*image.process, *yours.args)
+def _configurations(systems: Sequence[ConfiguredSystem], folder: Path, wanted: str) -> dict[str, str]:
+    """The systems' configuration files, by name; without a name that of the wanted system, else that of the first that
+    pools devices, else of the first."""
+    found: dict[str, str] = {}
+    for configured in systems:
+        name = configured.system.name
+        file = folder / f"{name}.json"
+        if not file.exists():
+            file.write_text(json.dumps(configured.system.document(configured.configuration)), encoding="utf-8")
+        found[f"config:{name}"] = str(file)
+    pooling = [configured.system.name for configured in systems if configured.pooled is not None]
+    names = [*([wanted] if wanted else []), *pooling, *(configured.system.name for configured in systems)]
+    return {**found, "config": found[f"config:{names[0]}"]} if names else found

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.harness.clusters.real.carried import LIMIT, Carried, imported
+from mews.harness.clusters.real.replacement_files import LIMIT, ReplacementFiles, imported
 from mews.harness.errors import Lacks
 from mews.harness.scenario.errors import ScenarioError
 
@@ -30,23 +30,23 @@ def folder(tmp_path):
     return tmp_path / "here"
 
 
-def carried(folder, *argv, files=()):
-    found = Carried(folder, "stack.replace.scheduler.process")
+def collected(folder, *argv, files=()):
+    found = ReplacementFiles(folder, "stack.replace.scheduler.process")
     found.argv(argv)
     found.patterns(files)
     return set(found.files)
 
 
 def test_a_script_goes_with_all_that_it_imports_from_the_folder_and_nothing_else(folder):
-    assert carried(folder, "{python}", "-u", "main.py") == {
+    assert collected(folder, "{python}", "-u", "main.py") == {
         "main.py", "helper.py", "other.py", "package/__init__.py", "package/deep.py", "package/table.csv", "bottom.py",
     }  # fmt: skip
 
 
 def test_a_module_is_found_as_python_finds_it(folder):
-    assert carried(folder, "{python}", "-m", "package.deep") >= {"package/deep.py", "bottom.py"}
-    assert carried(folder, "{python}", "-m", "mews.systems.kubecomp") == set()
-    assert carried(folder, "{python}", "-c", "import bottom; bottom.go()") == {"bottom.py"}
+    assert collected(folder, "{python}", "-m", "package.deep") >= {"package/deep.py", "bottom.py"}
+    assert collected(folder, "{python}", "-m", "mews.systems.kubecomp") == set()
+    assert collected(folder, "{python}", "-c", "import bottom; bottom.go()") == {"bottom.py"}
 
 
 @pytest.mark.parametrize(
@@ -59,42 +59,42 @@ def test_a_module_is_found_as_python_finds_it(folder):
     ],
 )
 def test_files_that_words_name_are_carried(folder, argv):
-    assert carried(folder, *argv) == {"run.sh", "conf/a.yaml"}
+    assert collected(folder, *argv) == {"run.sh", "conf/a.yaml"}
 
 
 def test_a_folder_that_a_word_names_is_carried_whole_and_patterns_add_more(folder):
-    assert carried(folder, "sh", "conf") == {"conf/a.yaml", "conf/b.yaml"}
-    assert carried(folder, "sh", files=["secret.txt", "conf/*"]) == {"secret.txt", "conf/a.yaml", "conf/b.yaml"}
+    assert collected(folder, "sh", "conf") == {"conf/a.yaml", "conf/b.yaml"}
+    assert collected(folder, "sh", files=["secret.txt", "conf/*"]) == {"secret.txt", "conf/a.yaml", "conf/b.yaml"}
 
 
 def test_words_that_can_be_no_file_are_passed_over(folder):
-    assert carried(folder, "sh", "x" * 5000, "\0", "/etc/passwd", ".", "..", "", "--a=", "a:b:c") == set()
+    assert collected(folder, "sh", "x" * 5000, "\0", "/etc/passwd", ".", "..", "", "--a=", "a:b:c") == set()
 
 
 @pytest.mark.parametrize("argv", [["{python}", "nowhere.py"], ["python3.11", "-X", "dev", "nowhere.py"], ["./no.sh"]])
 def test_a_program_that_is_not_there_is_told_in_one_line(folder, argv):
     with pytest.raises(ScenarioError, match=r"^stack.replace.scheduler.process: '.*': no such file \(.*\)$"):
-        carried(folder, *argv)
+        collected(folder, *argv)
 
 
 def test_a_pattern_that_matches_nothing_is_told(folder):
     with pytest.raises(ScenarioError, match=r"process.files: 'x/\*': no such file"):
-        carried(folder, "sh", files=["x/*"])
+        collected(folder, "sh", files=["x/*"])
     with pytest.raises(ScenarioError, match="must be a pattern below"):
-        carried(folder, "sh", files=["../*"])
+        collected(folder, "sh", files=["../*"])
 
 
 def test_what_lies_outside_cannot_be_carried(folder):
     (folder.parent / "outside.py").write_text("")
     with pytest.raises(Lacks, match=r"outside\.py: lies outside the scenario's folder"):
-        carried(folder, "{python}", "../outside.py")
+        collected(folder, "{python}", "../outside.py")
 
 
 def test_more_than_a_config_map_takes_is_told_with_the_largest_file(folder):
     (folder / "big.bin").write_bytes(b"0" * LIMIT)
-    assert carried(folder, "sh", "big.bin") == {"big.bin"}
+    assert collected(folder, "sh", "big.bin") == {"big.bin"}
     with pytest.raises(Lacks, match=rf"have {LIMIT + 1} bytes, the largest being big.bin.*build an image"):
-        carried(folder, "sh", "big.bin", "conf/a.yaml")
+        collected(folder, "sh", "big.bin", "conf/a.yaml")
 
 
 def test_imports_are_read_without_running_anything():

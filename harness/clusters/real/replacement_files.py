@@ -20,7 +20,7 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
 @dataclass(slots=True)
-class Carried:
+class ReplacementFiles:
     """Collects files of one folder. ``where`` is the place in the scenario, for messages.
 
     Every method raises ScenarioError for a file that is not there, Lacks for one that cannot be carried.

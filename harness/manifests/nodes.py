@@ -1,0 +1,92 @@
+"""What a node has beside the components: an agent that reports what its kubelet does, and the host's files."""
+
+from __future__ import annotations
+
+import json
+
+from mews.harness.manifests.parts import (
+    AGENT_PORT,
+    CONTROL_PORT,
+    HARDWARE,
+    HOST_ROOT,
+    KUBELET,
+    RUN,
+    RUN_MOUNT,
+    Object,
+    token_env,
+    volume_file,
+)
+from mews.harness.manifests.spec import StackSpec
+from mews.kube.system.deployment import ON_NODE
+
+NODE_AGENT = "node-agent"
+"""Component of what reports on a node and shows its devices, where no pod of a component of ours does."""
+NVML = f"{HOST_ROOT}/this"
+RECORDS_FILE = "/run/mews/records.jsonl"
+"""Where the component beside the agent writes its structured log records."""
+
+_PATHS = {name: f"{KUBELET}/{name}" for name in ("device-plugins", "pod-resources")}
+FOLDERS = [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in _PATHS.items()]
+FOLDER_MOUNTS: list[Object] = [{"name": name, "mountPath": path} for name, path in _PATHS.items()]
+
+
+def node_name_env() -> Object:
+    """The name of the pod's node, as a component that runs on each is told it."""
+    return {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+
+
+def agent_pod(spec: StackSpec) -> Object:
+    """The pod that has nothing else."""
+    return {
+        "automountServiceAccountToken": False,
+        "containers": [agent(spec), host(spec)],
+        "volumes": node_volumes(),
+    }
+
+
+def node_volumes() -> list[Object]:
+    """Those of agent and host."""
+    return [
+        RUN,
+        *FOLDERS,
+        {"name": "hardware", "configMap": {"name": HARDWARE}},
+        {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}},
+    ]
+
+
+def agent(spec: StackSpec) -> Object:
+    """Reports to a harness what the node's kubelet does; may read the kubelet's folders only."""
+    argv = ["-m", "mews.harness.clusters.real.agent", "--device-plugins", f"{KUBELET}/device-plugins"]
+    argv += ["--pod-resources", f"{KUBELET}/pod-resources", "--records", RECORDS_FILE, "--port", str(AGENT_PORT)]
+    return {
+        "name": "agent",
+        "image": spec.image,
+        "imagePullPolicy": spec.pull,
+        "command": ["python3", *argv],
+        "env": [token_env()],
+        "ports": [{"name": "agent", "containerPort": AGENT_PORT}],
+        "readinessProbe": {"tcpSocket": {"port": AGENT_PORT}, "periodSeconds": 1},
+        "securityContext": dict(ON_NODE),
+        "volumeMounts": [{**mount, "readOnly": True} for mount in FOLDER_MOUNTS] + [{**RUN_MOUNT, "readOnly": True}],
+    }
+
+
+def host(spec: StackSpec) -> Object:
+    """Shows the node's devices to whoever looks: files and NVML below a folder of the node's own."""
+    control = f"http://chassis.{spec.namespace}.svc:{CONTROL_PORT}"
+    argv = ["-m", "mews.harness.clusters.real.host", "--hardware", "/etc/mews/hardware.yaml", "--root", HOST_ROOT]
+    argv += ["--hosts", json.dumps(dict(spec.hosts)), "--chassis", control]
+    argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed), *(["--tidy"] if spec.tidy else [])]
+    return {
+        "name": "host",
+        "image": spec.image,
+        "imagePullPolicy": spec.pull,
+        "command": ["python3", *argv],
+        "env": [token_env(), node_name_env()],
+        "securityContext": dict(ON_NODE),
+        "volumeMounts": [
+            volume_file("hardware", "/etc/mews"),
+            {"name": "host", "mountPath": HOST_ROOT},
+            RUN_MOUNT,
+        ],
+    }

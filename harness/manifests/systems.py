@@ -1,0 +1,126 @@
+"""The systems under test as manifests: what each declares in its ``system.py``, written down for Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from mews.harness.manifests import replacements
+from mews.harness.manifests.nodes import (
+    FOLDER_MOUNTS,
+    FOLDERS,
+    NODE_AGENT,
+    RECORDS_FILE,
+    agent,
+    agent_pod,
+    host,
+    node_name_env,
+    node_volumes,
+)
+from mews.harness.manifests.parts import (
+    PASSWORD,
+    RUN,
+    RUN_MOUNT,
+    Object,
+    config_map,
+    config_volume,
+    kept,
+    metadata,
+    token_env,
+    volume_file,
+)
+from mews.harness.manifests.rights import rights
+from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
+from mews.harness.manifests.workloads import daemon_set, deployment
+from mews.kube.system.deployment import CONFIG, RECORDS
+from mews.kube.system.system import Component
+
+
+def configuration(spec: StackSpec, installed: InstalledSystem) -> Object:
+    """The file that a system's components read."""
+    declared = installed.deployment
+    text = yaml.safe_dump(dict(installed.document), sort_keys=False, width=120)
+    return config_map(declared.config_map, declared.owner, spec.namespace, {declared.config_file: text})
+
+
+def kinds(installed: InstalledSystem) -> list[Object]:
+    """The definitions of a system's kinds."""
+    return [
+        {**kind, "metadata": metadata(kind["metadata"]["name"], installed.deployment.owner)}
+        for kind in installed.system.kinds()
+    ]
+
+
+def software(spec: StackSpec, installed: InstalledSystem, component: Component) -> list[Object]:
+    """A component's account, and what runs: ours, or the user's; nothing where a manifest of the user's has it."""
+    made = rights(component.name, deployment_of(component), spec.namespace, spec.prefix)
+    if component.per_node:
+        return [*made, *_on_nodes(spec, installed, component)]
+    if component.name in spec.documents:
+        return made
+    program = spec.programs.get(component.name)
+    if program is not None:
+        return [*made, *replacements.deployed(spec, component.name, program)]
+    return [*made, deployment(spec, component.name, _pod(spec, installed, component))]
+
+
+def _on_nodes(spec: StackSpec, installed: InstalledSystem, component: Component) -> list[Object]:
+    """Ours on each node, or the user's, of which each node has a DaemonSet of its own. Where the user's is in the place
+    of the component that has the nodes' agent beside it, the agent has a pod of its own."""
+    name, has_agent = component.name, component.name == spec.node_component()
+    if not spec.is_replaced(name):
+        pod = _pod_with_agent(spec, installed, component) if has_agent else _pod(spec, installed, component)
+        return [daemon_set(spec, name, name, pod, nodes=spec.nodes_of(name))]
+    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=spec.nodes_of(name))] if has_agent else []
+    program = spec.programs.get(name)
+    return [*made, *(replacements.deployed(spec, name, program) if program is not None else ())]
+
+
+def _pod(spec: StackSpec, installed: InstalledSystem, component: Component) -> Object:
+    folders = FOLDERS if deployment_of(component).kubelet_folders else []
+    return {
+        "serviceAccountName": component.name,
+        "containers": [_container(spec, installed, component)],
+        "volumes": [config_volume(installed.deployment.config_map), RUN, *folders],
+    }
+
+
+def _pod_with_agent(spec: StackSpec, installed: InstalledSystem, component: Component) -> Object:
+    return {
+        "serviceAccountName": component.name,
+        "containers": [_container(spec, installed, component, records=RECORDS_FILE), agent(spec), host(spec)],
+        "volumes": [config_volume(installed.deployment.config_map), *node_volumes()],
+    }
+
+
+def _container(spec: StackSpec, installed: InstalledSystem, component: Component, *, records: str = "-") -> Object:
+    """``records``: where its structured log records go, "-" for the pod's log."""
+    declared = deployment_of(component)
+    places = {CONFIG: installed.deployment.config_path, RECORDS: records}
+    made: Object = {
+        "name": component.name,
+        "image": spec.image,
+        "imagePullPolicy": spec.pull,
+        "command": kept([_filled(word, places) for word in declared.argv]),
+        **({"env": [token_env(PASSWORD)]} if declared.chassis and replacements.wants_password(spec) else {}),
+        **({"ports": [_metrics(declared.metrics_port)]} if declared.metrics_port is not None else {}),
+        "securityContext": dict(declared.security),
+        "volumeMounts": [volume_file("config", installed.deployment.config_folder), RUN_MOUNT],
+    }
+    if component.per_node:
+        made["env"] = [*made.get("env", ()), node_name_env()]
+    if declared.kubelet_folders:
+        made["volumeMounts"] += FOLDER_MOUNTS
+    return made
+
+
+def _metrics(port: int) -> Mapping[str, Any]:
+    return {"name": "metrics", "containerPort": port}
+
+
+def _filled(word: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        word = word.replace(name, value)
+    return word

@@ -1,0 +1,83 @@
+"""Deployments and DaemonSets: where pods run, and when they are made anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mews.harness.manifests.nodes import NODE_AGENT
+from mews.harness.manifests.parts import COMPONENT, CONTROL_PLANE, Object, labels, metadata
+from mews.harness.manifests.spec import ReplacementProgram, StackSpec
+
+SET = "mews.dev/set"
+"""Label: which of a component's several DaemonSets."""
+_EVERYWHERE = [{"operator": "Exists"}]
+
+
+def deployment(spec: StackSpec, component: str, pod: Object, program: ReplacementProgram | None = None) -> Object:
+    """One pod, beside the API server where it may be."""
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(component, component, spec.namespace)}
+    steered = {
+        **pod,
+        "terminationGracePeriodSeconds": 2,
+        # Beside the API server where it lets them: the workers are the hosts' own.
+        "tolerations": [{"key": CONTROL_PLANE, "operator": "Exists"}],
+        "affinity": {"nodeAffinity": _prefer_control_plane()},
+    }
+    body = {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": {COMPONENT: component}},
+        "template": {"metadata": _template_metadata(spec, component, program), "spec": steered},
+    }
+    return {**made, "spec": body}
+
+
+def _prefer_control_plane() -> Object:
+    there = {"key": CONTROL_PLANE, "operator": "Exists"}
+    term = {"weight": 100, "preference": {"matchExpressions": [there]}}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def daemon_set(
+    spec: StackSpec,
+    name: str,
+    component: str,
+    pod: Object,
+    *,
+    nodes: Sequence[str],
+    program: ReplacementProgram | None = None,
+) -> Object:
+    """One pod on each of those nodes; the name tells it from others of the component."""
+    told = {} if name == component else {SET: name}
+    meta = _template_metadata(spec, component, program)
+    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
+    needed = {"nodeSelectorTerms": [{"matchExpressions": [there]}]}
+    steered = {
+        **pod,
+        "terminationGracePeriodSeconds": 10,
+        "tolerations": list(_EVERYWHERE),
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": needed}},
+    }
+    made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(name, component, spec.namespace)}
+    body = {
+        "selector": {"matchLabels": {COMPONENT: component, **told}},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
+        "template": {"metadata": {**meta, "labels": {**meta["labels"], **told}}, "spec": steered},
+    }
+    return {**made, "spec": body}
+
+
+def _template_metadata(spec: StackSpec, component: str, program: ReplacementProgram | None) -> Object:
+    """A pod's labels, and a hash of what it reads: it is made anew when that changed."""
+    read: list[Any] = [spec.token]
+    if component in ("chassis", NODE_AGENT) or component == spec.node_component():
+        read.append(spec.hardware)
+    if component not in ("chassis", NODE_AGENT):
+        read.append(spec.system_of(component).document)
+    if program is not None:
+        read.append([list(program.argv), dict(program.env), dict(program.files), program.image, program.identity])
+    digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return {"labels": labels(component), "annotations": {"mews.dev/reads": digest}}

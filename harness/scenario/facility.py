@@ -1,0 +1,30 @@
+"""What a scenario's hardware is to the systems installed on it: chassis, nodes and cables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mews.dialects import DEFAULT
+from mews.emulator.chassis.inventory import Hardware
+from mews.kube.system.facility import ChassisAddress, Facility, NodeCabling
+
+NO_ENDPOINTS: Mapping[str, str] = {}
+
+
+def facility_of(
+    hardware: Hardware, *, dialect: str = DEFAULT, endpoints: Mapping[str, str] = NO_ENDPOINTS, speed: float = 1.0
+) -> Facility:
+    """The inventory as an administrator would write it down; ``endpoints``: chassis -> base URL (none in process)."""
+    ports: dict[str, dict[str, str]] = {host.name: {} for host in hardware.hosts}
+    pools: dict[str, str] = {}
+    for spec in hardware.chassis:
+        for port, host in spec.ports.items():
+            if host is not None:
+                ports.setdefault(host, {})[spec.name] = port
+                pools[host] = spec.pool
+    chassis = tuple(
+        ChassisAddress(spec.name, spec.index, spec.pool, endpoints.get(spec.name, ""), dialect)
+        for spec in hardware.chassis
+    )
+    nodes = tuple(NodeCabling(host, ports[host], pools.get(host, "")) for host in sorted(ports))
+    return Facility(chassis, nodes, speed=speed)

@@ -1,0 +1,229 @@
+"""The software of a run: which systems, with which options, and what of it is the user's own.
+
+A system is found by its name in the registry when a file names it; its options are its own model's to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
+from pydantic_core import CoreSchema, InitErrorDetails
+
+from mews.harness.scenario.base import DialectName, Model
+from mews.harness.scenario.names import NameOf
+from mews.harness.scenario.replacement import (
+    Extender,
+    Replaceable,
+    Replacement,
+    read_replacements,
+    refusal,
+    replacements_model,
+)
+from mews.kube.system.configured import ConfiguredSystem, names_in_stack
+from mews.kube.system.facility import Facility
+from mews.kube.system.system import Pooled, System
+from mews.systems import registry
+
+DEFAULT_SCHEDULER = "default-scheduler"
+INSTANT = "instant"
+"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
+OWN_COMPONENTS = (DEFAULT_SCHEDULER, "controller-manager", "service-names", "hosts", "admin", "recorder")
+"""What every cluster has: a component of a system of such a name is called by its system's name, too."""
+
+
+class ControllerOptions(Model):
+    """Which controllers run, and whose."""
+
+    run: tuple[str, ...] = Field(
+        default=("*",), description="as kube-controller-manager's --controllers: * all, a name, -name all but that one"
+    )
+    program: Literal["ours", "kube-controller-manager"] | None = Field(
+        default=None, description="by default ours on embedded, kube-controller-manager on control-plane"
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> ControllerOptions:
+        from mews.kube.emulated.controllers.catalogue import chosen
+
+        if self.program != "kube-controller-manager":
+            chosen(self.run)
+        return self
+
+
+class DefaultSchedulerOptions(Model):
+    """Options of NodeResourcesFit; ``scoring: random`` takes any node that fits. With any of them it is ours that runs,
+    where Kubernetes' own would."""
+
+    scoring: Literal["default", "random"] = "default"
+    strategy: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
+    resources: dict[str, int] = Field(
+        default_factory=lambda: {"cpu": 1, "memory": 1}, description="what counts in scores, and how much"
+    )
+    ignored_resource_groups: tuple[str, ...] = ()
+
+    def given(self) -> dict[str, Any]:
+        """What was said, without the defaults."""
+        return self.model_dump(exclude_unset=True)
+
+
+class Stack(Model):
+    """The software of the run. Beside these keys, the name of each system with its options; ``null`` leaves a part out.
+
+    ``systems``: name -> options, of those that run, in the order in which they start. ``replace``: by the component's
+    name in this stack.
+    """
+
+    systems: dict[str, Any] = Field(default_factory=dict)
+    default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
+    controllers: ControllerOptions = Field(default_factory=ControllerOptions)
+    dialect: DialectName | None = None
+    profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
+        default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
+    )
+    replace: dict[str, Replacement] = Field(default_factory=dict)
+    extenders: tuple[Extender, ...] = Field(default=(), description="of the default scheduler, kube-scheduler then")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_systems(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        own = {name: item for name, item in value.items() if name in _own_keys()}
+        systems = _read_systems({name: item for name, item in value.items() if name not in own})
+        made = {**own, "systems": systems}
+        if own.get("replace"):
+            made["replace"] = read_replacements(own["replace"], _replaceable(systems, _default_scheduler_runs(own)))
+        return made
+
+    @model_validator(mode="after")
+    def _extenders_have_their_scheduler(self) -> Stack:
+        if self.extenders and (self.default_scheduler is None or DEFAULT_SCHEDULER in self.replace):
+            raise ValueError("extenders: they are the default scheduler's: it must be there and not be replaced")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """With every system that can be had, and every component of theirs that can be replaced."""
+        schema = handler.resolve_ref_schema(handler(core))
+        del schema["properties"]["systems"]
+        for name, found in _all_systems().items():
+            options = handler(found.options.__pydantic_core_schema__)
+            schema["properties"][name] = {
+                "anyOf": [options, {"type": "null"}],
+                "description": found.summary,
+                **({} if name in registry.DEFAULT else {"default": None}),
+            }
+        everything = replacements_model(_replaceable({}, default_scheduler=True))
+        schema["properties"]["replace"] = {
+            **handler.resolve_ref_schema(handler(everything.__pydantic_core_schema__)),
+            "description": "yours instead of ours, by SYSTEM: {COMPONENT: …}, or by the component's name alone",
+        }
+        return schema
+
+    def configured(self, facility: Facility) -> tuple[ConfiguredSystem, ...]:
+        """Its systems, installed on that.
+
+        Raises ValueError, one line that begins with the system's name, for options that cannot be.
+        """
+        found = [registry.system(name) for name in self.systems]
+        names = names_in_stack(found, OWN_COMPONENTS)
+        made = []
+        for system in found:
+            options = self.systems[system.name]
+            own = {component.name: names[system.name, component.name] for component in system.components}
+            try:
+                made.append(ConfiguredSystem(system, options, system.configure(options, facility), own))
+            except ValueError as error:
+                raise ValueError(f"{system.name}: {error}") from error
+        return tuple(made)
+
+    @property
+    def pooled(self) -> Pooled | None:
+        """What is pooled: by the first of its systems that pools anything, else by the default stack's."""
+        names = (*self.systems, *(name for name in registry.DEFAULT if name not in self.systems))
+        for name in names:
+            system = registry.system(name)
+            options = self.systems[name] if name in self.systems else system.options()
+            pooled = system.pooled(system.configure(options, Facility()))
+            if pooled is not None:
+                return pooled
+        return None
+
+    def of(self, names: Collection[str]) -> Stack:
+        """The same with these systems alone: those it has with its options, others with their defaults.
+
+        Raises ValueError, one line, for a name that is none, and for a replacement that has lost its component.
+        """
+        for name in names:
+            if name not in registry.names():
+                raise ValueError(f"{name!r}: must be none, or of {', '.join(registry.names())}")
+        lost = [given.where for name, given in self.replace.items() if given.system not in ("", *names)]
+        if lost:
+            raise ValueError(f"{lost[0]} replaces a component of a system that is left out")
+        chosen = {name: self.systems.get(name) or registry.system(name).options() for name in names}
+        ordered = {name: chosen[name] for name in registry.in_order(chosen)}
+        return self.model_copy(update={"systems": ordered})
+
+
+def _own_keys() -> frozenset[str]:
+    """The keys of ``stack`` that are no systems, as they may be written."""
+    fields = {name: field.alias for name, field in Stack.model_fields.items() if name != "systems"}
+    return frozenset({*fields, *filter(None, fields.values())})
+
+
+def _default_scheduler_runs(stack: Mapping[str, Any]) -> bool:
+    return all(stack.get(key, True) is not None for key in ("default_scheduler", "defaultScheduler"))
+
+
+def _read_systems(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Name -> options of the systems that run.
+
+    Raises ValidationError for a name that is none, and for what a system does not take.
+    """
+    chosen = {**{name: {} for name in registry.DEFAULT}, **given}
+    fields: dict[str, Any] = {}
+    for name in registry.in_order(chosen):
+        try:
+            fields[name] = (registry.system(name).options | None, ...)
+        except registry.UnusableSystem as error:
+            raise refusal((name,), given[name], str(error)) from error
+        except KeyError:
+            unknown = InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name])
+            raise ValidationError.from_exception_data("Stack", [unknown]) from None
+    model = create_model("Systems", __config__=ConfigDict(frozen=True), **fields)
+    read = model.model_validate(chosen)
+    return {name: options for name in fields if (options := getattr(read, name)) is not None}
+
+
+def _replaceable(systems: Mapping[str, Any], default_scheduler: bool) -> list[Replaceable]:
+    """Every component that may be replaced in a stack of these systems; those of other systems do not run in it."""
+    found = {**{name: registry.system(name) for name in systems}, **_all_systems()}
+    names = names_in_stack(found.values(), OWN_COMPONENTS)
+    scheduler = Replaceable("", DEFAULT_SCHEDULER, DEFAULT_SCHEDULER, default_scheduler, ("plugin",))
+    return [
+        scheduler,
+        *(
+            Replaceable(
+                system=name,
+                component=component.name,
+                name=names[name, component.name],
+                runs=name in systems and component.wanted(systems[name]),
+                parts=tuple(component.parts),
+            )
+            for name, system in found.items()
+            for component in system.components
+        ),
+    ]
+
+
+def _all_systems() -> dict[str, System]:
+    """Every system that can be had and loaded."""
+    found = {}
+    for name in registry.names():
+        try:
+            found[name] = registry.system(name)
+        except registry.UnusableSystem:
+            continue
+    return found

@@ -1,0 +1,26 @@
+"""What of a stack only shows when it is looked at beside the rest: its hardware, the user's modules and files."""
+
+from __future__ import annotations
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.scenario.facility import facility_of
+from mews.harness.scenario.loaded_replacements import LoadedReplacements
+from mews.harness.scenario.model import Scenario
+
+
+def check_stack(scenario: Scenario, hardware: Hardware) -> None:
+    """Configure every system and load every replacement, as the run will.
+
+    Raises ScenarioError.
+    """
+    try:
+        scenario.stack.configured(facility_of(hardware))
+    except ValueError as error:
+        system, _, reason = str(error).partition(": ")
+        raise scenario.refusal(("stack", system), _said(scenario, system), reason) from error
+    if scenario.stack.replace:
+        LoadedReplacements(scenario).check()
+
+
+def _said(scenario: Scenario, system: str) -> object:
+    return scenario.stack.systems[system].model_dump(exclude_unset=True)

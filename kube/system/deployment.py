@@ -1,0 +1,97 @@
+"""How a real cluster runs a system: what its manifests, installation and removal need to know. Frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
+
+Rule = Mapping[str, Sequence[str]]
+"""One rule of a Role or ClusterRole (rbac.authorization.k8s.io/v1 PolicyRule)."""
+
+CONFIG, RECORDS = "{config}", "{records}"
+"""In the argv of a component: where its system's configuration file is, and where its structured log records go."""
+
+ROOTLESS: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""The security context of a container that touches nothing of its node."""
+
+ON_NODE: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsUser": 0,
+}
+"""That of one that uses the kubelet's folders and sockets, which are root's; no capability is needed for them."""
+
+
+def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
+    """A rule for resources of one API group ("" is the core group)."""
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentDeployment:
+    """How a pod runs one component of a system, with an account of the component's name.
+
+    ``argv`` follows ``python3``, with ``CONFIG`` and ``RECORDS`` filled in. The account has the rules ``everywhere``
+    for all namespaces and ``in_namespace`` for the system's own. ``security`` is the container's security context.
+    ``kubelet_folders``: it has its node's device-plugins and pod-resources. ``chassis``: it logs in at chassis, and is
+    given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the user's
+    callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
+    """
+
+    argv: Sequence[str]
+    everywhere: Sequence[Rule] = ()
+    in_namespace: Sequence[Rule] = ()
+    security: Mapping[str, Any] = field(default_factory=lambda: ROOTLESS)
+    kubelet_folders: bool = False
+    chassis: bool = False
+    metrics_port: int | None = None
+    part_flags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def writes_records(self) -> bool:
+        """Whether it can be told where its structured log records go."""
+        return any(RECORDS in word for word in self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDeployment:
+    """What a real cluster needs of a system as a whole.
+
+    Its configuration is the file ``config_path`` in containers, of the ConfigMap ``config_map``. ``owner`` is the
+    component whose label is on what no single component has: the configuration, and the kinds. ``swept`` are the kinds
+    of whose objects none is left when the next scenario begins. ``exclusive`` says why the system may not run in
+    somebody's cluster; "": it may.
+
+    ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
+    Deployment.
+    """
+
+    config_map: str
+    config_path: str
+    owner: str
+    swept: Callable[[], Sequence[Resource]] = lambda: ()
+    exclusive: str = ""
+    pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
+
+    @property
+    def config_folder(self) -> str:
+        """Where the configuration is mounted."""
+        return self.config_path.rpartition("/")[0]
+
+    @property
+    def config_file(self) -> str:
+        """The configuration's name in that folder."""
+        return self.config_path.rpartition("/")[2]

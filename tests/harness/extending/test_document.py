@@ -26,9 +26,8 @@ def test_nothing_needs_more_than_three_files():
         assert int(files) <= 3, what
         assert int(theirs or 0) <= 2, what
         assert bool(yours) == bool(theirs), what
-        assert len(re.findall(r"`[\w/]+/[\w/.]*`", ours)) <= int(files) + 1, (
-            what
-        )  # a fault names two places, of which one
+        places = re.findall(r"`[\w/]+/[\w/.]*`", ours)
+        assert len(places) <= int(files) + 1, what  # of the two places of a fault it is one
 
 
 def test_the_files_that_it_names_are_there():

@@ -160,5 +160,6 @@ class ValueRegistry(Generic[T]):
             return load(name)
         point = points(self._group).get(name)
         if point is None:
-            raise ValueError(f"must be one of {', '.join(self.names())}, or module:attribute")
+            known = f"one of {', '.join(self.names())}, or " if self.names() else ""
+            raise ValueError(f"must be {known}module:attribute")
         return load(point.value.partition("[")[0].replace(" ", ""))

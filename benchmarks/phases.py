@@ -23,7 +23,7 @@ from mews.harness.ports.chassis import LocalFleet
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace, rest, stream
@@ -118,7 +118,7 @@ async def decided(count: int) -> dict[str, float]:
     config = KubeCompConfig(chassis=(ChassisConfig("C0", 0),), nodes=nodes)
     await furnished(kube, config, clock.now())
     fleet, measures = LocalFleet(inventory, pace=pace), Recorder()
-    chassis: dict[str, ChassisApi] = {"C0": DIALECTS["h3api"](fleet.transport("C0", "h3api"))}
+    chassis: dict[str, ChassisApi] = {"C0": speak("h3api", fleet.transport("C0", "h3api"))}
     log = logging.getLogger("mews.bench")
     profile = kubecomp_profile(config, metrics=measures, now=time.perf_counter)
     manager = ReconfigManager(Context(kube, clock, stream(1, "manager"), log), config, chassis, measures)

@@ -15,7 +15,7 @@ from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.courier import Courier
 from mews.emulator.dialects.redfish.service import Redfish
-from mews.emulator.dialects.wire import Dialect, Dropped, Request, Response, Stream
+from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Rack:
         """The chassis, in the order of the file."""
         return tuple(self._fleet.boxes)
 
-    def speak(self, chassis: str, make: Callable[[Box], Dialect]) -> Dialect:
+    def speak(self, chassis: str, make: Callable[[Box], ChassisFace]) -> ChassisFace:
         """A chassis' face in a dialect, to be used with ``answer``; before ``start``."""
         face = make(self._fleet.box(chassis))
         if isinstance(face, Redfish):
@@ -81,7 +81,7 @@ class Rack:
             yield box
         self.clock.stir()
 
-    def answer(self, chassis: str, dialect: Dialect, request: Request) -> Response | Dropped:
+    def answer(self, chassis: str, dialect: ChassisFace, request: Request) -> Response | Dropped:
         """Begin, wait until due, finish."""
         lock, clock = self._locks[chassis], self.clock
         with lock:

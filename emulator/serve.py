@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.callers import callers
+from mews.dialects import OURS
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis_store import StateFile
@@ -26,7 +27,7 @@ from mews.emulator.dialects.app import Answer, route, wire_app
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.control import Control
 from mews.emulator.dialects.redfish.settings import ADMIN, Settings
-from mews.emulator.dialects.registry import DIALECTS, PREFIXES, face
+from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
 from mews.emulator.http_server import HttpServer, stop_all
@@ -55,7 +56,7 @@ class ChassisServer:
         *,
         host: str = LOOPBACK,
         port: int = 0,
-        dialects: Sequence[str] = tuple(DIALECTS),
+        dialects: Sequence[str] = tuple(OURS),
         state: str | Path | None = None,
         speed: float = 1.0,
         seed: int | str = 0,
@@ -66,10 +67,8 @@ class ChassisServer:
         consecutive: bool = False,
         allow_hosts: Sequence[str] = (),
     ) -> None:
-        for dialect in dialects:
-            if dialect not in DIALECTS:
-                raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
-        self._host, self._dialects, self._tls = host, tuple(dialects), tls
+        self._host, self._tls = host, tls
+        self._dialects = {name: face_of(name) for name in dialects}
         self._allow_hosts = tuple(allow_hosts)
         self.password = secrets.token_urlsafe(12) if password is None else password
         self._control, self._consecutive = control, consecutive
@@ -111,7 +110,7 @@ class ChassisServer:
                 return self.rack.answer(chassis, dialect, request)
 
             faces[name] = answer
-        return route(faces, PREFIXES)
+        return route(faces, {name: dialect.prefix for name, dialect in self._dialects.items()})
 
     def start(self) -> None:
         """Serve, on threads of its own."""
@@ -132,10 +131,10 @@ class ChassisServer:
     def ready(self) -> dict[str, Any]:
         """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "accounts", "pid"}``.
 
-        ``accounts`` is ``{"redfish": {"user", "password"}}`` where Redfish is spoken.
+        ``accounts`` is ``{dialect: {"user", "password"}}`` for those that ask for a login, such as Redfish.
         """
         scheme = "http" if self._tls is None else "https"
-        account = {"redfish": {"user": ADMIN, "password": self.password}}
+        account = {"user": ADMIN, "password": self.password}
         shown = f"[{self._host}]" if ":" in self._host else self._host
         return {
             "chassis": {
@@ -144,7 +143,7 @@ class ChassisServer:
                 if name != CONTROL
             },
             "control": {"url": f"http://{self._control[0]}:{self._servers[CONTROL].port}", "token": self.token},
-            "accounts": account if "redfish" in self._dialects else {},
+            "accounts": {name: account for name, dialect in self._dialects.items() if dialect.login},
             "pid": os.getpid(),
         }
 
@@ -153,7 +152,7 @@ def serve(
     hardware: Hardware,
     *,
     listen: tuple[str, int] = (LOOPBACK, 0),
-    dialects: Sequence[str] = tuple(DIALECTS),
+    dialects: Sequence[str] = tuple(OURS),
     ready_file: str | Path | None = None,
     state: str | Path | None = None,
     speed: float = 1.0,
@@ -244,7 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mews.emulator.serve", description="Serve emulated chassis over HTTP.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument("--listen", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="the first chassis' port")
-    parser.add_argument("--dialect", action="append", choices=sorted(DIALECTS), help="may be repeated; default: all")
+    parser.add_argument(
+        "--dialect", action="append", help=f"a name or module:attribute; may be repeated; default: {', '.join(OURS)}"
+    )
     parser.add_argument("--ready", metavar="FILE")
     parser.add_argument("--state", metavar="FILE", help="where the tables outlive the process")
     parser.add_argument("--speed", type=float, default=1.0)
@@ -260,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         serve(
             load_hardware(chosen.hardware),
             listen=parse_listen(chosen.listen),
-            dialects=chosen.dialect or tuple(DIALECTS),
+            dialects=chosen.dialect or tuple(OURS),
             ready_file=chosen.ready,
             state=chosen.state,
             speed=chosen.speed,

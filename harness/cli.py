@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
+from mews.dialects import DEFAULT, OURS
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
-from mews.harness.ways import DIALECTS, Way, check_choice, check_speed, seeds_of, time_of
+from mews.harness.ways import Way, check_choice, check_dialect, check_speed, seeds_of, time_of
 
 app = typer.Typer(
     name="mews",
@@ -30,14 +31,14 @@ app = typer.Typer(
 ClickError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """Of the click that this typer brings along."""
 
+_DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
+
 Paths = Annotated[
     list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
 ]
 ClusterOption = Annotated[str, typer.Option("--cluster", help="embedded, control-plane, kind or kubeconfig")]
 SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
-DialectOption = Annotated[
-    str | None, typer.Option("--dialect", help="how the chassis is spoken to: h3api, resource-pool or redfish")
-]
+DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {_DIALECTS}")]
 HardwareOption = Annotated[
     Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
 ]
@@ -110,11 +111,11 @@ def validate(
 
 @app.command()
 def demo(
-    dialect: Annotated[str, typer.Option("--dialect", help="h3api, resource-pool or redfish")] = "h3api",
+    dialect: Annotated[str, typer.Option("--dialect", help=_DIALECTS)] = DEFAULT,
     speed: SpeedOption = 20.0,
 ) -> int:
     """Show a GPU move because a pod asked for it."""
-    check_choice("--dialect", dialect, DIALECTS)
+    check_dialect(dialect)
     check_speed(speed)
 
     from mews.harness.commands.demo import demo as show
@@ -226,7 +227,7 @@ def serve(
 @app.command()
 def conform(
     url: Annotated[str | None, typer.Argument(help="of the chassis, such as https://box", metavar="URL")] = None,
-    dialect: Annotated[str, typer.Option("--dialect", help="h3api, resource-pool or redfish")] = "h3api",
+    dialect: Annotated[str, typer.Option("--dialect", help=_DIALECTS)] = DEFAULT,
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="move idle devices, and put them back")
     ] = False,
@@ -355,6 +356,17 @@ def experiment(
 
 
 @app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="scenario, dialect, fault or system", metavar="KIND")],
+    folder: Annotated[Path, typer.Argument(help="its name becomes theirs", metavar="DIR")],
+) -> int:
+    """Write a minimal scenario, dialect, fault or system that runs, with its test."""
+    from mews.harness.commands.new import new as write
+
+    return write(kind, folder)
+
+
+@app.command()
 def version() -> int:
     """Print the version."""
     from mews import __version__
@@ -365,7 +377,7 @@ def version() -> int:
 
 def _check_dialect(dialect: str | None) -> None:
     if dialect is not None:
-        check_choice("--dialect", dialect, DIALECTS)
+        check_dialect(dialect)
 
 
 def exit_code(arguments: Sequence[str] | None = None) -> int:

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mews.dialects import DEFAULT
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.port import Cluster
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
-from mews.harness.ways import DIALECTS, Way, check_available
+from mews.harness.ways import Way, check_available
+from mews.registry import looking_in
 
 if TYPE_CHECKING:
     from mews.harness.clusters.shared import Shared
@@ -80,12 +82,16 @@ class Engine:
             return self._broken(scenario, seed, error, time.monotonic() - began_s)
 
     async def _run(self, scenario: Scenario, seed: int) -> Run:
+        with looking_in(scenario.folder):
+            return await self._run_there(scenario, seed)
+
+    async def _run_there(self, scenario: Scenario, seed: int) -> Run:
         from mews.harness.clusters import open_cluster
         from mews.harness.scenario.requirements import foreseen
         from mews.harness.scenario.runner import run_scenario
 
         way = self.way
-        dialect = way.dialect or scenario.stack.dialect or DIALECTS[0]
+        dialect = way.dialect or scenario.stack.dialect or DEFAULT
         lacking = foreseen(scenario, cluster=way.cluster, time=way.time, dialect=dialect)
         if lacking is not None:
             return Run(self._result(scenario, seed, "skipped", lacking))

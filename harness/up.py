@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mews.dialects import DEFAULT
 from mews.harness.clusters.plane import write_own
 from mews.harness.clusters.port import ServedCluster
 
@@ -27,7 +28,7 @@ class UpOptions:
     folder: Path
     cluster: str = "embedded"
     speed: float = 1.0
-    dialect: str = "h3api"
+    dialect: str = DEFAULT
     tls: bool = False
     api_port: int = 0
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.dialects import DIALECTS
 from mews.harness.errors import BadInput
+from mews.registry import NotRegistered
 
 TIMES: Mapping[str, tuple[str, ...]] = {
     "embedded": ("virtual", "wall"),
@@ -15,8 +17,6 @@ TIMES: Mapping[str, tuple[str, ...]] = {
     "kubeconfig": ("wall",),
 }
 """Cluster -> the times it can run in, its default first."""
-
-DIALECTS = ("h3api", "resource-pool", "redfish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,14 @@ def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise BadInput unless the value is one of those."""
     if value not in allowed:
         raise BadInput(f"{option} {value}: must be one of {', '.join(allowed)}")
+
+
+def check_dialect(dialect: str) -> None:
+    """Raise BadInput for a dialect that there is not."""
+    try:
+        DIALECTS.find(dialect)
+    except NotRegistered as error:
+        raise BadInput(f"--dialect {dialect}: {error.reason}") from error
 
 
 def check_speed(speed: float) -> None:

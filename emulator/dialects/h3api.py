@@ -13,7 +13,18 @@ from types import MappingProxyType
 from mews.emulator.chassis.box import Box
 from mews.emulator.chassis.operation import Answer, Outcome
 from mews.emulator.chassis.table import Row
-from mews.emulator.dialects.wire import JSON, TEXT, BadJson, Dropped, Pending, Request, Response, as_json, read_strings
+from mews.emulator.dialects.wire import (
+    JSON,
+    TEXT,
+    BadJson,
+    DialectFace,
+    Dropped,
+    Pending,
+    Request,
+    Response,
+    as_json,
+    read_strings,
+)
 
 RESOURCES = "/h3api/v1/resources"
 ALLOCATION = "/h3api/v1/allocation"
@@ -128,3 +139,6 @@ def _port(gid: str) -> str:
     """The ``Port#`` of a ``Port_GID``; what is none is handed on as it is and refused by the core."""
     match = GID.fullmatch(gid)
     return str(int(match[1], 16)) if match else gid
+
+
+FACE = DialectFace(lambda box, settings: H3Api(box), prefix="/h3api/")

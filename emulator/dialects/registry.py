@@ -1,29 +1,24 @@
-"""The wire languages that a chassis speaks, by name."""
+"""The face of every dialect, by the dialect's name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
+from mews.dialects import part_of
 from mews.emulator.chassis.box import Box
-from mews.emulator.dialects.h3api import H3Api
 from mews.emulator.dialects.redfish.settings import Settings
-from mews.emulator.dialects.resource_pool import ResourcePool
-from mews.emulator.dialects.wire import Dialect
+from mews.emulator.dialects.wire import ChassisFace, DialectFace
 
 
-def _redfish(box: Box, settings: Settings | None = None) -> Dialect:
-    """Imported when it is spoken: it is larger than all the rest, and a start must be quick."""
-    from mews.emulator.dialects.redfish.service import Redfish
+def face_of(dialect: str) -> DialectFace:
+    """What that dialect brings to the emulator.
 
-    return Redfish(box, settings)
-
-
-DIALECTS: Mapping[str, Callable[[Box], Dialect]] = {"h3api": H3Api, "resource-pool": ResourcePool, "redfish": _redfish}
-
-PREFIXES: Mapping[str, str] = {"h3api": "/h3api/", "resource-pool": "/", "redfish": "/redfish"}
-"""What each one's paths begin with, so that all of them fit on one port."""
+    Raises NotRegistered, a ValueError.
+    """
+    found = part_of(dialect, "face")
+    if not isinstance(found, DialectFace):
+        raise ValueError(f"dialect {dialect!r}: its face is a {type(found).__name__}; must be a DialectFace")
+    return found
 
 
-def face(name: str, box: Box, settings: Settings) -> Dialect:
-    """A chassis' face in a dialect; ``settings`` are for the one that knows accounts."""
-    return _redfish(box, settings) if name == "redfish" else DIALECTS[name](box)
+def face(dialect: str, box: Box, settings: Settings) -> ChassisFace:
+    """A chassis' face in a dialect; ``settings`` are for those that know accounts."""
+    return face_of(dialect).make(box, settings)

@@ -12,7 +12,18 @@ from types import MappingProxyType
 from mews.emulator.chassis.box import Box
 from mews.emulator.chassis.operation import Answer, Outcome
 from mews.emulator.chassis.table import Row
-from mews.emulator.dialects.wire import JSON, TEXT, BadJson, Dropped, Pending, Request, Response, as_json, read_strings
+from mews.emulator.dialects.wire import (
+    JSON,
+    TEXT,
+    BadJson,
+    DialectFace,
+    Dropped,
+    Pending,
+    Request,
+    Response,
+    as_json,
+    read_strings,
+)
 
 RESOURCES = "/resources"
 ALLOCATION = "/allocation"
@@ -96,3 +107,6 @@ class ResourcePool:
 def _refused(now_s: float, status: int, text: str, allow: str = "") -> Pending:
     headers = {**TEXT, "Allow": allow} if allow else TEXT
     return Pending(now_s, reply=Response(status, headers, text.encode()))
+
+
+FACE = DialectFace(lambda box, settings: ResourcePool(box))

@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
 from mews.emulator.chassis.operation import Answer, Operation
+
+if TYPE_CHECKING:
+    from mews.emulator.chassis.box import Box
+    from mews.emulator.dialects.redfish.settings import Settings
 
 MAX_BODY = 1 << 20
 """Bytes; a longer body is refused in the dialect's own words."""
@@ -79,8 +83,8 @@ class Pending:
         return self.begun_s if self.operation is None else self.operation.answer_s
 
 
-class Dialect(Protocol):
-    """One wire language of one chassis."""
+class ChassisFace(Protocol):
+    """One chassis as it answers in one wire language."""
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Read the request, begin what it asks for."""
@@ -89,6 +93,19 @@ class Dialect(Protocol):
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
         """The answer, once ``pending.due_s`` has come."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class DialectFace:
+    """What a dialect brings to the emulator (``Dialect.face``).
+
+    ``make(box, settings)`` is one chassis' face in it. ``prefix`` is what its paths begin with, so that several fit on
+    one port. ``login``: it asks for the first account of the settings.
+    """
+
+    make: Callable[[Box, Settings], ChassisFace]
+    prefix: str = "/"
+    login: bool = False
 
 
 def split_target(target: str) -> tuple[str, dict[str, str]]:

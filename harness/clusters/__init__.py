@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mews.dialects import DEFAULT
 from mews.harness.ways import check_available
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ async def open_cluster(
     from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
     loop = asyncio.get_running_loop()
+    spoken = dialect or scenario.stack.dialect or DEFAULT
     hardware = hardware_of(scenario)
     start_s = loop.time()
     journal = Journal(lambda: loop.time() - start_s)
@@ -89,7 +91,9 @@ async def open_cluster(
 
             return EmbeddedPlane(root, clock.now, rng, access=access)
 
-        world = WireWorld(hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder)
+        world = WireWorld(
+            hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder, dialect=spoken
+        )
     kubelets = Kubelets()
     running: EmbeddedCluster | None = None
     try:
@@ -102,7 +106,7 @@ async def open_cluster(
             journal=journal,
             clock=clock,
             pace=pace,
-            dialect=dialect or scenario.stack.dialect or "h3api",
+            dialect=spoken,
             seed=seed,
         )
         await running.open()
@@ -126,7 +130,7 @@ async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: 
     except asyncio.CancelledError:
         machine.interrupt()
         raise
-    chosen = dialect or scenario.stack.dialect or "h3api"
+    chosen = dialect or scenario.stack.dialect or DEFAULT
     ground, replaced = KindGround(machine, place), replaced.with_images(known)
     return await open_real(
         scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell, replacements=replaced
@@ -146,7 +150,7 @@ async def _somebodys(
     replacement_deployment(scenario, {host: host for host in hosts})
     place = await site.place(hosts)
     ground, replaced = SomeonesGround(place), replacement_deployment(scenario, place.nodes)
-    chosen = dialect or scenario.stack.dialect or "h3api"
+    chosen = dialect or scenario.stack.dialect or DEFAULT
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=tell, replacements=replaced)
 
 

@@ -14,7 +14,7 @@ from mews.harness.clock import today
 from mews.harness.commands.instances import born
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.conformance.client import Address
-from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
 from mews.harness.conformance.guard import restore as put_back
 from mews.harness.conformance.open import PASSWORD, USER, check_url, credentials_of
@@ -91,9 +91,10 @@ def restore(file: Path, credentials: Path | None) -> int:
 def _order(wish: Wish, outputs: Outputs) -> Order:
     url = check_url(wish.url)
     credentials = credentials_of(wish.credentials)
-    if wish.dialect == "redfish" and credentials is None:
-        raise BadInput(f"--dialect redfish: set {USER} and {PASSWORD}, or give --credentials FILE")
-    clauses = SUITES[wish.dialect].clauses
+    judged = clauses_of(wish.dialect)
+    if judged.login and credentials is None:
+        raise BadInput(f"--dialect {wish.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
+    clauses = judged.clauses
     _check_ca(wish)
     if (wish.devices or wish.ports) and not wish.changes:
         raise BadInput("--device and --port: only with --allow-changes")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.dialects import DEFAULT
 from mews.harness.clusters.plane import write_own
 from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
@@ -24,7 +25,6 @@ from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
-from mews.harness.ways import DIALECTS
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63
@@ -81,7 +81,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         nodes = node_map([host.name for host in hardware.hosts], options.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
         place = Place(None, None, namespace, options.image, nodes, prefix=f"{namespace}-")
-        dialect = options.dialect or scenario.stack.dialect or DIALECTS[0]
+        dialect = options.dialect or scenario.stack.dialect or DEFAULT
         token = secrets.token_urlsafe(24)
         replaced = replacement_deployment(scenario, place.nodes)
         spec = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.dialects import OURS
 from mews.emulator import serve as server
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
-from mews.emulator.dialects.registry import DIALECTS
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
 from mews.harness.commands.outputs import check_outputs
@@ -51,7 +51,7 @@ def serve(
         server.serve(
             load_hardware(file),
             listen=server.parse_listen(listen),
-            dialects=tuple(DIALECTS) if dialect is None else (dialect,),
+            dialects=tuple(OURS) if dialect is None else (dialect,),
             ready_file=ready,
             state=state,
             speed=speed,

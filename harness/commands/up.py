@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mews.dialects import DEFAULT
 from mews.harness.commands.instances import MARK, Instance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
@@ -19,7 +20,8 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.scenario.requirements import check_images
 from mews.harness.up import UpOptions, run_up
-from mews.harness.ways import DIALECTS, check_available
+from mews.harness.ways import check_available
+from mews.registry import looking_in
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -59,13 +61,14 @@ def up(wish: Wish, *, as_json: bool) -> int:
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     instance = _claim(wish)
-    dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
+    dialect = wish.dialect or scenario.stack.dialect or DEFAULT
     folder = Path(instance.folder)
     options = UpOptions(scenario, folder, wish.cluster, wish.speed, dialect, wish.tls, wish.api_port)
     os.environ[MARK] = instance.folder
     to_stderr()
     try:
-        asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
+        with looking_in(scenario.folder):
+            asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from mews.dialects import DIALECTS
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.table import Limits
 from mews.harness.errors import BadInput, unreadable
@@ -44,17 +45,19 @@ def shipped_quirks() -> tuple[str, ...]:
 
 
 def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Quirks:
-    """A shipped profile by its name, or one of a file.
+    """A shipped profile, or one of the dialect's, by its name, or one of a file.
 
     ``{apiVersion: mews/v1, kind: Quirks, metadata: {name, firmware}, dialect, limits: {attach_s…}, expect: [{clause,
     reason}]}``. Raises BadInput, one line.
     """
     if name_or_file in shipped_quirks():
         path = room("fixtures") / "quirks" / f"{name_or_file}.yaml"
+    elif name_or_file in (own := DIALECTS.find(dialect).quirks):
+        path = Path(own[name_or_file])
     else:
         path = Path(name_or_file)
         if not path.exists():
-            known = ", ".join(shipped_quirks())
+            known = ", ".join((*shipped_quirks(), *own))
             raise BadInput(f"--quirks {name_or_file}: no such file, and no shipped profile; those are {known}")
     value = _mapping(path, _yaml(path), "")
     _only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))

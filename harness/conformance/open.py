@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.client import Address, Client
-from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.restore import Plan, limits_of
 from mews.harness.errors import BadInput, unreadable
 
@@ -76,4 +76,4 @@ def bench_for(plan: Plan, credentials: tuple[str, str] | None) -> Bench:
     Raises BadInput.
     """
     client = client_for(Address(plan.url, plan.ca, plan.insecure, plan.patience_s), credentials)
-    return Bench(client, SUITES[plan.dialect].face(client), limits=limits_of(plan))
+    return Bench(client, clauses_of(plan.dialect).face(client), limits=limits_of(plan))

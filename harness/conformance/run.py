@@ -18,7 +18,7 @@ from typing import Any
 from mews.harness.commands.instances import born
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.client import Address
-from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.errors import Malformed, NoAnswer, ServerError, Unavailable
 from mews.harness.conformance.expectations import Quirks, Waiver
 from mews.harness.conformance.guard import Guard
@@ -57,7 +57,7 @@ def conform(order: Order, today: date, told: Callable[[Result], None]) -> Outcom
     Raises BadInput, Lacks, KeyboardInterrupt; whatever it raises, the table is as before, or the guard sees to it.
     """
     began_s = time.monotonic()
-    suite = SUITES[order.dialect]
+    suite = clauses_of(order.dialect)
     client = client_for(order.address, order.credentials)
     face = suite.face(client)
     try:
@@ -118,7 +118,7 @@ def choose(order: Order, table: Table | None) -> tuple[tuple[str, ...], tuple[st
             raise BadInput(f"--device {device}: not listed; there are {', '.join(table.rows)}")
     ports = order.ports or table.likely_ports()
     for port in order.ports:
-        if table.ports and order.dialect != "resource-pool" and port not in table.ports:
+        if table.ports and clauses_of(order.dialect).lists_ports and port not in table.ports:
             raise BadInput(f"--port {port}: not listed; there are {', '.join(table.ports)}")
     free = [device for device, row in table.rows.items() if row.port is None]
     devices = order.devices or tuple(free[:MOST_DEVICES])
@@ -182,7 +182,7 @@ def _protected(order: Order, table: Table | None, devices: tuple[str, ...]) -> I
 def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
     """Put back with a bench of its own, whose observations count for no clause."""
     client = client_for(order.address, order.credentials)
-    face = SUITES[order.dialect].face(client)
+    face = clauses_of(order.dialect).face(client)
     bench = Bench(client, face, limits=order.quirks.limits)
     try:
         left = put_back(file, bench)

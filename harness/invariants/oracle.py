@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from mews.harness.clusters.port import Cluster
+from mews.harness.invariant_registry import made
 from mews.harness.invariants.agreement import at_the_end
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.judge import Judge
@@ -29,12 +30,13 @@ _LOOK_EVERY_S = 0.25
 
 class Oracle:
     """``await start()`` once the cluster runs, ``await finish()`` before it is closed. Violations are written to the
-    journal as they are found."""
+    journal as they are found. ``named``: invariants that a scenario wants beside those that are always judged."""
 
-    def __init__(self, cluster: Cluster, *, bounds: Bounds | None = None) -> None:
+    def __init__(self, cluster: Cluster, *, bounds: Bounds | None = None, named: Sequence[str] = ()) -> None:
         self._cluster = cluster
         self._journal = cluster.journal
         systems = judged_systems(cluster.systems, cluster.components())
+        systems = replace(systems, invariants=(*systems.invariants, *made(named)))
         bounds = bounds or Bounds(systems=bounds_of(cluster.systems))
         if cluster.time == "wall":
             bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S))

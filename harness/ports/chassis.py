@@ -10,8 +10,8 @@ from mews.emulator.chassis.fleet import Fleet
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import MemoryStore
 from mews.emulator.dialects.redfish.settings import without_a_wire
-from mews.emulator.dialects.registry import DIALECTS, face
-from mews.emulator.dialects.wire import Dialect, Dropped, Pending, Request, split_target
+from mews.emulator.dialects.registry import face, face_of
+from mews.emulator.dialects.wire import ChassisFace, Dropped, Pending, Request, split_target
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
 from mews.kube.clock import Pace, later
 
@@ -34,7 +34,7 @@ class LocalFleet:
         stores = {spec.name: MemoryStore() for spec in hardware.chassis}
         self.fleet = Fleet(hardware, seed, listener=self._tell, stores=stores)
         self._dead: set[str] = set()
-        self._faces: dict[tuple[str, str], tuple[object, Dialect]] = {}
+        self._faces: dict[tuple[str, str], tuple[object, ChassisFace]] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         self._waiting: dict[str, list[asyncio.Future[None]]] = {spec.name: [] for spec in hardware.chassis}
 
@@ -52,7 +52,7 @@ class LocalFleet:
         self.fleet.box(chassis)
         return InProcessTransport(self, chassis, dialect, timeout_s=timeout_s)
 
-    def face(self, chassis: str, dialect: str) -> Dialect:
+    def face(self, chassis: str, dialect: str) -> ChassisFace:
         """The chassis in a dialect: the same one for all clients, another after it was killed and started."""
         box = self.fleet.box(chassis)
         known = self._faces.get((chassis, dialect))
@@ -135,8 +135,7 @@ class InProcessTransport:
     """A client's connection to one chassis: ``begin``, wait until due, ``finish``."""
 
     def __init__(self, fleet: LocalFleet, chassis: str, dialect: str, *, timeout_s: float = 120.0) -> None:
-        if dialect not in DIALECTS:
-            raise ValueError(f"dialect {dialect!r}: must be one of {', '.join(DIALECTS)}")
+        face_of(dialect)
         self._fleet = fleet
         self._chassis = chassis
         self._name = dialect

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
-from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.act import Do
-from mews.emulator.host.faults.board import HOST_FAULTS
-from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, OrScalar, Pattern
+from mews.emulator.host.faults.registry import HOST_FAULTS
+from mews.harness.scenario.base import REFERENCE, KubeObject, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Checks
+from mews.harness.scenario.extension import STEPS, Given, StepKind, split
 from mews.harness.scenario.quantity import Seconds
 
 Objects = Annotated[
@@ -79,13 +89,22 @@ class ChassisAction(Model):
         return self
 
 
+class FaultSchema:
+    """In the JSON Schema: the kinds of faults that there are."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        kinds = dict.fromkeys((*CHASSIS_FAULTS.names(), *HOST_FAULTS.names()))
+        kind = {"anyOf": [{"enum": list(kinds)}, {"type": "string", "pattern": REFERENCE}]}
+        return {**handler(core), "properties": {"kind": kind}, "required": ["kind"]}
+
+
 class FaultAction(Model):
     """Play a fault on a chassis (``'*'``: on all) or a host, or clear them: ``clear: A``, ``clear: host-1``,
     ``clear: all``."""
 
     chassis: str = "*"
     host: str | None = None
-    add: dict[str, Any] | None = None
+    add: Annotated[dict[str, Any], FaultSchema()] | None = None
     clear: str | None = None
 
     @model_validator(mode="after")
@@ -93,7 +112,7 @@ class FaultAction(Model):
         if (self.add is None) == (self.clear is None):
             raise ValueError("must have either add: {kind: …} or clear: CHASSIS|all")
         if self.add is not None:
-            parse_fault(self.add, FAULTS if self.host is None else HOST_FAULTS)
+            parse_fault(self.add, CHASSIS_FAULTS if self.host is None else HOST_FAULTS)
         return self
 
 
@@ -201,19 +220,33 @@ class Step(Model):
     sleep: Seconds | None = Field(default=None, description="emulated seconds")
     workload: Literal["start", "wait", "run"] | None = None
 
-    @model_validator(mode="before")
+    _given: Given | None = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _one_action(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            names = [action.rstrip("_") for action in ACTIONS]
-            given = [name for name in names if name in value]
-            unknown = [str(key) for key in value if key not in (*names, "name", "timeout")]
-            if len(given) != 1 and not unknown:
-                found = " and ".join(given) or "none"
-                raise ValueError(f"a step has exactly one action ({found} given); allowed: {', '.join(names)}")
-        return value
+    def _one_action(cls, value: Any, handler: ModelWrapValidatorHandler[Step]) -> Step:
+        if not isinstance(value, Mapping):
+            return handler(value)
+        own, registered = split(value, cls.model_fields, StepKind)
+        names = [action.rstrip("_") for action in ACTIONS]
+        given = [name for name in names if name in own] + [each.name for each in registered]
+        unknown = [str(key) for key in own if key not in (*names, "name", "timeout")]
+        if len(given) != 1 and not unknown:
+            found = " and ".join(given) or "none"
+            allowed = ", ".join((*names, *STEPS.others()))
+            raise ValueError(f"a step has exactly one action ({found} given); allowed: {allowed}")
+        step = handler(own)
+        step._given = registered[0] if registered else None
+        return step
+
+    @property
+    def given(self) -> Given | None:
+        """The action where it is one that another package brings."""
+        return self._given
 
     @property
     def action(self) -> str:
         """Which action it is, as in the file."""
+        if self._given is not None:
+            return self._given.name
         return next(name.rstrip("_") for name in ACTIONS if getattr(self, name) is not None)

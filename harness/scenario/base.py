@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
+from mews.dialects import DIALECTS
 from mews.harness.scenario.match import check_pattern
+from mews.registry import NotRegistered, ValueRegistry
+
+REFERENCE = r"^[^:\s]+:[^:\s]+$"
+"""What a ``module:attribute`` looks like."""
 
 
 class Model(BaseModel):
@@ -66,3 +79,32 @@ class OrScalar:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [{"type": self._name}, handler(core)]}
+
+
+class Registered:
+    """A name that a registry has, or a ``module:attribute``; the JSON Schema lists what there is."""
+
+    def __init__(self, registry: ValueRegistry[Any]) -> None:
+        self._registry = registry
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return name_schema(self._registry)
+
+    def _checked(self, name: str) -> str:
+        try:
+            self._registry.find(name)
+        except NotRegistered as error:
+            raise ValueError(error.reason) from error
+        return name
+
+
+def name_schema(registry: ValueRegistry[Any]) -> dict[str, Any]:
+    """The JSON Schema of a registry's names."""
+    return {"anyOf": [{"enum": list(registry.names())}, {"type": "string", "pattern": REFERENCE}]}
+
+
+DialectName = Annotated[str, Registered(DIALECTS)]
+"""A dialect of the registry, or yours by ``module:attribute``."""

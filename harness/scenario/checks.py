@@ -14,6 +14,7 @@ from mews.harness.scenario.expectations import (
     NodeExpectation,
     PodExpectation,
 )
+from mews.harness.scenario.extension import Given
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import Mismatch, match, show
 from mews.harness.scenario.stage import Finding, Stage, all_of
@@ -36,7 +37,19 @@ async def look(stage: Stage, checks: tuple[Check, ...]) -> Finding:
             findings.append(finding)
             if not finding.holds:
                 return finding
+        for given in check.given:
+            findings.append(await _looked(stage, given))
+            if not findings[-1].holds:
+                return findings[-1]
     return all_of(findings)
+
+
+async def _looked(stage: Stage, given: Given) -> Finding:
+    try:
+        finding: Finding = await given.kind.look(stage, given.options)
+    except (ApiError, Unavailable) as error:
+        return Finding(False, f"{given.name} to be checked", str(error))
+    return finding
 
 
 async def _object(stage: Stage, expected: dict[str, Any]) -> Finding:

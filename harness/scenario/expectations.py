@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from mews.harness.scenario.base import KubeObject, Listed, Model, OrOne, Pattern
+from mews.harness.scenario.extension import STEPS, CheckKind, Given, split
 from mews.harness.scenario.match import check_pattern
 
 
@@ -144,10 +146,28 @@ class Check(Model):
     event: EventExpectation | None = None
     settled: SettledExpectation | None = None
 
+    _given: tuple[Given, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _some_check(cls, value: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
+        if not isinstance(value, Mapping):
+            return handler(value)
+        own, registered = split(value, cls.model_fields, CheckKind)
+        if not own and not registered:
+            allowed = ", ".join((*cls.model_fields, *STEPS.others()))
+            raise ValueError(f"must name something to check: {allowed}")
+        check = handler(own)
+        check._given = registered
+        return check
+
+    @property
+    def given(self) -> tuple[Given, ...]:
+        """The conditions of kinds that other packages bring."""
+        return self._given
+
     @model_validator(mode="after")
     def _patterns(self) -> Check:
-        if not self.model_fields_set:
-            raise ValueError(f"must name something to check: {', '.join(type(self).model_fields)}")
         if self.object is not None:
             check_pattern(self.object)
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mews.dialects import DEFAULT
 from mews.emulator.chassis.inventory import Hardware
 from mews.kube.system.facility import ChassisAddress, Facility, NodeCabling
 
@@ -11,7 +12,7 @@ NO_ENDPOINTS: Mapping[str, str] = {}
 
 
 def facility_of(
-    hardware: Hardware, *, dialect: str = "h3api", endpoints: Mapping[str, str] = NO_ENDPOINTS, speed: float = 1.0
+    hardware: Hardware, *, dialect: str = DEFAULT, endpoints: Mapping[str, str] = NO_ENDPOINTS, speed: float = 1.0
 ) -> Facility:
     """The inventory as an administrator would write it down; ``endpoints``: chassis -> base URL (none in process)."""
     ports: dict[str, dict[str, str]] = {host.name: {} for host in hardware.hosts}

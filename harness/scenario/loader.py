@@ -15,12 +15,14 @@ from pydantic.alias_generators import to_camel
 from mews.harness.errors import unreadable
 from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
 from mews.harness.scenario.stack_checks import check_stack
 from mews.harness.scenario.trace import read_trace
 from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml, shown
+from mews.registry import looking_in
 
 
 def load_scenario(path: str | Path, overrides: Sequence[str] | Mapping[str, Any] = ()) -> Scenario:
@@ -48,7 +50,8 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     _include_files(document, folder)
     _resolve_paths(document, folder)
     try:
-        scenario = Scenario.model_validate({**document.value, "path": path})
+        with looking_in(folder):
+            scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
     scenario = _without_measurements(scenario, given).read_with(partial(_placed, document, given))
@@ -95,6 +98,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files (``mews validate --schema``)."""
     published = Scenario.model_json_schema(by_alias=True)
     published["properties"].pop("path", None)
+    add_to_schema(published)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **published}
 
 

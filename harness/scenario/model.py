@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
+from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.scenario.actions import Objects, Step
-from mews.harness.scenario.base import Model, OrScalar
+from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.quantity import Seconds, Share
@@ -30,7 +31,7 @@ class Requires(Model):
     """What the scenario needs; where it cannot be had, it is skipped with the reason."""
 
     time: Literal["virtual", "wall"] | None = None
-    dialect: tuple[Literal["h3api", "resource-pool", "redfish"], ...] = ()
+    dialect: tuple[DialectName, ...] = ()
     cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
@@ -162,6 +163,9 @@ class Scenario(Model):
     finally_: tuple[Step, ...] = Field(default=(), alias="finally", description="always run, whatever happened")
     workload: Workload | None = None
     metrics: dict[MetricName, Bound] = Field(default_factory=dict)
+    invariants: tuple[Annotated[str, Registered(INVARIANTS)], ...] = Field(
+        default=(), description="further ones to judge, by module:callable; those of installed packages always are"
+    )
     expects: tuple[int, ...] = Field(
         default=(), description="numbers of invariants that this run breaks, to show it; not breaking them fails it"
     )
@@ -173,6 +177,11 @@ class Scenario(Model):
         if self.workload is None and any(step.workload for step in (*self.steps, *self.finally_)):
             raise ValueError("a step starts the workload, but there is none: add workload: {trace: …} or {jobs: …}")
         return self
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its file lies: modules that it names are looked up there first."""
+        return None if self.path is None else self.path.parent
 
     @property
     def name(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from mews.emulator.chassis.faults.registry import INEXPRESSIBLE
+from mews.dialects import DIALECTS, OURS
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.harness.clusters.port import Cluster
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
@@ -27,22 +29,25 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
 
     Raises ScenarioError for an image that nothing stands for where nodes are emulated.
     """
-    requires = scenario.requires
+    requires, spoken = scenario.requires, DIALECTS.find(dialect)
     for name, wanted, there in (
         ("time", (requires.time,) if requires.time else (), time),
-        ("dialect", requires.dialect, dialect),
+        ("dialect", requires.dialect, spoken.name),
         ("cluster", requires.cluster, cluster),
     ):
         if wanted and there not in wanted:
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
+    if cluster in ("kind", "kubeconfig") and dialect not in OURS:
+        return f"needs the dialect {dialect}, which the container image of --cluster {cluster} does not have"
     reason = _unplaced(scenario, cluster, time)
     if reason is not None:
         return reason
     if cluster in EMULATED:
         check_images(scenario)
-    for step in (*scenario.steps, *scenario.finally_):
-        kind = str((step.fault.add or {}).get("kind")) if step.fault is not None else None
-        if kind in INEXPRESSIBLE.get(dialect, ()):
+    for kind in _faults(scenario):
+        if cluster in ("kind", "kubeconfig") and kind not in (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()):
+            return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
+        if kind in spoken.wordless:
             return f"needs the fault {kind}, which the dialect {dialect} has no words for"
     return None
 
@@ -61,6 +66,12 @@ def image_argv(image: str) -> tuple[str, ...] | None:
     """What runs as a process for an image, None for one that none stands for."""
     known = load_images().find(image)
     return None if known is None else known.process
+
+
+def _faults(scenario: Scenario) -> list[str]:
+    """The kinds that its steps add."""
+    faults = [step.fault for step in (*scenario.steps, *scenario.finally_) if step.fault is not None]
+    return [str(fault.add["kind"]) for fault in faults if fault.add is not None]
 
 
 def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:

@@ -106,7 +106,8 @@ class _Run:
         violations: list[dict[str, Any]] = []
         async with self._judged():
             await demand(self._scenario, self._cluster)
-            oracle = Oracle(self._cluster, bounds=_bounds(self._scenario, self._cluster))
+            bounds = _bounds(self._scenario, self._cluster)
+            oracle = Oracle(self._cluster, bounds=bounds, named=self._scenario.invariants)
             await oracle.start()
             try:
                 async with self._judged():

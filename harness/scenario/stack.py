@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
 from pydantic_core import CoreSchema, InitErrorDetails
 
-from mews.harness.scenario.base import Model
+from mews.harness.scenario.base import DialectName, Model
 from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.replacement import (
     Extender,
@@ -80,7 +80,7 @@ class Stack(Model):
     systems: dict[str, Any] = Field(default_factory=dict)
     default_scheduler: DefaultSchedulerOptions | None = Field(default_factory=DefaultSchedulerOptions)
     controllers: ControllerOptions = Field(default_factory=ControllerOptions)
-    dialect: Literal["h3api", "resource-pool", "redfish"] | None = None
+    dialect: DialectName | None = None
     profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
         default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
     )

@@ -29,7 +29,10 @@ async def do(stage: Stage, step: Step) -> None:
     Raises StepFailed, or ScenarioError where the step names something that there is not.
     """
     try:
-        await _STEPS[step.action](stage, step)
+        if step.given is not None:
+            await step.given.kind.run(stage, step.given.options, _timeout_s(stage, step))
+        else:
+            await _STEPS[step.action](stage, step)
     except (ApiError, Unavailable) as error:
         raise StepFailed(Failure(f"{step.action} to be accepted", str(error))) from error
 

@@ -1,26 +1,22 @@
-"""The wire languages of chassis, by name."""
+"""Clients of chassis in every wire language, by the dialect's name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from mews.kube.chassis.h3api import H3Api
-from mews.kube.chassis.port import ChassisApi, Transport
-from mews.kube.chassis.redfish import Account, Redfish
-from mews.kube.chassis.resource_pool import ResourcePool
+from mews.dialects import part_of
+from mews.kube.chassis.port import Account, ChassisApi, Transport
 
-DIALECTS: Mapping[str, Callable[[Transport], ChassisApi]] = {
-    "h3api": H3Api,
-    "resource-pool": ResourcePool,
-    "redfish": Redfish,
-}
+Connect = Callable[[Transport, Account | None, float], ChassisApi]
 
 
 def speak(
     dialect: str, transport: Transport, account: Account | None = None, *, patience_s: float = 120.0
 ) -> ChassisApi:
-    """A chassis in a dialect. ``account`` is for the one that wants a login, else the environment's; ``patience_s``
-    for the one that has operations followed up."""
-    if dialect == "redfish":
-        return Redfish(transport, account, patience_s=patience_s)
-    return DIALECTS[dialect](transport)
+    """A chassis in a dialect. ``account`` is for those that want a login, else the environment's; ``patience_s`` for
+    those that have operations followed up.
+
+    Raises NotRegistered, a ValueError.
+    """
+    connect: Connect = part_of(dialect, "client")
+    return connect(transport, account, patience_s)

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from mews.kube.chassis.port import (
+    Account,
+    ChassisApi,
     ChassisError,
     DeviceRecord,
     Listing,
@@ -59,6 +61,11 @@ class H3Api:
         except TransportError as error:
             return Reply(Outcome.UNKNOWN, str(error))
         return _reply(response)
+
+
+def connect(transport: Transport, account: Account | None, patience_s: float) -> ChassisApi:
+    """The client of the dialect ``h3api``, which knows no login and follows nothing up."""
+    return H3Api(transport)
 
 
 def _listing(body: bytes) -> Listing:

@@ -55,6 +55,14 @@ class Reply:
     remark: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who logs in, where a dialect asks for it."""
+
+    user: str
+    password: str
+
+
 class ChassisApi(Protocol):
     """One chassis. Never raises on attach and detach: no answer is ``Outcome.UNKNOWN``."""
 

@@ -6,10 +6,11 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from mews.kube.chassis.port import (
+    Account,
+    ChassisApi,
     ChassisError,
     DeviceRecord,
     Listing,
@@ -30,14 +31,6 @@ KINDS = {"0x03": "GPU", "0x12": "FPGA"}
 """PCI base class -> kind of device."""
 LONGEST_REST_S = 5.0
 """However long the chassis says to stay away."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Who logs in."""
-
-    user: str
-    password: str
 
 
 def account_of_environment() -> Account:
@@ -162,6 +155,11 @@ class Redfish:
         response = await self._once("POST", SESSIONS, body)
         if response.status == 201:
             self._token = _header(response, "X-Auth-Token")
+
+
+def connect(transport: Transport, account: Account | None, patience_s: float) -> ChassisApi:
+    """The client of the dialect ``redfish``: without an account it logs in with the environment's."""
+    return Redfish(transport, account, patience_s=patience_s)
 
 
 def _listing(members: list[Any]) -> Listing:

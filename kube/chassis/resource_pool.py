@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from mews.kube.chassis.port import (
+    Account,
+    ChassisApi,
     ChassisError,
     DeviceRecord,
     Listing,
@@ -59,6 +61,11 @@ class ResourcePool:
         if response.status >= 500:
             return Reply(Outcome.UNKNOWN, f"HTTP {response.status}: {remark}")
         return Reply(Outcome.FAILED if response.status >= 400 else Outcome.DONE, remark)
+
+
+def connect(transport: Transport, account: Account | None, patience_s: float) -> ChassisApi:
+    """The client of the dialect ``resource-pool``, which knows no login and follows nothing up."""
+    return ResourcePool(transport)
 
 
 def _listing(body: bytes) -> Listing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mews.dialects import DEFAULT
 from mews.kube.deviceplugin.port import Mount
 
 
@@ -24,7 +25,7 @@ class ChassisAddress:
     index: int
     pool: str
     endpoint: str = ""
-    dialect: str = "h3api"
+    dialect: str = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from typing import Any
 
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import ChassisApi
-from mews.kube.chassis.redfish import Account
+from mews.kube.chassis.port import Account, ChassisApi
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources

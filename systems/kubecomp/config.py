@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mews.dialects import DEFAULT
 from mews.kube.deviceplugin.port import Mount
 
 RESOURCE, SCHEDULER, NAMESPACE = "falcon.com/gpu", "kubecomp-scheduler", "kubecomp"
@@ -17,7 +18,7 @@ RESOURCE, SCHEDULER, NAMESPACE = "falcon.com/gpu", "kubecomp-scheduler", "kubeco
 
 @dataclass(frozen=True, slots=True)
 class ChassisConfig:
-    """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` a key of ``DIALECTS``.
+    """One chassis: ``index`` prefixes its GPUIDs, ``endpoint`` is its base URL, ``dialect`` one of ``mews.dialects``.
 
     For Redfish: ``user`` logs in with the password in ``password_file``, or without one that of
     ``MEWS_REDFISH_PASSWORD``. For https ``ca_file`` holds the certificates to trust, or without one the system's.
@@ -27,7 +28,7 @@ class ChassisConfig:
     index: int
     pool: str = "pool-0"
     endpoint: str = ""
-    dialect: str = "h3api"
+    dialect: str = DEFAULT
     user: str = "admin"
     password_file: str = ""
     ca_file: str = ""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.kube.chassis.dialects import DIALECTS
+from mews.dialects import DEFAULT, DIALECTS
 from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
+from mews.registry import NotRegistered
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.systems.kubecomp.errors import ConfigError
 from mews.systems.kubecomp.policy import Policy
@@ -124,13 +125,15 @@ def _chassis(reader: _Reader) -> ChassisConfig:
         index=reader.take("index", int),
         pool=reader.take("pool", str, "pool-0"),
         endpoint=reader.take("endpoint", str, ""),
-        dialect=reader.take("dialect", str, "h3api"),
+        dialect=reader.take("dialect", str, DEFAULT),
         user=reader.take("user", str, "admin"),
         password_file=reader.take("password_file", str, ""),
         ca_file=reader.take("ca_file", str, ""),
     )
-    if found.dialect not in DIALECTS:
-        raise reader.wrong("dialect", found.dialect, f"one of {', '.join(DIALECTS)}")
+    try:
+        DIALECTS.find(found.dialect)
+    except NotRegistered as error:
+        raise reader.wrong("dialect", found.dialect, f"one of {', '.join(DIALECTS.names())}") from error
     reader.end(_fields(ChassisConfig))
     return found
 

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from mews.dialects import OURS
 from mews.emulator.chassis.box import Box
 from mews.emulator.dialects.h3api import port_gid
 from mews.emulator.dialects.redfish.service import Redfish
-from mews.emulator.dialects.registry import DIALECTS
+from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Request
 from tests.contract.redfish import ENDPOINTS, ROOT, SESSIONS, ZONES, Client
 from tests.contract.wire import backend
@@ -33,7 +34,7 @@ class DialectMachine(RuleBasedStateMachine):
     def power_on(self):
         self.now_s = 0.0
         self.box = Box(spec(devices=4, slots=5, profile=TIMED), random.Random(1))
-        self.faces = {name: make(self.box) for name, make in DIALECTS.items()}
+        self.faces = {name: face_of(name).make(self.box, None) for name in OURS}
         redfish = self.faces["redfish"]
         assert isinstance(redfish, Redfish)
         login = {"UserName": "admin", "Password": redfish.password}

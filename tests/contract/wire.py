@@ -6,14 +6,16 @@ import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from mews.dialects import OURS
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.dialects.app import route
-from mews.emulator.dialects.registry import DIALECTS, PREFIXES
+from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Dropped, Request, split_target
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
@@ -44,9 +46,9 @@ class InProcess:
 
     def __init__(self, hardware: Hardware) -> None:
         self.rack = Rack(hardware, clock=EmulatedClock(1000))
-        self._dialects = {name: self.rack.speak("A", DIALECTS[name]) for name in DIALECTS}
+        self._dialects = {name: self.rack.speak("A", partial(face_of(name).make, settings=None)) for name in OURS}
         self.password = self._dialects["redfish"].password
-        self._answer = route({name: self._face(name) for name in DIALECTS}, PREFIXES)
+        self._answer = route({name: self._face(name) for name in OURS}, {name: face_of(name).prefix for name in OURS})
 
     def _face(self, name):
         return lambda request: self.rack.answer("A", self._dialects[name], request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.chassis.faults.registry import OURS as FAULTS
 from mews.emulator.chassis.operation import Outcome
 from tests.emulator.boxes import TIMED, box, done, ports
 

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from schemathesis import checks
 from schemathesis.core.failures import FailureGroup
 
-from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.chassis.faults.registry import OURS as FAULTS
 from mews.emulator.dialects.openapi import DESCRIBED, description, document
 from mews.emulator.serve import ChassisServer
 from mews.harness.cli import exit_code

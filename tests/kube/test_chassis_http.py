@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mews.dialects import OURS
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.ports.hardware_http import HttpHardwareControl
-from mews.kube.chassis.dialects import DIALECTS, speak
+from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome, TransportError, WireRequest
 from mews.kube.chassis.redfish import Account
@@ -45,7 +46,7 @@ async def client(
         await control.close()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 def test_a_device_moves_and_is_read_back(server: ChassisServer, dialect: str):
     async def main() -> None:
         async with client(server, dialect) as (api, control):
@@ -60,7 +61,7 @@ def test_a_device_moves_and_is_read_back(server: ChassisServer, dialect: str):
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 @pytest.mark.parametrize("operation", ["read", "detach"])
 def test_a_dropped_request_is_never_sent_twice(server: ChassisServer, dialect: str, operation: str):
     """The HTTP library would repeat GET and DELETE by itself: the second one would get through."""
@@ -79,7 +80,7 @@ def test_a_dropped_request_is_never_sent_twice(server: ChassisServer, dialect: s
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 def test_no_answer_in_time_is_an_unknown_outcome(server: ChassisServer, dialect: str):
     async def main() -> None:
         async with client(server, dialect, timeout_s=0.2) as (api, control):
@@ -95,7 +96,7 @@ def test_no_answer_in_time_is_an_unknown_outcome(server: ChassisServer, dialect:
 
 def test_an_error_page_is_an_unknown_outcome(server: ChassisServer):
     async def main() -> None:
-        for dialect in DIALECTS:
+        for dialect in OURS:
             async with client(server, dialect) as (api, control):
                 await api.resources()
                 await control.fault("A", {"kind": "http-error", "status": 503, "when": "after", "count": 2})

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from mews.dialects import OURS
 from mews.emulator.inventory_file import load_hardware
 from mews.harness.clock import run_virtual
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.kube.chassis.dialects import DIALECTS, speak
+from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome
 from mews.kube.chassis.redfish import Account
 from mews.kube.clock import Pace
@@ -33,7 +34,7 @@ def tell(story: Story, dialect: str = "h3api", hardware: str = "demo", **options
     run_virtual(main)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 def test_a_device_moves_and_is_read_back_on_its_new_port(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         assert (await api.detach("000100")).outcome is Outcome.DONE
@@ -45,7 +46,7 @@ def test_a_device_moves_and_is_read_back_on_its_new_port(dialect: str) -> None:
     tell(story, dialect)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 def test_a_refused_attach_is_failed_and_changes_nothing(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         before = await control.table()
@@ -56,7 +57,7 @@ def test_a_refused_attach_is_failed_and_changes_nothing(dialect: str) -> None:
     tell(story, dialect)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         await control.fault("A", {"kind": "dropped-connection", "operation": "detach", "when": "after"})
@@ -69,7 +70,7 @@ def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: s
     tell(story, dialect)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", OURS)
 def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         await control.fault("A", {"kind": "slow-operation", "extra_s": 30})
@@ -85,8 +86,8 @@ def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dial
 def test_operations_of_one_chassis_queue_while_two_chassis_work_in_parallel() -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)
-        a = DIALECTS["h3api"](fleet.transport("A", "h3api"))
-        b = DIALECTS["h3api"](fleet.transport("B", "h3api"))
+        a = speak("h3api", fleet.transport("A", "h3api"))
+        b = speak("h3api", fleet.transport("B", "h3api"))
         loop = asyncio.get_running_loop()
         ends = {}
 
@@ -107,7 +108,7 @@ def test_operations_of_one_chassis_queue_while_two_chassis_work_in_parallel() ->
 def test_a_killed_chassis_refuses_connections_and_finds_its_table_when_started() -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)
-        api = DIALECTS["h3api"](fleet.transport("A", "h3api"))
+        api = speak("h3api", fleet.transport("A", "h3api"))
         await api.detach("000500")
         running = asyncio.create_task(api.detach("000C00"))
         await asyncio.sleep(1)

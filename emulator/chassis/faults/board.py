@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.faults.bench import Arms, Delays, Fault, Strikes, Undoes
-from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import When, admits, parse_fault
 from mews.emulator.chassis.operation import Operation
 from mews.emulator.chassis.table import Row
@@ -107,7 +107,7 @@ class FaultBoard:
         self._place(spec, now_s, built_in=False).planted = True
 
     def _place(self, spec: Mapping[str, Any], now_s: float, *, built_in: bool) -> Armed:
-        fault, when = parse_fault(spec, FAULTS)
+        fault, when = parse_fault(spec, CHASSIS_FAULTS)
         self._check_devices(fault, when)
         self._numbers += 1
         until_s = float("inf") if when.expires_s is None else now_s + when.expires_s

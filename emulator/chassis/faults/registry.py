@@ -1,9 +1,9 @@
-"""All faults by kind, and which of them a dialect cannot play."""
+"""All faults of a chassis by kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from mews.emulator.chassis.faults.aftermath import ReadAftermath
 from mews.emulator.chassis.faults.attach import HalfAppliedAttach, NeverTrains
@@ -17,10 +17,11 @@ from mews.emulator.chassis.faults.lying import LyingResult
 from mews.emulator.chassis.faults.order import EventsOutOfOrder
 from mews.emulator.chassis.faults.reboot import ManagementReboot
 from mews.emulator.chassis.faults.slow import SlowOperation
+from mews.emulator.chassis.faults.spec import fault_registry
 from mews.emulator.chassis.faults.timeout import Timeout
 from mews.emulator.chassis.faults.uuid import WrongUuid
 
-FAULTS: Mapping[str, type[Any]] = {
+OURS: Mapping[str, type[Any]] = {
     "slow-operation": SlowOperation,
     "lying-result": LyingResult,
     "dropped-connection": DroppedConnection,
@@ -39,9 +40,4 @@ FAULTS: Mapping[str, type[Any]] = {
     "read-aftermath": ReadAftermath,
 }
 
-INEXPRESSIBLE: Mapping[str, frozenset[str]] = {
-    "h3api": frozenset(),
-    "resource-pool": frozenset({"lying-result"}),
-    "redfish": frozenset(),
-}
-"""Dialect -> fault kinds that it has no words for; a scenario that needs one is skipped with that reason."""
+CHASSIS_FAULTS: Final = fault_registry(OURS, "chassis")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, Literal
 
 from mews.emulator.chassis.faults.bench import Fault
 from mews.emulator.chassis.latency import Latency, parse_latency
 from mews.emulator.chassis.operation import Kind, Operation
+from mews.registry import ValueRegistry
 
 
 @dataclass(slots=True)
@@ -35,10 +36,30 @@ class When:
         return self.count is not None and self.fired >= self.count
 
 
+DECLARED = ("kind", "on", "count", "may_break", "grace_s")
+"""What every fault says of itself, as class attributes."""
+
 FILTERS = ("operation", "device", "count", "skip", "probability", "expires_s")
 
 
-def parse_fault(spec: Mapping[str, Any], registry: Mapping[str, type[Any]]) -> tuple[Fault, When]:
+def fault_registry(ours: Mapping[str, type[Any]], sits_in: Literal["chassis", "host"]) -> ValueRegistry[type[Any]]:
+    """The faults that sit in a chassis or in a host: ours, and those of other packages that say so by ``sits_in``."""
+
+    def accept(name: str, value: Any) -> type[Any]:
+        if not isinstance(value, type) or not is_dataclass(value):
+            raise TypeError(f"is a {type(value).__name__}; must be a dataclass with {', '.join(DECLARED)}")
+        for attribute in DECLARED:
+            if not hasattr(value, attribute):
+                raise TypeError(f"has no {attribute}; a fault is a dataclass with {', '.join(DECLARED)}")
+        there = getattr(value, "sits_in", sits_in if name in ours else "chassis")
+        if there != sits_in:
+            raise ValueError(f"sits in a {there}, not in a {sits_in}")
+        return value
+
+    return ValueRegistry("fault kind", "mews.faults", ours, accept)
+
+
+def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> tuple[Fault, When]:
     """The fault that a spec describes, and when it fires.
 
     Raises ValueError naming what is allowed.
@@ -46,9 +67,9 @@ def parse_fault(spec: Mapping[str, Any], registry: Mapping[str, type[Any]]) -> t
     if not isinstance(spec, Mapping):
         raise ValueError(f"fault {spec!r}: must be a mapping with a kind")
     kind = spec.get("kind")
-    if not isinstance(kind, str) or kind not in registry:
-        raise ValueError(f"fault kind {kind!r}: must be one of {', '.join(registry)}")
-    made = registry[kind]
+    if not isinstance(kind, str):
+        raise ValueError(f"fault kind {kind!r}: must be one of {', '.join(registry.names())}")
+    made = registry.find(kind)
     parameters = {field.name: field for field in fields(made)}
     for key in spec:
         if key != "kind" and key not in parameters and key not in FILTERS:

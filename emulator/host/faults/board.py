@@ -10,23 +10,11 @@ from typing import TYPE_CHECKING, Any
 from mews.emulator.chassis.faults.bench import Fault
 from mews.emulator.chassis.faults.spec import When, parse_fault
 from mews.emulator.host.faults.bench import Arms, Cuts, Slows, Tops, Undoes
-from mews.emulator.host.faults.gpu import EccErrors, FallenOffBus, NvmlUnknownError, Xid
-from mews.emulator.host.faults.layers import DriverFails, LayerCut, LayerSlow
+from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.host.function import Function, Stage
 
 if TYPE_CHECKING:
     from mews.emulator.host.host import Host
-
-HOST_FAULTS: Mapping[str, type[Any]] = {
-    "layer-cut": LayerCut,
-    "layer-slow": LayerSlow,
-    "driver-fails": DriverFails,
-    "xid": Xid,
-    "fallen-off-bus": FallenOffBus,
-    "ecc-errors": EccErrors,
-    "nvml-unknown-error": NvmlUnknownError,
-}
-"""All faults of a host by kind."""
 
 DOUBLE_BIT = 48
 

@@ -19,8 +19,7 @@ from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, Local
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalHosts, LocalUsers
 from mews.kube.chassis.dialects import speak
-from mews.kube.chassis.port import ChassisApi
-from mews.kube.chassis.redfish import Account
+from mews.kube.chassis.port import Account, ChassisApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.apiserver.api import InProcessKube

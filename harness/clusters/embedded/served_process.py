@@ -11,8 +11,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews import registry
 from mews.harness.errors import Lacks
 from mews.kube.clock import rest
+
+
+def with_scenario_folder(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which another process finds the modules that a scenario names as this one does."""
+    there = registry.folder()
+    if there is None:
+        return dict(env)
+    return {**env, "PYTHONPATH": os.pathsep.join(filter(None, (str(there), env.get("PYTHONPATH"))))}
+
 
 _READY_S = 60.0
 _LOOK_S = 0.02

@@ -10,10 +10,12 @@ from typing import Any
 
 import aiohttp
 
+from mews.dialects import DEFAULT
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
+from mews.harness.clusters.embedded.served_process import with_scenario_folder
 from mews.harness.clusters.plane import Plane, Program
 from mews.harness.clusters.port import HardwareControl
 from mews.harness.errors import Lacks
@@ -23,8 +25,7 @@ from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.systems import find_program
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import ChassisApi
-from mews.kube.chassis.redfish import Account
+from mews.kube.chassis.port import Account, ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.errors import SocketPathTooLong
@@ -89,6 +90,7 @@ class WireWorld:
         speed: float,
         seed: int | str,
         folder: Path | None = None,
+        dialect: str = DEFAULT,
     ) -> None:
         self.root = make_runtime_folder("mews-")
         self._owned = Owned(self.root)
@@ -99,8 +101,10 @@ class WireWorld:
         self.name = self.plane.name
         self._journal = journal
         self._feeds: dict[str, ChassisFeed] = {}
-        env = self._owned.env()
-        self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
+        env = with_scenario_folder(self._owned.env())
+        self._process = ChassisProcess(
+            self.root, document, speed=speed, seed=seed, keep=folder, env=env, dialect=dialect
+        )
         ready = self._process.ready_file
         self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._runtime = ProcessRuntime(

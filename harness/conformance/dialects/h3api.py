@@ -11,6 +11,7 @@ from typing import Any
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.clause import Clause, must, noticed, unseen
 from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, ServerError, Unmet
 from mews.harness.conformance.moves import moving, watched
 from mews.harness.conformance.table import Row, Table, Versions
@@ -287,3 +288,5 @@ CLAUSES: tuple[Clause, ...] = (
         unseen("seen on the host, not on the chassis' wire"),
     ),
 )
+
+DIALECT_CLAUSES = DialectClauses(Face, CLAUSES, __file__)

@@ -11,10 +11,11 @@ from mews.harness.conformance.client import Reply
 from mews.harness.conformance.dialects.redfish_face import ADD, REMOVE, Face, durable_name, tail
 from mews.harness.conformance.dialects.redfish_model import MODEL, walk
 from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, ask, extended, status
+from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import NotJudged, Unmet
 from mews.harness.conformance.moves import moving, watched
 
-__all__ = ["CLAUSES", "Face"]
+__all__ = ["CLAUSES", "DIALECT_CLAUSES", "Face"]
 
 UNKNOWN_PORT = "mews-no-such-port"
 
@@ -257,3 +258,5 @@ CLAUSES: tuple[Clause, ...] = (
     ),
     *watched(4, attach=ATTACH, detach=DETACH, read=READ),
 )
+
+DIALECT_CLAUSES = DialectClauses(Face, CLAUSES, __file__, login=True)

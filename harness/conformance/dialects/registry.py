@@ -1,27 +1,43 @@
-"""The dialects that can be judged, by name."""
+"""What `mews conform` judges each dialect with, by the dialect's name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from mews.dialects import part_of
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import Client
-from mews.harness.conformance.dialects import h3api, redfish, resource_pool
 from mews.harness.conformance.table import Face
+from mews.harness.errors import BadInput
+from mews.registry import CannotLoad, NotRegistered
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
-    """What to judge a dialect with; ``file`` is the module of its clauses."""
+class DialectClauses:
+    """What to judge a dialect with (``Dialect.clauses``): ``face(client)`` is the way to the table, and ``file`` the
+    module that its clauses are in.
+
+    ``login``: it asks for credentials. ``lists_ports``: its listing names the host ports, also those without a device.
+    """
 
     face: Callable[[Client], Face]
     clauses: tuple[Clause, ...]
-    file: str
+    file: str = __file__
+    login: bool = False
+    lists_ports: bool = True
 
 
-SUITES: Mapping[str, Suite] = {
-    "h3api": Suite(h3api.Face, h3api.CLAUSES, h3api.__file__),
-    "resource-pool": Suite(resource_pool.Face, resource_pool.CLAUSES, resource_pool.__file__),
-    "redfish": Suite(redfish.Face, redfish.CLAUSES, redfish.__file__),
-}
+def clauses_of(dialect: str) -> DialectClauses:
+    """What to judge that dialect with.
+
+    Raises BadInput for one that there is not, or that has no clauses.
+    """
+    try:
+        found = part_of(dialect, "clauses")
+    except (NotRegistered, CannotLoad) as error:
+        raise BadInput(f"--dialect {dialect}: {error}") from error
+    if not isinstance(found, DialectClauses):
+        said = "has no clauses" if found is None else f"its clauses are a {type(found).__name__}"
+        raise BadInput(f"--dialect {dialect}: {said}; Dialect.clauses must be a DialectClauses to be judged by")
+    return found

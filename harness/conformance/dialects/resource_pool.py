@@ -9,6 +9,7 @@ from typing import Any
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.clause import Clause, must, unseen
 from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import Malformed, NotJudged, ServerError, Unmet
 from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, watched
 from mews.harness.conformance.table import Row, Table, Versions
@@ -316,3 +317,5 @@ CLAUSES: tuple[Clause, ...] = (
         unseen("the start file is not on the wire"),
     ),
 )
+
+DIALECT_CLAUSES = DialectClauses(Face, CLAUSES, __file__, lists_ports=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.emulator.host.faults.board import HOST_FAULTS
+from mews.emulator.host.faults.registry import OURS as HOST_FAULTS
 from mews.emulator.host.function import Stage
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.profiles import ARROWS

@@ -16,7 +16,7 @@ from mews.emulator.serve import ChassisServer
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import Address, Client, Reply
-from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.errors import Malformed
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import Judge, Result
@@ -70,7 +70,7 @@ def judged(
     listed: Callable[[], None] = lambda: None,
 ) -> dict[str, Result]:
     """Clause -> result, as a run with ``--allow-changes`` finds them; ``listed`` is called once devices are known."""
-    suite = SUITES[dialect]
+    suite = clauses_of(dialect)
     client = Mangled(Address(url, ca, patience_s=patience_s), mangle)
     client.credentials = credentials
     face = suite.face(client)

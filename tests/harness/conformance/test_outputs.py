@@ -16,7 +16,7 @@ import pytest
 from mews.emulator.serve import ChassisServer
 from mews.harness.cli import exit_code
 from mews.harness.conformance.client import Address
-from mews.harness.conformance.dialects.registry import SUITES
+from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Waiver, load_quirks, load_waivers, shipped_quirks
 from mews.harness.conformance.open import client_for, credentials_of
 from mews.harness.conformance.run import Order, conform
@@ -103,8 +103,8 @@ def test_the_shipped_profiles_are_valid_and_name_what_the_emulators_own_profile_
     assert "falcon-4005" in shipped_quirks()
     for name in shipped_quirks():
         dialect = "redfish" if "redfish" in name else "h3api"
-        assert load_quirks(name, dialect, SUITES[dialect].clauses).expect
-    falcon = load_quirks("falcon-4005", "h3api", SUITES["h3api"].clauses)
+        assert load_quirks(name, dialect, clauses_of(dialect).clauses).expect
+    falcon = load_quirks("falcon-4005", "h3api", clauses_of("h3api").clauses)
     assert set(falcon.expect) == {"2.truth-attach", "2.answers", "2.complete"}
 
 
@@ -144,7 +144,7 @@ def test_a_bad_waiver_is_one_line(text, says, tmp_path):
     file = tmp_path / "w.yaml"
     file.write_text(text)
     with pytest.raises(BadInput) as error:
-        load_waivers(file, SUITES["h3api"].clauses)
+        load_waivers(file, clauses_of("h3api").clauses)
     assert says in str(error.value)
     assert str(error.value).startswith(f"{file}: ")
     assert "\n" not in str(error.value)
@@ -152,7 +152,7 @@ def test_a_bad_waiver_is_one_line(text, says, tmp_path):
 
 def test_a_profile_for_another_dialect_is_refused():
     with pytest.raises(BadInput, match="dialect: 'h3api': must be resource-pool"):
-        load_quirks("falcon-4005", "resource-pool", SUITES["resource-pool"].clauses)
+        load_quirks("falcon-4005", "resource-pool", clauses_of("resource-pool").clauses)
 
 
 def test_a_recording_differs_from_another_box_in_what_is_different_only(shared, url, tmp_path, capsys):

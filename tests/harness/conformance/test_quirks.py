@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mews.emulator.chassis.faults.registry import FAULTS
+from mews.emulator.chassis.faults.registry import OURS as FAULTS
 from mews.emulator.serve import ChassisServer
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.judge import PASSED, SKIPPED

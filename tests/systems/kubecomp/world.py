@@ -21,7 +21,7 @@ from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, condition_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
-from mews.kube.chassis.dialects import DIALECTS
+from mews.kube.chassis.dialects import speak
 from mews.kube.clock import Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -213,9 +213,8 @@ class World:
         )
 
     def _chassis(self, fence: Fence) -> dict[str, Any]:
-        make = DIALECTS[self.dialect]
         return {
-            box.name: fence.around(make(self.fleet.transport(box.name, self.dialect)))
+            box.name: fence.around(speak(self.dialect, self.fleet.transport(box.name, self.dialect)))
             for box in self.hardware_spec.chassis
         }
 

@@ -216,7 +216,11 @@ def test_a_thousand_watchers_hear_of_a_change_and_are_forgotten_when_they_vanish
 
 
 def test_clients_that_vanish_in_the_midst_of_a_request_leave_nothing(served: Face) -> None:
-    for beginning in (b"POST ", b"POST /api/v1/na", b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"):
+    for beginning in (
+        b"POST ",
+        b"POST /api/v1/na",
+        b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+    ):
         for _ in range(20):
             with dial(served) as client:
                 client.sendall(beginning % MAPS.encode() if b"%s" in beginning else beginning)

@@ -1,0 +1,8 @@
+"""Redfish as a dialect of the emulator."""
+
+from __future__ import annotations
+
+from mews.emulator.dialects.redfish.service import Redfish
+from mews.emulator.dialects.wire import DialectFace
+
+FACE = DialectFace(Redfish, prefix="/redfish", login=True)

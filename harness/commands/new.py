@@ -1,0 +1,72 @@
+"""``mews new``: a minimal scenario, dialect, fault or system that runs, with its test."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from mews.harness.errors import BadInput
+
+KINDS = ("scenario", "dialect", "fault", "system")
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def new(kind: str, folder: Path) -> int:
+    """Write the files of that kind into a folder that is not there yet, or is empty; its name becomes theirs.
+
+    Raises BadInput.
+    """
+    if kind not in KINDS:
+        raise BadInput(f"{kind}: must be one of {', '.join(KINDS)}")
+    name = folder.absolute().name
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"{folder}: its name becomes the {kind}'s: must be small letters and digits, with - between")
+    module = name.replace("-", "_")
+    if kind != "scenario" and module in sys.stdlib_module_names | {"mews", "scenario", "tests"}:
+        raise BadInput(f"{folder}: its name becomes a module's, and there is a module {module} already")
+    names = {"NAME": name, "MODULE": module, "CLASS": "".join(part.capitalize() for part in name.split("-"))}
+    written = _write(kind, folder, names)
+    told = [f"{folder / file}" for file in written]
+    sys.stdout.write("\n".join((*told, *(f"  {line}" for line in _next(kind, folder)))) + "\n")
+    return 0
+
+
+def _write(kind: str, folder: Path, names: Mapping[str, str]) -> list[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(os.listdir(folder))
+    except NotADirectoryError:
+        raise BadInput(f"{folder}: is no folder") from None
+    except FileExistsError:
+        raise BadInput(f"{folder}: is no folder") from None
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be made: {error.strerror}") from error
+    if there:
+        raise BadInput(f"{folder}: is not empty: has {', '.join(there[:4])}")
+    written = []
+    templates = files("mews.harness.new").joinpath(kind)
+    for template in sorted(templates.iterdir(), key=lambda each: each.name):
+        file = template.name.removesuffix(".txt").replace("MODULE", names["MODULE"])
+        try:
+            (folder / file).write_text(_filled(template.read_text("utf-8"), names), encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{folder / file}: cannot be written: {error.strerror}") from error
+        written.append(file)
+    return written
+
+
+def _filled(text: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def _next(kind: str, folder: Path) -> list[str]:
+    """What to do with it."""
+    install = [f"pip install --editable {folder}"] if kind == "system" else []
+    return [*install, f"mews run {folder / 'scenario.yaml'}", f"pytest {folder}"]

@@ -1,0 +1,81 @@
+"""The dialects: the wire languages that a composable chassis is spoken to in, each one value, by name.
+
+A dialect has parts that never meet: the emulator has its face, Kubernetes' side its client, the harness its clauses.
+Here stands only where they are, so that a part is loaded by the room which uses it and by no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mews.registry import ValueRegistry, load
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One dialect. Each part is a value, or ``module:attribute`` of one.
+
+    ``face`` is a ``DialectFace`` (mews.emulator.dialects.wire): the chassis as it answers. ``client`` is called with
+    ``(transport, account, patience_s)`` and returns a ``ChassisApi`` (mews.kube.chassis.port). ``clauses`` is a
+    ``DialectClauses`` (mews.harness.conformance.dialects.registry), None where `mews conform` cannot judge it.
+    ``quirks``: quirk profiles of its known firmwares, name -> YAML file. ``wordless``: kinds of chassis faults that it
+    has no words for; a scenario that needs one is skipped with that reason.
+    """
+
+    name: str
+    face: Any
+    client: Any
+    clauses: Any = None
+    quirks: Mapping[str, str] = field(default_factory=dict)
+    wordless: frozenset[str] = frozenset()
+
+
+DEFAULT: Final = "h3api"
+"""What is spoken where nothing else is said."""
+
+OURS: Mapping[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(
+            "h3api",
+            face="mews.emulator.dialects.h3api:FACE",
+            client="mews.kube.chassis.h3api:connect",
+            clauses="mews.harness.conformance.dialects.h3api:DIALECT_CLAUSES",
+        ),
+        Dialect(
+            "resource-pool",
+            face="mews.emulator.dialects.resource_pool:FACE",
+            client="mews.kube.chassis.resource_pool:connect",
+            clauses="mews.harness.conformance.dialects.resource_pool:DIALECT_CLAUSES",
+            wordless=frozenset({"lying-result"}),
+        ),
+        Dialect(
+            "redfish",
+            face="mews.emulator.dialects.redfish.face:FACE",
+            client="mews.kube.chassis.redfish:connect",
+            clauses="mews.harness.conformance.dialects.redfish:DIALECT_CLAUSES",
+        ),
+    )
+}
+"""Those that come with Mews: the names of the three stand here and nowhere else."""
+
+
+def _accept(name: str, value: Any) -> Dialect:
+    made = value() if callable(value) else value
+    if not isinstance(made, Dialect):
+        raise TypeError(f"is a {type(made).__name__}; must be a mews.dialects.Dialect, or a function that returns one")
+    return made
+
+
+DIALECTS: Final = ValueRegistry("dialect", "mews.dialects", OURS, _accept)
+
+
+def part_of(name: str, part: str) -> Any:
+    """The face, the client or the clauses of a dialect, loaded; None where it has none.
+
+    Raises NotRegistered, CannotLoad: both are ValueErrors of one line.
+    """
+    value = getattr(DIALECTS.find(name), part)
+    return load(value) if isinstance(value, str) else value

@@ -1,0 +1,165 @@
+"""Values that are found by a name: ours from a table, somebody else's by an entry point or as ``module:attribute``.
+
+Nothing is loaded before it is asked for, and no entry point is looked through while the name is one of ours. This
+module belongs to no room, so that rooms which never meet look names up in the same way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+_folder: ContextVar[Path | None] = ContextVar("mews_folder", default=None)
+_loaded_from: dict[str, Path] = {}
+"""Top module -> the folder that it was found in beside the Python path."""
+
+
+class NotRegistered(ValueError):
+    """There is no such value, or it cannot be loaded or used: one line. ``reason`` is the line without the name."""
+
+    def __init__(self, noun: str, name: str, reason: str) -> None:
+        super().__init__(f"{noun} {name!r}: {reason}")
+        self.reason = reason
+
+
+class CannotLoad(ValueError):
+    """A ``module:attribute`` names nothing that can be had: one line."""
+
+
+@contextmanager
+def looking_in(folder: Path | None) -> Iterator[None]:
+    """Within, modules named by references are looked up in that folder first (a scenario's own)."""
+    before = _folder.set(folder if folder is None else folder.absolute())
+    try:
+        yield
+    finally:
+        _folder.reset(before)
+
+
+def folder() -> Path | None:
+    """The folder of ``looking_in`` that is in force; whoever starts a process puts it on that one's Python path."""
+    return _folder.get()
+
+
+def is_reference(name: str) -> bool:
+    """Whether the name is a ``module:attribute``."""
+    module, colon, attribute = name.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
+
+
+def load(reference: str) -> Any:
+    """What ``module:attribute`` names; a module that the scenario's folder or the working directory has comes first.
+
+    Raises CannotLoad, also for whatever goes wrong in that module.
+    """
+    module, _, path = reference.partition(":")
+    try:
+        found: Any = _import(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise CannotLoad(f"{reference} cannot be loaded: {type(error).__name__}: {text}") from error
+    return found
+
+
+def _import(module: str) -> Any:
+    top = module.partition(".")[0]
+    for beside in filter(None, (_folder.get(), Path.cwd())):
+        if (beside / f"{top}.py").is_file() or (beside / top / "__init__.py").is_file():
+            return _import_from(module, top, beside)
+    return import_module(module)
+
+
+def _import_from(module: str, top: str, beside: Path) -> Any:
+    """The module as that folder has it: another scenario's modules of the same name are others."""
+    if _loaded_from.get(top, beside) != beside:
+        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
+            del sys.modules[name]
+    if top not in sys.modules:
+        _loaded_from[top] = beside
+    sys.path.insert(0, str(beside))
+    try:
+        return import_module(module)
+    finally:
+        sys.path.remove(str(beside))
+
+
+@lru_cache(maxsize=32)
+def _points_on(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """They are read from files on the Python path, so they are the same as long as the path is."""
+    from importlib.metadata import entry_points
+
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, point)
+    return found
+
+
+def points(group: str) -> Mapping[str, EntryPoint]:
+    """What installed packages register in an entry-point group, by name."""
+    return _points_on(group, tuple(sys.path))
+
+
+class ValueRegistry(Generic[T]):
+    """The values of one sort. ``noun`` is what errors call one, ``group`` the entry points' group, ``ours`` has values
+    or ``module:attribute``; ``accept`` makes of what was loaded under a name what is used, or raises ValueError or
+    TypeError saying what it must be."""
+
+    def __init__(self, noun: str, group: str, ours: Mapping[str, Any], accept: Callable[[str, Any], T]) -> None:
+        self._noun = noun
+        self._group = group
+        self._ours = ours
+        self._accept = accept
+        self._known: dict[tuple[str, Path | None], T] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """All names that can be had, ours first."""
+        return (*self._ours, *self.others())
+
+    def ours(self) -> tuple[str, ...]:
+        """The names that come with Mews."""
+        return tuple(self._ours)
+
+    def others(self) -> tuple[str, ...]:
+        """The names that installed packages registered."""
+        return tuple(sorted(name for name in points(self._group) if name not in self._ours))
+
+    def find(self, name: str) -> T:
+        """The value of that name, or of that ``module:attribute``.
+
+        Raises NotRegistered, naming what there is.
+        """
+        key = (name, _folder.get() if ":" in name else None)
+        if key not in self._known:
+            self._known[key] = self._found(name)
+        return self._known[key]
+
+    def _found(self, name: str) -> T:
+        try:
+            return self._accept(name, self._loaded(name))
+        except (TypeError, ValueError) as error:
+            raise NotRegistered(self._noun, name, str(error)) from error
+
+    def _loaded(self, name: str) -> Any:
+        if name in self._ours:
+            value = self._ours[name]
+            return load(value) if isinstance(value, str) else value
+        if is_reference(name):
+            return load(name)
+        point = points(self._group).get(name)
+        if point is None:
+            known = f"one of {', '.join(self.names())}, or " if self.names() else ""
+            raise ValueError(f"must be {known}module:attribute")
+        return load(point.value.partition("[")[0].replace(" ", ""))

@@ -25,10 +25,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
+from mews.emulator.chassis.inventory import DeviceSpec, HostSpec, is_there
 from mews.emulator.dialects.door import Door, Routes
 from mews.emulator.dialects.openapi import document
 from mews.emulator.dialects.wire import Request, Response, read_object
+from mews.emulator.host.cards import KINDS
+from mews.emulator.nvml.profiles import PROFILES as MODELS
 from mews.emulator.rack import Rack
 
 
@@ -114,8 +116,14 @@ class Control:
             raise ValueError(f"device {device!r}: must be a mapping with id, uuid and any of {', '.join(names[2:])}")
         if not all(isinstance(value, str) for name, value in device.items() if name != "port" or value is not None):
             raise ValueError(f"device {device!r}: every value must be a string, port may be null")
+        spec = DeviceSpec(**device)
+        if not is_there(spec.kind, spec.model):
+            raise ValueError(
+                f"device {spec.id}: kind {spec.kind!r} and model {spec.model!r}: the kind must be one of "
+                f"{', '.join(KINDS)}, and a GPU's model one of {', '.join(MODELS)}"
+            )
         with self._rack.box(_text(body, "chassis")) as box:
-            box.insert(DeviceSpec(**device), self._rack.clock.now())
+            box.insert(spec, self._rack.clock.now())
         return 201, {}
 
     def _remove(self, request: Request) -> tuple[int, Any]:

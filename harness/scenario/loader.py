@@ -10,12 +10,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import unreadable
 from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_of
+from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
+from mews.harness.scenario.references import dangling
 from mews.harness.scenario.trace import read_trace
 from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml
 
@@ -49,10 +52,17 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
     scenario = _without_measurements(scenario, given)
-    hardware_of(scenario)
+    _check_references(scenario, hardware_of(scenario, document), document, given)
     if scenario.workload is not None:
         read_trace(scenario.workload, document.where(("workload",)))
     return scenario
+
+
+def _check_references(
+    scenario: Scenario, hardware: Hardware, document: Document, overrides: Sequence[Override]
+) -> None:
+    for place, value, wrong in dangling(KnownNames(scenario, hardware, document.value)):
+        raise ScenarioError(_placed(f"{dotted(place)}: {_shown(value)}: {wrong}", place, document, overrides))
 
 
 def load_scenarios(paths: Sequence[str | Path], overrides: Sequence[str] | Mapping[str, Any] = ()) -> list[Scenario]:
@@ -232,7 +242,6 @@ def _message(error: ValidationError, document: Document, overrides: Sequence[Ove
     """The most telling of pydantic's complaints, as one line."""
     complaint = max(error.errors(include_url=False), key=lambda e: len(_place(document.value, e["loc"])))
     place = _place(document.value, complaint["loc"])
-    where = document.where(place)
     if complaint["type"] == "extra_forbidden":
         text = f"{dotted(place)}: unknown key; allowed: {_allowed(place)}"
     elif complaint["type"] == "missing":
@@ -240,8 +249,13 @@ def _message(error: ValidationError, document: Document, overrides: Sequence[Ove
     else:
         message = complaint["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         text = f"{dotted(place)}: {_shown(complaint['input'])}: {message[:1].lower()}{message[1:]}"
+    return _placed(text, place, document, overrides)
+
+
+def _placed(text: str, place: Place, document: Document, overrides: Sequence[Override]) -> str:
+    """The complaint with the file and line of its place, or the override that put the value there."""
     by = next((o for o in overrides if _within(place, o.place)), None)
-    return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{where}: {text}"
+    return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{document.where(place)}: {text}"
 
 
 def _within(place: Place, override: Place) -> bool:

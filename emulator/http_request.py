@@ -120,7 +120,7 @@ class Deadlines:
                     connection.shutdown(socket.SHUT_RD)
 
 
-class StrictRequest(HTTPRequest):  # type: ignore[misc]
+class StrictRequest(HTTPRequest):
     """A request of cheroot's whose framing is checked by us."""
 
     server: Any
@@ -147,7 +147,7 @@ class StrictRequest(HTTPRequest):  # type: ignore[misc]
             self.server.deadlines.end(self.conn.socket)
 
 
-class StrictConnection(HTTPConnection):  # type: ignore[misc]
+class StrictConnection(HTTPConnection):
     """A connection whose requests are strict."""
 
     RequestHandlerClass = StrictRequest

@@ -67,6 +67,16 @@ class _Gateway(wsgi.Gateway_10):
             response.close()
 
 
+class _Server(wsgi.Server):
+    """cheroot's, with connections whose requests are read strictly."""
+
+    ConnectionClass = StrictConnection
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.deadlines = Deadlines()
+
+
 class HttpServer:
     """One listening port; with ``tls`` it speaks nothing else.
 
@@ -75,15 +85,11 @@ class HttpServer:
 
     def __init__(self, app: Flask, host: str, port: int, *, tls: Identity | None = None) -> None:
         _check_free(host, port)
-        self._server = wsgi.Server(
-            (host, port), app, server_name="mews", shutdown_timeout=2, request_queue_size=BACKLOG
-        )
+        self._server = _Server((host, port), app, server_name="mews", shutdown_timeout=2, request_queue_size=BACKLOG)
         if tls is not None:
             self._server.ssl_adapter = BuiltinSSLAdapter(str(tls.certificate), str(tls.key))
         self._server.gateway = _Gateway
-        self._server.ConnectionClass = StrictConnection
         self._server.max_request_header_size = MAX_HEADER
-        self._deadlines = self._server.deadlines = Deadlines()
         self._server.requests = _Pool(self._server, min=SPARE, max=MOST)
         self._server.error_log = _log  # type: ignore[method-assign]
         self._server.prepare()
@@ -109,13 +115,13 @@ class HttpServer:
 
     def start(self) -> None:
         """Answer requests, on threads of its own."""
-        self._deadlines.start()
+        self._server.deadlines.start()
         self._thread.start()
 
     def stop(self) -> None:
         """Close the port and all connections."""
         self._server.stop()
-        self._deadlines.stop()
+        self._server.deadlines.stop()
         if self._thread.ident is not None:
             self._thread.join()
 

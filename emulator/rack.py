@@ -17,6 +17,7 @@ from mews.emulator.courier import Courier
 from mews.emulator.dialects.redfish.service import Redfish
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
+from mews.emulator.settling import SettlingThread, earliest
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Rack:
         self._fleet = Fleet(hardware, seed, listener=self.feed.tell, stores=stores)
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
         self._couriers: list[Courier] = []
-        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        self._keeper = SettlingThread(clock, next_due=self._next_due, settle=self._settle)
 
     def start(self) -> None:
         """Let what is due happen although nobody looks."""
@@ -128,13 +129,12 @@ class Rack:
         with self._locks[name]:
             return self._fleet.rows(name, self.clock.now())
 
-    def _keep(self) -> None:
-        while self.clock.wait_until(self._next_due):
-            now_s = self.clock.now()
-            for name, box in self._fleet.boxes.items():
-                with self._locks[name]:
-                    box.settle(now_s)
-            self.clock.stir()
+    def _settle(self) -> None:
+        now_s = self.clock.now()
+        for name, box in self._fleet.boxes.items():
+            with self._locks[name]:
+                box.settle(now_s)
+        self.clock.stir()
 
     def _next_due(self) -> float | None:
-        return min((due for box in self._fleet.boxes.values() if (due := box.next_due()) is not None), default=None)
+        return earliest(box.next_due() for box in self._fleet.boxes.values())

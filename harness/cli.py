@@ -96,16 +96,20 @@ def run(
 
 @app.command()
 def validate(
-    paths: Annotated[list[Path] | None, typer.Argument(help="scenario files, or folders", metavar="PATH...")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="print the JSON Schema of scenario files")] = False,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="scenario and hardware files, or folders", metavar="PATH...")
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="print the JSON Schema of scenario files; --schema hardware: of those")
+    ] = False,
 ) -> int:
-    """Check scenario files without running them."""
-    from mews.harness.commands import run as commands
+    """Check scenario and hardware files without running anything."""
+    from mews.harness.commands import validate as commands
 
     if schema:
-        return commands.print_schema()
+        return commands.print_schema([str(path) for path in paths or ()])
     if not paths:
-        raise BadInput("PATH: missing; give scenario files or folders, or --schema")
+        raise BadInput("PATH: missing; give scenario or hardware files or folders, or --schema")
     return commands.validate(paths)
 
 

@@ -23,10 +23,10 @@ from mews.kube.api.objects import (
     namespace_of,
     node_name_of,
     phase_of,
-    request_of,
     requests_of,
     uid_of,
 )
+from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import EVENTS, NODES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.system.journal import condition_changes

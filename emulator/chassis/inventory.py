@@ -11,14 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mews.emulator.chassis.errors import HardwareError
+from mews.emulator.chassis.placed import PlacedValue, Where
 from mews.emulator.chassis.profiles import Profile, parse_profile
+from mews.emulator.host.cards import KINDS
 from mews.emulator.host.profiles import INSTANT, HostProfile, parse_host_profile
+from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
+from mews.emulator.nvml.profiles import PROFILES as MODELS
 
 DEFAULT_POOL = "pool-0"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 PORT = re.compile(r"0|[1-9][0-9]{0,4}")
 ID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._:]*")
+ANYTHING = re.compile(r"[^\x00-\x1f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class DeviceSpec:
     id: str
     uuid: str
     kind: str = "GPU"
-    model: str = "V100"
+    model: str = DEFAULT_MODEL
     serial: str = ""
     port: str | None = None
 
@@ -73,86 +77,51 @@ class Hardware:
         return tuple(dict.fromkeys(spec.pool for spec in self.chassis))
 
 
-class _At:
-    """A place in the file; everything read here is checked, and what is wrong is told with file, path and value."""
+def parse_hardware(document: Any, source: str, *, where: Where | None = None, prefix: str = "") -> Hardware:
+    """The hardware that a file's content describes; ``source`` is the file's name in complaints.
 
-    def __init__(self, source: str, path: str, value: Any) -> None:
-        self.source, self.path, self.value = source, path, value
-
-    def fail(self, allowed: str) -> HardwareError:
-        return HardwareError(f"{self.source}: {self.path or 'file'}: {_shown(self.value)}: must be {allowed}")
-
-    def mapping(self, allowed: Sequence[str] | None = None) -> Mapping[str, Any]:
-        if not isinstance(self.value, Mapping):
-            raise self.fail("a mapping" + (f" with {', '.join(allowed)}" if allowed else ""))
-        for key in self.value:
-            if allowed is not None and key not in allowed:
-                place = f"{self.path}.{key}" if self.path else str(key)
-                raise HardwareError(f"{self.source}: {place}: unknown key; allowed: {', '.join(allowed)}")
-        return self.value
-
-    def items(self) -> list[_At]:
-        if not isinstance(self.value, list):
-            raise self.fail("a list")
-        return [_At(self.source, f"{self.path}[{i}]", item) for i, item in enumerate(self.value)]
-
-    def get(self, key: str, default: Any = None) -> _At:
-        return _At(self.source, f"{self.path}.{key}" if self.path else key, self.value.get(key, default))
-
-    def text(self, pattern: re.Pattern[str], allowed: str) -> str:
-        if not isinstance(self.value, str) or not pattern.fullmatch(self.value):
-            raise self.fail(allowed)
-        return self.value
-
-    def whole(self, low: int, high: int) -> int:
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or not low <= self.value <= high:
-            raise self.fail(f"a whole number from {low} to {high}")
-        return self.value
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except RecursionError:
-        text = f"a {type(value).__name__} nested too deep"
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def parse_hardware(document: Any, source: str) -> Hardware:
-    """The hardware that a file's content describes; ``source`` is the file's name in errors.
-
-    Raises HardwareError, one line.
+    ``where`` tells file and line of a place where they are known; ``prefix`` is the place at which the document lies
+    in a larger file. Raises HardwareError, one line.
     """
-    root = _At(source, "", document)
+    root = PlacedValue(where or (lambda place: source), (), document, prefix)
     root.mapping(("apiVersion", "kind", "metadata", "profile", "hosts", "chassis"))
     if root.get("apiVersion").value != "mews/v1":
         raise root.get("apiVersion").fail("mews/v1")
     if root.get("kind").value != "Hardware":
         raise root.get("kind").fail("Hardware")
-    root.get("metadata").mapping(("name", "labels", "annotations"))
-    name = root.get("metadata").get("name").text(NAME, "a lower-case name")
+    name = _metadata(root.get("metadata"))
     hosts = tuple(_host(item) for item in root.get("hosts", []).items())
-    _unique(root.get("hosts"), [host.name for host in hosts], "host name")
-    profile = root.get("profile", "instant").value
+    root.get("hosts").unique([host.name for host in hosts], "host name")
+    profile = root.get("profile", "instant")
+    _profile(profile, "")
     chassis = tuple(
         _chassis(item, number, [host.name for host in hosts], profile)
         for number, item in enumerate(root.get("chassis", []).items())
     )
     if not chassis:
         raise root.get("chassis").fail("a list of at least one chassis")
-    _unique(root.get("chassis"), [spec.name for spec in chassis], "chassis name")
-    _unique(root.get("chassis"), [str(spec.index) for spec in chassis], "chassis index")
-    _unique(root.get("chassis"), [d.uuid for spec in chassis for d in spec.devices], "device uuid")
+    root.get("chassis").unique([spec.name for spec in chassis], "chassis name")
+    root.get("chassis").unique([str(spec.index) for spec in chassis], "chassis index")
+    root.get("chassis").unique([d.uuid for spec in chassis for d in spec.devices], "device uuid")
     _one_pool_per_host(root.get("chassis"), chassis)
     return Hardware(name, hosts, chassis)
 
 
-def _host(at: _At) -> HostSpec:
+def _metadata(at: PlacedValue) -> str:
+    at.mapping(("name", "labels", "annotations"))
+    for key in ("labels", "annotations"):
+        texts = at.get(key, {})
+        for name, text in texts.mapping().items():
+            texts.child(str(name), text).text(ANYTHING, "a quoted text")
+    return at.get("name").text(NAME, "a lower-case name")
+
+
+def _host(at: PlacedValue) -> HostSpec:
     at.mapping(("name", "cpus", "memory_mib", "profile"))
     try:
         profile = parse_host_profile(at.get("profile", "instant").value)
     except ValueError as error:
-        raise HardwareError(f"{at.source}: {at.path}.profile: {error}") from error
+        raise at.get("profile").error(str(error)) from error
     return HostSpec(
         name=at.get("name").text(NAME, "a lower-case host name"),
         cpus=at.get("cpus", 192).whole(1, 4096),
@@ -161,7 +130,7 @@ def _host(at: _At) -> HostSpec:
     )
 
 
-def _chassis(at: _At, number: int, hosts: Sequence[str], profile: Any) -> ChassisSpec:
+def _chassis(at: PlacedValue, number: int, hosts: Sequence[str], profile: PlacedValue) -> ChassisSpec:
     at.mapping(("name", "index", "pool", "slots", "ports", "devices", "profile"))
     name = at.get("name").text(ID, "a name")
     devices = at.get("devices", []).items()
@@ -170,12 +139,10 @@ def _chassis(at: _At, number: int, hosts: Sequence[str], profile: Any) -> Chassi
     if len(devices) > slots:
         raise at.get("devices").fail(f"at most {slots} devices, as chassis {name} has {slots} slots")
     specs = tuple(_device(device, ports) for device in devices)
-    _unique(at.get("devices"), [spec.id for spec in specs], "device id")
-    at_profile = at.get("profile", profile)
-    try:
-        parsed = parse_profile(at_profile.value, name)
-    except ValueError as error:
-        raise HardwareError(f"{at.source}: {at_profile.path}: {error}") from error
+    at.get("devices").unique([spec.id for spec in specs], "device id")
+    at_profile = at.get("profile") if "profile" in at.value else profile
+    parsed = _profile(at_profile, name)
+    _quirks(at_profile, parsed, specs, ports)
     return ChassisSpec(
         name=name,
         index=at.get("index", number).whole(0, 999),
@@ -187,47 +154,81 @@ def _chassis(at: _At, number: int, hosts: Sequence[str], profile: Any) -> Chassi
     )
 
 
-def _ports(at: _At, hosts: Sequence[str]) -> dict[str, str | None]:
+def _profile(at: PlacedValue, chassis: str) -> Profile:
+    try:
+        return parse_profile(at.value, chassis)
+    except ValueError as error:
+        raise at.error(str(error)) from error
+
+
+def _quirks(at: PlacedValue, profile: Profile, devices: Sequence[DeviceSpec], ports: Mapping[str, str | None]) -> None:
+    """Check the faults that a profile spells out as the chassis will when it is put together."""
+    if not isinstance(at.value, Mapping):
+        return
+    # The faults lean on the device table, which leans on this file.
+    from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+    from mews.emulator.chassis.faults.spec import check_names, parse_fault
+
+    for number, quirk in enumerate(profile.quirks):
+        try:
+            parse_fault(quirk, CHASSIS_FAULTS)
+            check_names(quirk, devices=[spec.id for spec in devices], ports=list(ports))
+        except ValueError as error:
+            raise at.child("quirks", None).child(number, quirk).error(str(error)) from error
+
+
+def _ports(at: PlacedValue, hosts: Sequence[str]) -> dict[str, str | None]:
     ports: dict[str, str | None] = {}
     for key, host in at.mapping().items():
-        port = _At(at.source, f"{at.path}.{key}", str(key)).text(PORT, "a port number, such as 48")
+        port = at.child(str(key), str(key)).text(PORT, "a port number, such as 48")
         if host is not None and host not in hosts:
-            raise _At(at.source, f"{at.path}.{key}", host).fail(f"null or one of the hosts {', '.join(hosts)}")
+            raise at.child(str(key), host).fail(f"null or one of the hosts {', '.join(hosts)}")
+        if host is not None and host in ports.values():
+            other = next(name for name, cabled in ports.items() if cabled == host)
+            raise at.child(str(key), host).fail(f"a host that is not cabled yet: {host} is on port {other} already")
         ports[port] = host
     return ports
 
 
-def _device(at: _At, ports: Mapping[str, str | None]) -> DeviceSpec:
+def _device(at: PlacedValue, ports: Mapping[str, str | None]) -> DeviceSpec:
     at.mapping(("id", "uuid", "kind", "model", "serial", "port"))
     port = at.get("port").value
-    if port is not None and (str(port) not in ports or ports[str(port)] is None):
-        cabled = [name for name, host in ports.items() if host is not None]
-        raise at.get("port").fail(f"null or one of the cabled ports {', '.join(cabled)}")
-    anything = re.compile(r"[^\x00-\x1f]*")
+    # A number is refused though its text may be a port: YAML reads 048 as another one.
+    if port is not None and (not isinstance(port, str) or ports.get(port) is None):
+        cabled = ", ".join(f'"{name}"' for name, host in ports.items() if host is not None)
+        raise at.get("port").fail(f"null or one of the cabled ports {cabled or '(there are none)'}")
+    kind = at.get("kind", "GPU").value
+    if kind not in KINDS:
+        raise at.get("kind", "GPU").fail(f"one of {', '.join(KINDS)}")
     return DeviceSpec(
         id=at.get("id").text(ID, 'a quoted device ID, such as "001300"'),
         uuid=at.get("uuid").text(ID, "a device UUID, such as GPU-16a0c321-…"),
-        kind=at.get("kind", "GPU").text(ID, "a device kind, such as GPU"),
-        model=at.get("model", "V100").text(anything, "a model name"),
-        serial=at.get("serial", "").text(anything, "a quoted serial number"),
-        port=None if port is None else str(port),
+        kind=kind,
+        model=_model(at.get("model", DEFAULT_MODEL), kind),
+        serial=at.get("serial", "").text(ANYTHING, "a quoted serial number"),
+        port=port,
     )
 
 
-def _unique(at: _At, names: Sequence[str], what: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise HardwareError(f"{at.source}: {at.path}: {what} {name!r} is there twice; each must be unique")
-        seen.add(name)
+def _model(at: PlacedValue, kind: str) -> str:
+    model = at.text(ANYTHING, "a model name")
+    if not is_there(kind, model):
+        raise at.fail(f"one of {', '.join(MODELS)}")
+    return model
 
 
-def _one_pool_per_host(at: _At, chassis: Sequence[ChassisSpec]) -> None:
+def is_there(kind: str, model: str) -> bool:
+    """Whether there is such a model of that kind. A GPU's decides what NVML tells of it, so it must be known; any other
+    device's is but a label."""
+    return kind in KINDS and (kind != "GPU" or is_known(model))
+
+
+def _one_pool_per_host(at: PlacedValue, chassis: Sequence[ChassisSpec]) -> None:
     pools: dict[str, str] = {}
     for spec in chassis:
         for host in spec.ports.values():
             if host is not None and pools.setdefault(host, spec.pool) != spec.pool:
-                raise HardwareError(
-                    f"{at.source}: {at.path}: host {host!r} is cabled to pools {pools[host]} and {spec.pool}; "
+                raise at.error(
+                    f"host {host!r} is cabled to pools {pools[host]} and {spec.pool}; "
                     f"a host reaches the devices of one pool only"
                 )

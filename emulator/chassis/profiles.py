@@ -98,6 +98,9 @@ def parse_profile(value: Any, chassis: str) -> Profile:
     quirks = value.get("quirks", [])
     if not isinstance(quirks, list) or not all(isinstance(quirk, Mapping) for quirk in quirks):
         raise ValueError(f"quirks {quirks!r}: must be a list of fault specs, such as {{kind: lying-result, count: 1}}")
+    reads_queue = value.get("reads_queue", False)
+    if not isinstance(reads_queue, bool):
+        raise ValueError(f"reads_queue {reads_queue!r}: must be true or false")
     return Profile(
         "custom",
         "the hardware file",
@@ -105,5 +108,5 @@ def parse_profile(value: Any, chassis: str) -> Profile:
         detach=parse_latency(value.get("detach", 0)),
         read=parse_latency(value.get("read", 0)),
         quirks=tuple(quirks),
-        reads_queue=bool(value.get("reads_queue", False)),
+        reads_queue=reads_queue,
     )

@@ -11,7 +11,7 @@ from flask import Flask, request
 from flask import Response as FlaskResponse
 
 from mews.emulator.dialects.app import CLOSE, WireResponse, read_head, wire_app, with_body, write_response
-from mews.emulator.dialects.control import since
+from mews.emulator.dialects.control_time import since
 from mews.emulator.dialects.wire import JSON, Request, Response, as_json
 from mews.emulator.feed import EventFeed
 

@@ -25,10 +25,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
+from mews.emulator.chassis.inventory import DeviceSpec, HostSpec, is_there
+from mews.emulator.dialects.control_time import time_routes
 from mews.emulator.dialects.door import Door, Routes
 from mews.emulator.dialects.openapi import document
 from mews.emulator.dialects.wire import Request, Response, read_object
+from mews.emulator.host.cards import KINDS
+from mews.emulator.nvml.profiles import PROFILES as MODELS
 from mews.emulator.rack import Rack
 
 
@@ -42,8 +45,7 @@ class Control:
             "/v1/edit": {"POST": self._edit},
             "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
             "/v1/reset": {"POST": self._reset},
-            "/v1/speed": {"GET": self._speed, "PUT": self._set_speed},
-            "/v1/events": {"GET": self._events},
+            **time_routes(rack.clock, rack.feed),
             "/v1/inventory": {"GET": lambda request: (200, _inventory(rack))},
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
             "/v1/openapi": {"GET": lambda request: (200, document(request.query.get("dialect", "control")))},
@@ -92,20 +94,6 @@ class Control:
                 box.reset(self._rack.clock.now())
         return 200, {}
 
-    def _speed(self, request: Request) -> tuple[int, Any]:
-        return 200, {"speed": self._rack.clock.speed}
-
-    def _set_speed(self, request: Request) -> tuple[int, Any]:
-        speed = read_object(request.body).get("speed")
-        if isinstance(speed, bool) or not isinstance(speed, int | float):
-            raise ValueError(f"speed {speed!r}: must be a number above 0")
-        self._rack.clock.speed = speed
-        return 200, {"speed": self._rack.clock.speed}
-
-    def _events(self, request: Request) -> tuple[int, Any]:
-        events = self._rack.feed.since(since(request))
-        return 200, {"events": events, "seq": events[-1]["seq"] if events else self._rack.feed.seq}
-
     def _insert(self, request: Request) -> tuple[int, Any]:
         body = read_object(request.body)
         device = body.get("device")
@@ -114,25 +102,20 @@ class Control:
             raise ValueError(f"device {device!r}: must be a mapping with id, uuid and any of {', '.join(names[2:])}")
         if not all(isinstance(value, str) for name, value in device.items() if name != "port" or value is not None):
             raise ValueError(f"device {device!r}: every value must be a string, port may be null")
+        spec = DeviceSpec(**device)
+        if not is_there(spec.kind, spec.model):
+            raise ValueError(
+                f"device {spec.id}: kind {spec.kind!r} and model {spec.model!r}: the kind must be one of "
+                f"{', '.join(KINDS)}, and a GPU's model one of {', '.join(MODELS)}"
+            )
         with self._rack.box(_text(body, "chassis")) as box:
-            box.insert(DeviceSpec(**device), self._rack.clock.now())
+            box.insert(spec, self._rack.clock.now())
         return 201, {}
 
     def _remove(self, request: Request) -> tuple[int, Any]:
         with self._rack.box(_text(request.query, "chassis")) as box:
             box.remove(_text(request.query, "device"), self._rack.clock.now())
         return 200, {}
-
-
-def since(request: Request) -> int:
-    """The event number after which a reader wants to hear: ``Last-Event-ID`` or ``?since=``, else all that is kept.
-
-    Raises ValueError.
-    """
-    text = request.headers.get("last-event-id") or request.query.get("since") or "0"
-    if not text.isdecimal():
-        raise ValueError(f"since {text!r}: must be an event's seq")
-    return int(text)
 
 
 def _inventory(rack: Rack) -> dict[str, Any]:

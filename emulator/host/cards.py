@@ -50,6 +50,9 @@ BRIDGE = Card(0x10B5, 0x8796, 0x10B5, 0x8796, 0x060400, 0xAB, (), "pcieport", 0,
 
 OTHERS = {"NIC": NIC, "RDMA": NIC, "FPGA": FPGA}
 
+KINDS = ("GPU", *OTHERS)
+"""What a hardware file may call a device."""
+
 
 def gpu_profile(model: str) -> GpuProfile:
     """The GPU model of an inventory; one that nobody knows is taken for the default."""

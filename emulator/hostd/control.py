@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mews.emulator.dialects.control import since
+from mews.emulator.dialects.control_time import time_routes
 from mews.emulator.dialects.door import Door
 from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.hostd.rack import HostRack
@@ -32,8 +32,7 @@ class HostControl:
                 "/v1/hosts": {"GET": lambda request: (200, rack.view())},
                 "/v1/operate": {"POST": self._operate},
                 "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
-                "/v1/speed": {"GET": lambda request: (200, {"speed": rack.clock.speed}), "PUT": self._set_speed},
-                "/v1/events": {"GET": self._events},
+                **time_routes(rack.clock, rack.feed),
             },
         )
 
@@ -64,14 +63,3 @@ class HostControl:
     def _clear_faults(self, request: Request) -> tuple[int, Any]:
         self._rack.clear(request.query.get("host"))
         return 200, {}
-
-    def _set_speed(self, request: Request) -> tuple[int, Any]:
-        speed = read_object(request.body).get("speed")
-        if isinstance(speed, bool) or not isinstance(speed, int | float):
-            raise ValueError(f"speed {speed!r}: must be a number above 0")
-        self._rack.clock.speed = speed
-        return 200, {"speed": self._rack.clock.speed}
-
-    def _events(self, request: Request) -> tuple[int, Any]:
-        events = self._rack.feed.since(since(request))
-        return 200, {"events": events, "seq": events[-1]["seq"] if events else self._rack.feed.seq}

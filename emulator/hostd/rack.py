@@ -16,6 +16,7 @@ from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.fleet import Hosts, Ports
 from mews.emulator.host.host import Host
 from mews.emulator.host.tree import HostTree
+from mews.emulator.settling import SettlingThread, earliest
 
 Publisher = Callable[[str, HostTree], None]
 """Called with a host's name when its state has changed, nobody else touching it meanwhile: writes it out."""
@@ -34,7 +35,7 @@ class HostRack:
         self._published = dict.fromkeys(self._trees, -1)
         self._publishers: list[Publisher] = []
         self._stopped = False
-        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        self._keeper = SettlingThread(clock, next_due=self._next_due, settle=self._settle)
 
     def publish(self, publisher: Publisher) -> None:
         """One more who writes states out; it is called for every host now."""
@@ -56,8 +57,7 @@ class HostRack:
         self.feed.close()
         with self._changed:
             self._changed.notify_all()
-        if self._keeper.ident is not None:
-            self._keeper.join()
+        self._keeper.join()
 
     def names(self) -> tuple[str, ...]:
         """The hosts, in the order of the file."""
@@ -153,12 +153,10 @@ class HostRack:
                 host.settle(now_s)
             return {name: host.view() for name, host in self._hosts.hosts.items()}
 
-    def _keep(self) -> None:
-        while self.clock.wait_until(self._next_due):
-            with self.acting() as now_s:
-                for host in self._hosts.hosts.values():
-                    host.settle(now_s)
+    def _settle(self) -> None:
+        with self.acting() as now_s:
+            for host in self._hosts.hosts.values():
+                host.settle(now_s)
 
     def _next_due(self) -> float | None:
-        dues = [host.next_due() for host in self._hosts.hosts.values()]
-        return min((due for due in dues if due is not None), default=None)
+        return earliest(host.next_due() for host in self._hosts.hosts.values())

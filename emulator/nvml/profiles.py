@@ -324,6 +324,9 @@ PROFILES: Mapping[str, GpuProfile] = MappingProxyType(
 
 ALIASES: Mapping[str, str] = MappingProxyType({"RTX3090": "RTX 3090", "RTX-3090": "RTX 3090", "3090": "RTX 3090"})
 
+MAKERS = ("NVIDIA", "TESLA", "GEFORCE")
+"""Words that may stand before a model, in this order."""
+
 DEFAULT_MODEL = "V100"
 
 
@@ -332,8 +335,18 @@ def profile_of(model: str) -> GpuProfile:
 
     Raises KeyError with the models there are.
     """
-    wanted = model.strip().upper().removeprefix("NVIDIA ").removeprefix("TESLA ").removeprefix("GEFORCE ")
-    key = ALIASES.get(wanted, wanted)
-    if key in PROFILES:
-        return PROFILES[key]
+    if is_known(model):
+        return PROFILES[_key(model)]
     raise KeyError(f"GPU model {model!r}: none of {', '.join(PROFILES)}")
+
+
+def is_known(model: str) -> bool:
+    """Whether there is such a model."""
+    return _key(model) in PROFILES
+
+
+def _key(model: str) -> str:
+    wanted = model.strip().upper()
+    for maker in MAKERS:
+        wanted = wanted.removeprefix(f"{maker} ")
+    return ALIASES.get(wanted, wanted)

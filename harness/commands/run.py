@@ -1,4 +1,4 @@
-"""``mews run`` and ``mews validate``."""
+"""``mews run``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.report.progress import progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.loader import file_of, find_scenarios, load_scenario, load_scenarios, schema
+from mews.harness.scenario.loader import file_of, load_scenarios
 from mews.harness.ways import Way, check_available
 
 if TYPE_CHECKING:
@@ -69,33 +69,6 @@ def run(
         raise
     files.reports(runs)
     return exit_code_of(runs)
-
-
-def validate(paths: Sequence[Path]) -> int:
-    """Check all files, tell every error.
-
-    Raises BadInput with one line per bad file.
-    """
-    errors = []
-    try:
-        found = find_scenarios([file_of("scenario", path) for path in paths])
-    except ScenarioError as error:
-        raise BadInput(str(error)) from error
-    for path in found:
-        try:
-            load_scenario(path)
-        except ScenarioError as error:
-            errors.append(str(error))
-    if errors:
-        raise BadInput("\n".join(errors))
-    sys.stdout.write(f"{len(found)} scenario{'s' * (len(found) != 1)} valid\n")
-    return 0
-
-
-def print_schema() -> int:
-    """The JSON Schema of scenario files, on standard output."""
-    sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
-    return 0
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str] = ()) -> list[Scenario]:

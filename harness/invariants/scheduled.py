@@ -86,7 +86,10 @@ def _modelled(spec: Mapping[str, Any]) -> bool:
 
 
 def amounts_of(pod: Mapping[str, Any]) -> Amounts:
-    """What a pod takes of each resource, exactly, as the scheduler counts it; ``pods`` is 1."""
+    """What a pod takes of each resource, exactly, as the scheduler counts it; ``pods`` is 1.
+
+    The oracle reckons by itself, not by ``mews.kube.api.pod_requests``, so that a mistake there is found here.
+    """
     mains, sidecars, peak = Amounts(), Amounts(), Amounts()
     for container in containers_of(pod):
         _add(mains, requests_of(container))

@@ -1,4 +1,4 @@
-"""One HTML file without anything to load: per run the verdict, the metrics and the time line as inline SVG."""
+"""Runs as HTML: per run the verdict, the metrics and the time line as inline SVG."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from mews.harness.journal import LAYERS, Line
+from mews.harness.report.html_writer import html_document
 from mews.harness.report.line import said
 from mews.harness.report.run import Run
 from mews.harness.report.text import count, details
@@ -28,10 +29,7 @@ COLOURS = {
 }
 
 STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1080px; color: #222; padding: 0 1em }
-h2 { font-size: 1.05em; margin: 1.6em 0 .3em } .passed { color: #17803d } .failed, .error { color: #b91c1c }
-.skipped { color: #a16207 } pre { background: #f6f6f6; padding: .7em; overflow-x: auto }
-table { border-collapse: collapse; margin: .5em 0 } td, th { text-align: left; padding: .15em 1em .15em 0 }
+h2 { font-size: 1.05em; margin: 1.6em 0 .3em } table { margin: .5em 0 } td, th { padding: .15em 1em .15em 0 }
 svg { width: 100%; height: auto; background: #fafafa } svg text { font: 12px system-ui, sans-serif; fill: #444 }
 """
 
@@ -39,9 +37,8 @@ svg { width: 100%; height: auto; background: #fafafa } svg text { font: 12px sys
 def html_page(runs: Sequence[Run]) -> str:
     """The whole page."""
     body = "\n".join(part for run in runs for part in _run(run))
-    head = f'<meta charset="utf-8"><title>mews: {escape(count(runs))}</title><style>{STYLE}</style>'
-    title = f"<h1>mews run: {escape(count(runs))}</h1>"
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{title}\n{body}\n</body></html>\n'
+    heading = f"<h1>mews run: {escape(count(runs))}</h1>"
+    return html_document(f"mews: {count(runs)}", f"{heading}\n{body}\n", style=STYLE)
 
 
 def _run(run: Run) -> Iterator[str]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from mews.harness.journal import Line
 from mews.harness.report.line import plain
 from mews.harness.report.run import SKIPPED, Run
+from mews.harness.report.text_writer import STYLES, TextWriter
 from mews.harness.scenario.result import Result
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-STYLES = {"passed": "green", "failed": "bold red", "error": "bold magenta", "skipped": "yellow"}
 TIMELINE = 25
 SHOWN_METRICS = ("mean_wait_s", "mean_jct_s", "moved_gpus", "reconfigurations", "makespan_s", "cpu_utilisation")
 
@@ -23,40 +20,21 @@ class TextReport:
     """Writes to a stream; colours and a table only where that is a terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stdout if stream is None else stream
-        self._rich = self._stream.isatty()
+        self._writer = TextWriter(sys.stdout if stream is None else stream)
 
     def ended(self, run: Run) -> None:
         """Tell one run; on a terminal only what went wrong, as the table follows."""
-        if not self._rich:
-            self._plain([headline(run.result), *(f"    {text}" for text in details(run))])
+        if not self._writer.rich:
+            self._writer.lines([headline(run.result), *(f"    {text}" for text in details(run))])
         elif not run.good:
-            self._rich_failure(run)
+            self._writer.line(headline(run.result), STYLES[run.result.verdict])
+            self._writer.lines(f"    {text}" for text in details(run))
 
     def finish(self, runs: Sequence[Run]) -> None:
         """The table (terminal) and the count."""
-        if self._rich:
-            self._console().print(_table(runs))
-            self._console().print(count(runs), highlight=False)
-        else:
-            self._plain([count(runs)])
-
-    def _plain(self, lines: Sequence[str]) -> None:
-        self._stream.write("".join(line + "\n" for line in lines))
-        self._stream.flush()
-
-    def _rich_failure(self, run: Run) -> None:
-        from rich.text import Text
-
-        console, result = self._console(), run.result
-        console.print(Text(headline(result), style=STYLES[result.verdict]))
-        for text in details(run):
-            console.print(Text("    " + text), soft_wrap=True)
-
-    def _console(self) -> Console:
-        from rich.console import Console
-
-        return Console(file=self._stream)
+        if self._writer.rich:
+            self._writer.console().print(_table(runs), soft_wrap=False)
+        self._writer.lines([count(runs)])
 
 
 def headline(result: Result) -> str:

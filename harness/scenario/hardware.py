@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
-from mews.harness.errors import unreadable
+from mews.emulator.inventory_file import read_inventory
+from mews.emulator.yaml_document import Document, Place
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
-from mews.harness.scenario.yamlfile import read_yaml
+
+Where = Callable[[Place], str]
 
 
-def hardware_of(scenario: Scenario) -> Hardware:
-    """The inventory that a scenario names.
+def hardware_of(scenario: Scenario, file: Document | None = None) -> Hardware:
+    """The inventory that a scenario names; ``file`` is the scenario as written, whose lines complaints then bear.
 
     Raises ScenarioError, one line.
     """
-    document, source = hardware_document(scenario)
+    document, where, prefix = _located(scenario, file)
     try:
-        return parse_hardware(document, source)
+        return parse_hardware(document, "", where=where, prefix=prefix)
     except HardwareError as error:
         raise ScenarioError(str(error)) from None
 
@@ -30,21 +33,37 @@ def hardware_document(scenario: Scenario) -> tuple[Any, str]:
 
     Raises ScenarioError, one line.
     """
+    document, where, _ = _located(scenario, None)
+    return document, where(())
+
+
+def _located(scenario: Scenario, file: Document | None) -> tuple[Any, Where, str]:
+    """The inventory, where its places are, and under which key of that file."""
     given = scenario.hardware
     if isinstance(given, str):
-        return _read(given), given
-    where = f"{scenario.path}: hardware" if scenario.path else "hardware"
+        inventory = _read(given)
+        return inventory.value, inventory.where, ""
+    here = _inside(scenario, file)
     if "file" not in given:
-        return {"apiVersion": "mews/v1", "kind": "Hardware", **given}, where
-    document = _read(given["file"])
-    if not isinstance(document, dict):
+        return {"apiVersion": "mews/v1", "kind": "Hardware", **given}, here, "hardware"
+    inventory = _read(given["file"])
+    if not isinstance(inventory.value, dict):
         raise ScenarioError(f"{given['file']}: must be a mapping with kind: Hardware")
-    return {**document, **{key: value for key, value in given.items() if key != "file"}}, where
+
+    def where(place: Place) -> str:
+        return here(place) if not place or place[0] in given else inventory.where(place)
+
+    return {**inventory.value, **{key: value for key, value in given.items() if key != "file"}}, where, "hardware"
 
 
-def _read(path: str) -> Any:
+def _inside(scenario: Scenario, file: Document | None) -> Where:
+    if file is None:
+        return lambda place: str(scenario.path or scenario.name)
+    return lambda place: file.where(("hardware", *place))
+
+
+def _read(path: str) -> Document:
     try:
-        with open(path, encoding="utf-8") as file:
-            return read_yaml(file.read(), path).value
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(unreadable(path, error)) from None
+        return read_inventory(path)
+    except HardwareError as error:
+        raise ScenarioError(str(error)) from None

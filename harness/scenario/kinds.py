@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mews.harness.scenario.errors import ScenarioError
@@ -19,7 +20,8 @@ from mews.kube.api.resources import (
 )
 from mews.kube.client.port import KubeApi
 
-_KNOWN = {r.kind: r for r in (PODS, NODES, NAMESPACES, CONFIGMAPS, EVENTS, LEASES, PRIORITY_CLASSES, CRDS)}
+BASIC = {r.kind: r for r in (PODS, NODES, NAMESPACES, CONFIGMAPS, EVENTS, LEASES, PRIORITY_CLASSES, CRDS)}
+"""Kinds whose apiVersion may be left out without asking the cluster."""
 
 
 async def resource_of(kube: KubeApi, kind: str, api_version: str = "") -> Resource:
@@ -27,15 +29,25 @@ async def resource_of(kube: KubeApi, kind: str, api_version: str = "") -> Resour
 
     Raises ScenarioError when the cluster serves no such kind, or several.
     """
-    known = _KNOWN.get(kind)
-    if known is not None and api_version in ("", known.api_version):
-        return known
-    served = [r for r in await kube.discovery() if r.kind == kind and api_version in ("", r.api_version)]
-    if len(served) == 1:
-        return served[0]
+    if basic(kind, api_version) is not None:
+        return BASIC[kind]
+    served = [r for r in await kube.discovery() if r.kind == kind]
+    chosen = [r for r in served if api_version in ("", r.api_version)]
+    if len(chosen) == 1:
+        return chosen[0]
+    raise ScenarioError(f"kind {kind!r} (apiVersion {api_version or 'not given'}): {ambiguity(served)}")
+
+
+def basic(kind: str, api_version: str) -> Resource | None:
+    """The resource of a kind that is known without asking the cluster, or None."""
+    known = BASIC.get(kind)
+    return known if known is not None and api_version in ("", known.api_version) else None
+
+
+def ambiguity(served: Sequence[Resource]) -> str:
+    """Why a kind means none, or not one, of the resources of that kind."""
     versions = ", ".join(sorted(r.api_version for r in served))
-    what = f"apiVersion must be one of {versions}" if served else "the cluster serves no such kind"
-    raise ScenarioError(f"kind {kind!r} (apiVersion {api_version or 'not given'}): {what}")
+    return f"apiVersion must be one of {versions}" if served else "the cluster serves no such kind"
 
 
 def complete(obj: dict[str, Any], resource: Resource) -> Object:

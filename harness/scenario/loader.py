@@ -12,13 +12,16 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import unreadable
 from mews.harness.package import room
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
+from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.overrides import Override, apply_overrides, overrides_of
+from mews.harness.scenario.references import dangling
 from mews.harness.scenario.stack_checks import check_stack
 from mews.harness.scenario.trace import read_trace
 from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml, shown
@@ -55,10 +58,19 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
     scenario = _without_measurements(scenario, given).read_with(partial(_placed, document, given))
-    check_stack(scenario, hardware_of(scenario))
+    hardware = hardware_of(scenario, document)
+    check_stack(scenario, hardware)
+    _check_references(scenario, hardware, document, given)
     if scenario.workload is not None:
         read_trace(scenario.workload, document.where(("workload",)))
     return scenario
+
+
+def _check_references(
+    scenario: Scenario, hardware: Hardware, document: Document, overrides: Sequence[Override]
+) -> None:
+    for place, value, wrong in dangling(KnownNames(scenario, hardware, document.value)):
+        raise ScenarioError(_placed(document, overrides, place, f"{dotted(place)}: {shown(value)}: {wrong}"))
 
 
 def load_scenarios(paths: Sequence[str | Path], overrides: Sequence[str] | Mapping[str, Any] = ()) -> list[Scenario]:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from mews.kube.api.quantities import whole
-
 Object = dict[str, Any]
 
 
@@ -81,21 +79,6 @@ def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
     """The container's requests; a limit without a request counts as one (API server default)."""
     resources = container.get("resources") or {}
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-
-
-def request_of(pod: Mapping[str, Any], resource: str) -> int:
-    """A pod's whole-number request of an extended resource, as the scheduler counts it: the larger of the sum over
-    main containers and sidecars, and of each init container beside the sidecars started before it."""
-    mains = sum(whole(requests_of(c).get(resource, 0)) for c in containers_of(pod))
-    sidecars = peak = 0
-    for container in init_containers_of(pod):
-        amount = whole(requests_of(container).get(resource, 0))
-        if container.get("restartPolicy") == "Always":
-            sidecars += amount
-            peak = max(peak, sidecars)
-        else:
-            peak = max(peak, sidecars + amount)
-    return max(mains + sidecars, peak)
 
 
 def condition_of(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:

@@ -16,9 +16,9 @@ from mews.kube.api.objects import (
     name_of,
     namespace_of,
     node_name_of,
-    requests_of,
     uid_of,
 )
+from mews.kube.api.pod_requests import pod_amounts
 from mews.kube.api.quantities import milli, whole
 
 Amounts = Mapping[str, int]
@@ -115,7 +115,7 @@ def pod_info(pod: Object) -> PodInfo:
     affinity: Mapping[str, Any] = spec.get("affinity") or {}
     namespace, name = namespace_of(pod), name_of(pod)
     toward, against = affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}
-    requests, scoring = _requests(pod, spec)
+    requests, scoring = _requests(pod)
     return PodInfo(
         pod=pod,
         uid=uid_of(pod),
@@ -145,46 +145,16 @@ def pod_info(pod: Object) -> PodInfo:
     )
 
 
-def _requests(pod: Object, spec: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
+def _requests(pod: Object) -> tuple[dict[str, int], dict[str, int]]:
     """What the pod asks, and what scoring takes it to ask (cpu and memory, with defaults)."""
-    mains = [amounts(requests_of(c)) for c in containers_of(pod)]
-    inits = [(amounts(requests_of(c)), c.get("restartPolicy") == "Always") for c in init_containers_of(pod)]
-    overhead = amounts(spec.get("overhead") or {})
-    asked = {r: n for r, n in _combine(mains, inits, overhead).items() if n}
-    if asked.get("cpu") and asked.get("memory") and len(mains) == 1 and not inits:
-        return asked, asked
+    asked = {resource: number for resource, number in pod_amounts(pod, amounts).items() if number}
+    alone = len(list(containers_of(pod))) == 1 and not list(init_containers_of(pod))
+    if asked.get("cpu") and asked.get("memory") and alone:
+        return asked, asked  # nothing to fill in: the usual pod is read once
+    if not list(containers_of(pod)):
+        return asked, {"cpu": 0, "memory": 0}
     default = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY}
-    counted = _combine([default | m for m in mains], [(default | i, sidecar) for i, sidecar in inits], overhead)
-    return asked, default | counted if mains else {"cpu": 0, "memory": 0}
-
-
-def _combine(
-    mains: list[dict[str, int]], inits: list[tuple[dict[str, int], bool]], overhead: Amounts
-) -> dict[str, int]:
-    """The larger of all that runs together and of each init container beside the sidecars started before it
-    (upstream k8s.io/component-helpers/resource.PodRequests)."""
-    total: dict[str, int] = {}
-    for container in mains:
-        _add(total, container)
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container, sidecar in inits:
-        together = dict(sidecars)
-        _add(together, container)
-        if sidecar:
-            _add(total, container)
-            sidecars = together
-        for resource, value in together.items():
-            peak[resource] = max(peak.get(resource, 0), value)
-    for resource, value in peak.items():
-        total[resource] = max(total.get(resource, 0), value)
-    _add(total, overhead)
-    return total
-
-
-def _add(total: dict[str, int], more: Amounts) -> None:
-    for resource, value in more.items():
-        total[resource] = total.get(resource, 0) + value
+    return asked, default | pod_amounts(pod, amounts, default)
 
 
 def _ports(pod: Object) -> Iterable[Port]:

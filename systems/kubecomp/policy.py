@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mews.kube.api.objects import Object, request_of
+from mews.kube.api.objects import Object
+from mews.kube.api.pod_requests import request_of
 
 PERMIT_BASE_S = 60.0
 PERMIT_PER_DEVICE_S = 60.0

@@ -90,7 +90,7 @@ def test_the_testbeds_are_two_falcons_with_four_v100_each(name: str, first: int)
         (changed("chassis", []), "x.yaml: chassis: []: must be a list of at least one chassis"),
         (changed("hosts", 0, "cpus", 0), "x.yaml: hosts[0].cpus: 0: must be a whole number from 1 to 4096"),
         (changed("hosts", 1, "name", "h1"), "x.yaml: hosts: host name 'h1' is there twice"),
-        (changed("profile", "fast"), "x.yaml: chassis[0].profile: profile 'fast': must be one of instant, falcon-4005"),
+        (changed("profile", "fast"), "x.yaml: profile: profile 'fast': must be one of instant, falcon-4005"),
         (changed("chassis", 0, "slots", 1), "x.yaml: chassis[0].devices: "),
         (changed("chassis", 0, "ports", {"1": "h9"}), "x.yaml: chassis[0].ports.1: 'h9': must be null or one of"),
         (changed("chassis", 0, "ports", {"one": "h1"}), "x.yaml: chassis[0].ports.one: 'one': must be a port number"),

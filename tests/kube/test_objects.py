@@ -1,6 +1,7 @@
 from typing import Any
 
-from mews.kube.api.objects import key_of, micro_timestamp, request_of, seconds, timestamp
+from mews.kube.api.objects import key_of, micro_timestamp, seconds, timestamp
+from mews.kube.api.pod_requests import request_of
 
 GPU = "falcon.com/gpu"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.faults.bench import Arms, Delays, Fault, Strikes, Undoes
+from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.chassis.faults.spec import When, admits, parse_fault
+from mews.emulator.chassis.faults.spec import When, admits
 from mews.emulator.chassis.operation import Operation
 from mews.emulator.chassis.table import Row
 
@@ -84,9 +85,8 @@ class FaultBoard:
 
     def __init__(self, box: Box, rng: random.Random) -> None:
         self._box = box
-        self._rng = rng
+        self._placer = FaultPlacer("f", CHASSIS_FAULTS, rng)
         self._armed: list[Armed] = []
-        self._numbers = 0
 
     def add(self, spec: Mapping[str, Any], now_s: float, *, built_in: bool = False) -> str:
         """Put a fault in place and return its ID.
@@ -107,14 +107,12 @@ class FaultBoard:
         self._place(spec, now_s, built_in=False).planted = True
 
     def _place(self, spec: Mapping[str, Any], now_s: float, *, built_in: bool) -> Armed:
-        fault, when = parse_fault(spec, CHASSIS_FAULTS)
-        self._check_devices(fault, when)
-        self._numbers += 1
-        until_s = float("inf") if when.expires_s is None else now_s + when.expires_s
-        rng = random.Random(self._rng.getrandbits(64))
-        armed = Armed(f"f{self._numbers}", fault, when, built_in, self._box, rng, dict(spec), until_s)
-        if isinstance(fault, Arms) and when.operation is None:
-            fault.arm(armed)
+        parts = self._placer.parts(spec, now_s, self._check_devices)
+        armed = Armed(
+            parts.id, parts.fault, parts.when, built_in, self._box, parts.rng, parts.spec, until_s=parts.until_s
+        )
+        if isinstance(parts.fault, Arms) and parts.when.operation is None:
+            parts.fault.arm(armed)
         self._armed.append(armed)
         return armed
 
@@ -136,11 +134,7 @@ class FaultBoard:
         Raises ValueError for an unknown ID.
         """
         self._box.settle(now_s)
-        chosen = [a for a in self._armed if not a.built_in and fault_id in (None, a.id)]
-        if fault_id is not None and not chosen:
-            names = ", ".join(a.id for a in self._armed if not a.built_in) or "none"
-            raise ValueError(f"fault {fault_id!r}: in place are {names}")
-        for armed in chosen:
+        for armed in chosen([armed for armed in self._armed if not armed.built_in], fault_id):
             self._armed.remove(armed)
             self._box.forget(armed)
             if isinstance(armed.fault, Undoes):
@@ -175,41 +169,20 @@ class FaultBoard:
         return False
 
     def _fires(self, armed: Armed) -> bool:
-        when = armed.when
-        if when.spent or self._box.now_s > armed.until_s:
-            return False
-        if when.skip > 0:
-            when.skip -= 1
-            return False
-        return when.probability >= 1 or armed.rng.random() < when.probability
+        return fires(armed, self._box.now_s)
 
     def _count(self, armed: Armed, operation: Operation | None) -> None:
         armed.when.fired += 1
         number = None if operation is None else operation.number
-        described = _described(armed)
+        told = _described(armed)
         self._box.tell(
             "fault-fired",
-            **{key: described[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")},
+            **{key: told[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")},
             operation=number,
         )
 
 
 def _described(armed: Armed) -> dict[str, Any]:
-    fault, when = armed.fault, armed.when
-    spec = {key: _plain(value) for key, value in armed.spec.items() if key != "kind"}
-    return {
-        "fault": armed.id,
-        "kind": fault.kind,
-        "spec": spec,
-        "fired": when.fired,
-        "left": None if when.count is None else when.count - when.fired,
-        "may_break": list(fault.may_break),
-        "grace_s": None if fault.grace_s == float("inf") else fault.grace_s,
-        "built_in": armed.built_in,
-    }
-
-
-def _plain(value: Any) -> Any:
-    if not hasattr(value, "draw"):
-        return value
-    return {type(value).__name__.lower(): asdict(value)}
+    common = described(armed)
+    head = {key: common[key] for key in ("fault", "kind")}
+    return {**head, "spec": parameters(armed), **common, "built_in": armed.built_in}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Literal
 
@@ -81,6 +81,17 @@ def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> 
         raise ValueError(f"fault {kind}: {missing[0]} is required")
     fault: Fault = made(**values)
     return fault, _when(kind, spec, fault)
+
+
+def check_names(spec: Mapping[str, Any], *, devices: Sequence[str], ports: Sequence[str] | None = None) -> None:
+    """Refuse a spec that names a device, or a port, which is not among those.
+
+    Raises ValueError naming what is allowed.
+    """
+    for key, known in (("device", devices), ("edit", devices), ("port", ports)):
+        name = spec.get(key)
+        if name is not None and known is not None and name not in known:
+            raise ValueError(f"fault {spec.get('kind')}: {key} {name!r}: must be one of {', '.join(known)}")
 
 
 def _when(kind: str, spec: Mapping[str, Any], fault: Fault) -> When:

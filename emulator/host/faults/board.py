@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.faults.bench import Fault
-from mews.emulator.chassis.faults.spec import When, parse_fault
+from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
+from mews.emulator.chassis.faults.spec import When
 from mews.emulator.host.faults.bench import Arms, Cuts, Slows, Tops, Undoes
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.host.function import Function, Stage
@@ -102,22 +103,18 @@ class HostFaults:
 
     def __init__(self, host: Host, rng: random.Random) -> None:
         self._host = host
-        self._rng = rng
+        self._placer = FaultPlacer("h", HOST_FAULTS, rng)
         self._armed: list[Armed] = []
-        self._numbers = 0
 
     def add(self, spec: Mapping[str, Any], now_s: float) -> str:
         """Put a fault in place and return its ID.
 
         Raises ValueError naming what is allowed.
         """
-        fault, when = parse_fault(spec, HOST_FAULTS)
-        self._check_device(fault, when)
+        parts = self._placer.parts(spec, now_s, self._check_device)
         self._host.settle(now_s)
-        self._numbers += 1
-        until_s = float("inf") if when.expires_s is None else now_s + when.expires_s
-        rng = random.Random(self._rng.getrandbits(64))
-        armed = Armed(f"h{self._numbers}", fault, when, self._host, rng, dict(spec), until_s)
+        fault = parts.fault
+        armed = Armed(parts.id, fault, parts.when, self._host, parts.rng, parts.spec, parts.until_s)
         self._armed.append(armed)
         self._host.tell("fault-added", None, fault=armed.id, kind=fault.kind)
         if isinstance(fault, Arms):
@@ -134,9 +131,7 @@ class HostFaults:
 
     def listed(self) -> list[dict[str, Any]]:
         """What is in place, as a chassis lists its own."""
-        return [
-            {**_described(armed), "spec": {k: v for k, v in armed.spec.items() if k != "kind"}} for armed in self._armed
-        ]
+        return [{**described(armed), "spec": parameters(armed)} for armed in self._armed]
 
     def clear(self, now_s: float, fault_id: str | None = None) -> None:
         """Undo one fault, or all.
@@ -144,10 +139,7 @@ class HostFaults:
         Raises ValueError for an unknown ID.
         """
         self._host.settle(now_s)
-        chosen = [armed for armed in self._armed if fault_id in (None, armed.id)]
-        if fault_id is not None and not chosen:
-            raise ValueError(f"fault {fault_id!r}: in place are {', '.join(a.id for a in self._armed) or 'none'}")
-        for armed in chosen:
+        for armed in chosen(self._armed, fault_id):
             self._armed.remove(armed)
             self._host.forget(armed)
             if isinstance(armed.fault, Undoes):
@@ -201,27 +193,9 @@ class HostFaults:
         return when.device in (None, function.device.id, function.gpuid)
 
     def _fires(self, armed: Armed) -> bool:
-        when = armed.when
-        if when.spent or self._host.now_s > armed.until_s:
-            return False
-        if when.skip > 0:
-            when.skip -= 1
-            return False
-        return when.probability >= 1 or armed.rng.random() < when.probability
+        return fires(armed, self._host.now_s)
 
     def _count(self, armed: Armed, function: Function | None) -> None:
         armed.when.fired += 1
         named = {} if function is None else {"device": function.device.id, "gpuid": function.gpuid}
-        self._host.tell("fault-fired", None, **_described(armed), **named)
-
-
-def _described(armed: Armed) -> dict[str, Any]:
-    fault, when = armed.fault, armed.when
-    return {
-        "fault": armed.id,
-        "kind": fault.kind,
-        "fired": when.fired,
-        "left": None if when.count is None else when.count - when.fired,
-        "may_break": list(fault.may_break),
-        "grace_s": None if fault.grace_s == float("inf") else fault.grace_s,
-    }
+        self._host.tell("fault-fired", None, **described(armed), **named)

@@ -1,4 +1,4 @@
-"""One HTML file without anything to load: a row per clause, its exchanges folded away."""
+"""A judgement as HTML: a row per clause, its exchanges folded away."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from html import escape
 from mews.harness.conformance.exchange import Exchange, cut
 from mews.harness.conformance.judge import Result
 from mews.harness.conformance.report.outcome import Outcome, about, after, summary
+from mews.harness.report.html_writer import html_document
 
 STYLE = """
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1080px; color: #222; padding: 0 1em }
-.passed { color: #17803d } .failed, .error { color: #b91c1c } .quirk, .waived, .skipped { color: #a16207 }
-table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em .3em 0 }
-td, th { vertical-align: top; border-top: 1px solid #e5e5e5 }
-pre { background: #f6f6f6; padding: .6em; white-space: pre-wrap; word-break: break-word }
-td:first-child, td:nth-child(2) { white-space: nowrap } .why { color: #555 }
+table { width: 100% } td, th { padding: .3em .8em .3em 0; vertical-align: top; border-top: 1px solid #e5e5e5 }
+pre { white-space: pre-wrap; word-break: break-word } td:first-child, td:nth-child(2) { white-space: nowrap }
+.why { color: #555 }
 """
 MOST_EXCHANGES = 20
 
@@ -24,12 +22,11 @@ MOST_EXCHANGES = 20
 def html_page(outcome: Outcome) -> str:
     """The whole page."""
     title = f"mews conform: {outcome.verdict}, {summary(outcome)}"
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
     lines = "".join(f"<p>{escape(text)}</p>" for text in (*about(outcome), *after(outcome)))
     rows = "\n".join(part for result in outcome.results for part in _row(result))
     table = f"<table><tr><th>verdict</th><th>clause</th><th>rule</th></tr>\n{rows}\n</table>"
     body = f'<h1 class="{outcome.verdict}">{escape(title)}</h1>{lines}{table}'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+    return html_document(title, body, style=STYLE)
 
 
 def _row(result: Result) -> Iterator[str]:

@@ -8,43 +8,33 @@ from typing import TextIO
 from mews.harness.conformance.exchange import Exchange, cut
 from mews.harness.conformance.judge import PASSED, READ_ONLY, SKIPPED, Result
 from mews.harness.conformance.report.outcome import Outcome, about, after, summary
+from mews.harness.report.text_writer import STYLES, TextWriter
 
 MOST_EXCHANGES = 3
-STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "quirk": "yellow", "waived": "yellow"}
 
 
 class TextReport:
     """Writes each result as it comes; in colour on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self._writer = TextWriter(stream)
 
     def ended(self, result: Result) -> None:
         """One clause."""
-        self._line(
-            f"{result.verdict:8} ", STYLES.get(result.verdict, "dim"), f"{result.clause.id:27} {result.clause.title}"
-        )
-        for text in () if result.reason == READ_ONLY else details(result):
-            self._line("", "", f"         {text}")
+        title = f"{result.clause.id:27} {result.clause.title}"
+        self._writer.line(f"{result.verdict:8} ", _style(result.verdict), title)
+        self._writer.lines(f"         {text}" for text in (() if result.reason == READ_ONLY else details(result)))
 
     def finish(self, outcome: Outcome) -> None:
         """The end."""
-        for text in ("", *about(outcome), *after(outcome)):
-            self._line("", "", text)
-        style = STYLES[outcome.verdict]
-        self._line(f"{outcome.verdict.upper()} ", style, f"in {outcome.seconds:.1f} s: {summary(outcome)}")
+        self._writer.lines(("", *about(outcome), *after(outcome)))
+        head = f"{outcome.verdict.upper()} "
+        self._writer.line(head, _style(outcome.verdict), f"in {outcome.seconds:.1f} s: {summary(outcome)}")
 
-    def _line(self, head: str, style: str, text: str) -> None:
-        if self._stream.isatty() and style:
-            from rich.console import Console
-            from rich.text import Text
 
-            Console(file=self._stream, highlight=False, soft_wrap=True).print(
-                Text(head, style=style).append(text, "none")
-            )
-        else:
-            self._stream.write(f"{head}{text}".rstrip() + "\n")
-        self._stream.flush()
+def _style(verdict: str) -> str:
+    """A clause that is not judged is nothing to look at."""
+    return "dim" if verdict == SKIPPED else STYLES[verdict]
 
 
 def details(result: Result) -> Iterator[str]:

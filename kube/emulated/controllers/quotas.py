@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from mews.kube.api.errors import NotFound
-from mews.kube.api.objects import Object, containers_of, init_containers_of, is_terminal, key_of, namespace_of
+from mews.kube.api.objects import Object, is_terminal, key_of, namespace_of
+from mews.kube.api.pod_requests import pod_amount, pod_limit
 from mews.kube.api.quantities import canonical, parse
 from mews.kube.api.resources import (
     CONFIGMAPS,
@@ -55,21 +56,7 @@ def of_pods(name: str, pods: Sequence[Object]) -> str | None:
 
 
 def _of(pod: Object, part: str, resource: str) -> Decimal:
-    """The larger of what its containers use together and of what one init container uses beside its sidecars."""
-
-    def amount(container: Mapping[str, object]) -> Decimal:
-        resources = container.get("resources") or {}
-        assert isinstance(resources, Mapping)
-        return parse((resources.get(part) or {}).get(resource, 0))
-
-    peak = sidecars = Decimal()
-    for container in init_containers_of(pod):
-        if container.get("restartPolicy") == "Always":
-            sidecars += amount(container)
-            peak = max(peak, sidecars)
-        else:
-            peak = max(peak, sidecars + amount(container))
-    return max(sum((amount(c) for c in containers_of(pod)), Decimal()) + sidecars, peak)
+    return pod_limit(pod, resource, parse) if part == "limits" else pod_amount(pod, resource, parse)
 
 
 class QuotaController:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from mews.kube.api.objects import containers_of, init_containers_of, requests_of, uid_of
+from mews.kube.api.objects import uid_of
+from mews.kube.api.pod_requests import pod_amount
 from mews.kube.api.quantities import milli, whole
 from mews.kube.emulated.kubelet.devices import AdmissionRejected
 
@@ -27,26 +28,10 @@ def check_machine(pod: Pod, others: Iterable[Pod], allocatable: Mapping[str, Any
     for resource, count in _COUNTED.items():
         if resource not in allocatable:
             continue
-        requested, capacity = asked(pod, resource), count(allocatable[resource])
-        used = sum(asked(other, resource) for other in beside) if requested else 0
+        requested, capacity = pod_amount(pod, resource, count), count(allocatable[resource])
+        used = sum(pod_amount(other, resource, count) for other in beside) if requested else 0
         if requested and requested > capacity - used:
             raise _out_of(resource, requested, used, capacity)
-
-
-def asked(pod: Pod, resource: str) -> int:
-    """A pod's whole request: main containers and sidecars, or the largest init container beside the sidecars before it,
-    and its overhead."""
-    count = _COUNTED[resource]
-    mains = sum(count(requests_of(container).get(resource, 0)) for container in containers_of(pod))
-    sidecars = peak = 0
-    for container in init_containers_of(pod):
-        amount = count(requests_of(container).get(resource, 0))
-        if container.get("restartPolicy") == "Always":
-            sidecars += amount
-            peak = max(peak, sidecars)
-        else:
-            peak = max(peak, sidecars + amount)
-    return max(mains + sidecars, peak) + count((pod["spec"].get("overhead") or {}).get(resource, 0))
 
 
 def _out_of(resource: str, requested: int, used: int, capacity: int) -> AdmissionRejected:

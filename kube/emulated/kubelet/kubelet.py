@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, request_of, uid_of
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import Pace

@@ -83,7 +83,8 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
         text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
         word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
         raise BadRequest(f"{text}{word} into Go value of type map[string]interface {{}}")
-    given = tuple(word if isinstance(word := config.get(name), str) else "" for name in ("apiVersion", "kind"))
+    said = [config.get(name) for name in ("apiVersion", "kind")]
+    given = tuple(word if isinstance(word, str) else "" for word in said)
     if given != (kind.resource.api_version, kind.resource.kind):
         group_version = given[0] if given[0] in ("", "/") or "/" in given[0] else f"/{given[0]}"
         raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")

@@ -29,7 +29,7 @@ class BodyError(ValueError):
     """A body cannot be read."""
 
 
-class _Connection(RequestHandler):  # type: ignore[type-arg]
+class _Connection(RequestHandler):
     __slots__ = ("asked", "half_closed", "streams")
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -56,12 +56,12 @@ class _Connection(RequestHandler):  # type: ignore[type-arg]
         return True
 
 
-class _Server(web.Server):  # type: ignore[type-arg]
-    def __call__(self) -> RequestHandler:  # type: ignore[type-arg]
+class _Server(web.Server):
+    def __call__(self) -> RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
 
-def guarded_server(handle: Any) -> web.Server:  # type: ignore[type-arg]
+def guarded_server(handle: Any) -> web.Server:
     """aiohttp's low-level server with this boundary, for that handler."""
     return _Server(
         handle,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mews.kube.api.objects import containers_of, init_containers_of, request_of, requests_of, uid_of
+from mews.kube.api.objects import containers_of, init_containers_of, requests_of, uid_of
+from mews.kube.api.pod_requests import request_of
 from mews.kube.api.quantities import whole
 from mews.kube.emulated.kubelet.devices.errors import AdmissionRejected
 from mews.kube.emulated.kubelet.devices.naming import is_extended_resource

@@ -1,4 +1,8 @@
-"""Workloads of apps and batch: what depends on other fields than their own (pkg/apis/*/v1/defaults.go)."""
+"""Workloads of apps and batch: what depends on other fields than their own (pkg/apis/*/v1/defaults.go).
+
+Defaults that hold wherever a type stands are in the table of types (``types/*.json``), and only there. Here are those
+that hold under a condition: numbers of a RollingUpdate, of a Job's spec in a Job but not in a CronJob's template.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +91,7 @@ def _note_template(daemon_set: Object, generation: int) -> None:
 def _default_stateful_set(stateful_set: Object) -> None:
     _default_pods(stateful_set)
     spec = stateful_set["spec"]
-    _rolling(spec["updateStrategy"], partition=0)
+    _rolling(spec["updateStrategy"], **zero("apps/v1.RollingUpdateStatefulSetStrategy"))
     if "persistentVolumeClaimRetentionPolicy" not in spec:
         spec["persistentVolumeClaimRetentionPolicy"] = zero("apps/v1.StatefulSetPersistentVolumeClaimRetentionPolicy")
 
@@ -132,7 +136,6 @@ def _admit_job(store: Store, _kind: Kind, job: Object) -> None:
 
 
 def _default_cron_job(cron_job: Object) -> None:
-    cron_job["spec"].setdefault("suspend", False)
     _default_pods(cron_job["spec"]["jobTemplate"])
 
 

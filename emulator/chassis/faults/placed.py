@@ -1,0 +1,128 @@
+"""What faults have in common in a chassis and in a host: how one is put in place, fires and is told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeVar
+
+from mews.emulator.chassis.faults.bench import Fault
+from mews.emulator.chassis.faults.spec import When, parse_fault
+from mews.registry import ValueRegistry
+
+
+class PlacedFault(Protocol):
+    """A fault in place, as far as it does not matter where that is."""
+
+    @property
+    def id(self) -> str:
+        """By which it is cleared."""
+        ...
+
+    @property
+    def fault(self) -> Fault:
+        """What it does."""
+        ...
+
+    @property
+    def when(self) -> When:
+        """When it fires, and how often it did."""
+        ...
+
+    @property
+    def rng(self) -> random.Random:
+        """Its own chance."""
+        ...
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """As it was given."""
+        ...
+
+    @property
+    def until_s(self) -> float:
+        """The emulated time after which it is forgotten."""
+        ...
+
+
+Placed = TypeVar("Placed", bound=PlacedFault)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultParts:
+    """What a fault in place is made of."""
+
+    id: str
+    fault: Fault
+    when: When
+    rng: random.Random
+    spec: Mapping[str, Any]
+    until_s: float
+
+
+class FaultPlacer:
+    """Numbers the faults of one place, and gives each a chance of its own."""
+
+    def __init__(self, letter: str, registry: ValueRegistry[type[Any]], rng: random.Random) -> None:
+        self._letter = letter
+        self._registry = registry
+        self._rng = rng
+        self._numbers = 0
+
+    def parts(self, spec: Mapping[str, Any], now_s: float, check: Callable[[Fault, When], None]) -> FaultParts:
+        """The parts of the next fault; ``check`` refuses devices that are not there.
+
+        Raises ValueError naming what is allowed; then no number is used up.
+        """
+        fault, when = parse_fault(spec, self._registry)
+        check(fault, when)
+        self._numbers += 1
+        until_s = float("inf") if when.expires_s is None else now_s + when.expires_s
+        rng = random.Random(self._rng.getrandbits(64))
+        return FaultParts(f"{self._letter}{self._numbers}", fault, when, rng, dict(spec), until_s)
+
+
+def fires(placed: PlacedFault, now_s: float) -> bool:
+    """Whether a fault that looks at what happens now fires: by count, expiry, skips, and then by chance."""
+    when = placed.when
+    if when.spent or now_s > placed.until_s:
+        return False
+    if when.skip > 0:
+        when.skip -= 1
+        return False
+    return when.probability >= 1 or placed.rng.random() < when.probability
+
+
+def chosen(placed: Sequence[Placed], fault_id: str | None) -> list[Placed]:
+    """The fault of that ID, or all.
+
+    Raises ValueError for an unknown ID.
+    """
+    found = [each for each in placed if fault_id in (None, each.id)]
+    if fault_id is not None and not found:
+        raise ValueError(f"fault {fault_id!r}: in place are {', '.join(each.id for each in placed) or 'none'}")
+    return found
+
+
+def described(placed: PlacedFault) -> dict[str, Any]:
+    """A fault for people and programs: fault (its ID), kind, fired, left, may_break, grace_s (null = as long as it
+    lasts)."""
+    fault, when = placed.fault, placed.when
+    return {
+        "fault": placed.id,
+        "kind": fault.kind,
+        "fired": when.fired,
+        "left": None if when.count is None else when.count - when.fired,
+        "may_break": list(fault.may_break),
+        "grace_s": None if fault.grace_s == float("inf") else fault.grace_s,
+    }
+
+
+def parameters(placed: PlacedFault) -> dict[str, Any]:
+    """Its spec without the kind; distributions are written out."""
+    return {key: _plain(value) for key, value in placed.spec.items() if key != "kind"}
+
+
+def _plain(value: Any) -> Any:
+    return {type(value).__name__.lower(): asdict(value)} if hasattr(value, "draw") else value

@@ -1,0 +1,140 @@
+"""The JSON Schema of hardware files: what ``parse_hardware`` takes, as far as a schema can say it.
+
+What it cannot say is left to the reader: that ports are cabled, names unique, and quirks those of known faults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mews.emulator.chassis.inventory import ID, NAME, PORT
+from mews.emulator.chassis.profiles import KEYS as PROFILE_KEYS
+from mews.emulator.chassis.profiles import PROFILES
+from mews.emulator.host.cards import KINDS
+from mews.emulator.host.profiles import HOST_PROFILES
+from mews.emulator.host.profiles import KEYS as HOST_PROFILE_KEYS
+from mews.emulator.nvml.profiles import ALIASES, DEFAULT_MODEL, MAKERS
+from mews.emulator.nvml.profiles import PROFILES as MODELS
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_LATENCY: Schema = {
+    "description": "seconds, or a distribution such as {uniform: [1, 2]}",
+    "anyOf": [{"type": "number", "minimum": 0}, {"type": "object"}],
+}
+_FLAGS = ("pciehp", "reads_queue")
+
+
+def hardware_schema() -> Schema:
+    """The JSON Schema of hardware files (``mews validate --schema hardware``)."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Hardware",
+        "description": "Hosts, chassis, host ports and devices.",
+        **_object(
+            {
+                "apiVersion": {"const": "mews/v1"},
+                "kind": {"const": "Hardware"},
+                "metadata": _metadata(),
+                "profile": _profile(tuple(PROFILES), PROFILE_KEYS),
+                "hosts": {"type": "array", "items": _host()},
+                "chassis": {"type": "array", "minItems": 1, "items": _chassis()},
+            },
+            required=("apiVersion", "kind", "metadata", "chassis"),
+        ),
+    }
+
+
+def _object(properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _matching(pattern: re.Pattern[str], description: str) -> Schema:
+    return {"type": "string", "pattern": f"^(?:{pattern.pattern})$", "description": description}
+
+
+def _whole(low: int, high: int, default: int | None = None) -> Schema:
+    found: Schema = {"type": "integer", "minimum": low, "maximum": high}
+    return found if default is None else {**found, "default": default}
+
+
+def _metadata() -> Schema:
+    texts: Schema = {"type": "object", "additionalProperties": _TEXT}
+    name = _matching(NAME, "what the inventory is called")
+    return _object({"name": name, "labels": texts, "annotations": texts}, required=("name",))
+
+
+def _profile(names: tuple[str, ...], keys: tuple[str, ...]) -> Schema:
+    spelt = {key: {"type": "boolean"} if key in _FLAGS else _LATENCY for key in keys}
+    if "quirks" in spelt:
+        spelt["quirks"] = {"type": "array", "items": {"type": "object", "required": ["kind"]}}
+    return {"anyOf": [{"enum": list(names)}, _object(spelt)]}
+
+
+def _host() -> Schema:
+    return _object(
+        {
+            "name": _matching(NAME, "also the node's name"),
+            "cpus": _whole(1, 4096, 192),
+            "memory_mib": _whole(1, 2**31, 1_048_576),
+            "profile": _profile(tuple(HOST_PROFILES), HOST_PROFILE_KEYS),
+        },
+        required=("name",),
+    )
+
+
+def _chassis() -> Schema:
+    cable = {"anyOf": [{"type": "null"}, _matching(NAME, "the host that is cabled to it")]}
+    ports: Schema = {
+        "type": "object",
+        "description": "each host port and the host cabled to it, or null",
+        "patternProperties": {f"^(?:{PORT.pattern})$": cable},
+        "additionalProperties": False,
+    }
+    return _object(
+        {
+            "name": _matching(ID, "such as A"),
+            "index": _whole(0, 999),
+            "pool": _matching(NAME, "such as pool-0"),
+            "slots": _whole(1, 4096),
+            "ports": ports,
+            "devices": {"type": "array", "items": _device()},
+            "profile": _profile(tuple(PROFILES), PROFILE_KEYS),
+        },
+        required=("name", "ports"),
+    )
+
+
+def _device() -> Schema:
+    properties: dict[str, Schema] = {
+        "id": _matching(ID, "the chassis' own, quoted"),
+        "uuid": _matching(ID, "unique in the file"),
+        "kind": {"enum": list(KINDS), "default": KINDS[0]},
+        "model": {"type": "string", "default": DEFAULT_MODEL, "examples": list(MODELS)},
+        "serial": _TEXT,
+        "port": {"anyOf": [{"type": "null"}, _matching(PORT, "the cabled port that it is on at the start")]},
+    }
+    gpu = {"properties": {"kind": {"const": "GPU"}}}
+    return {
+        **_object(properties, required=("id", "uuid")),
+        "if": gpu,
+        "then": {"properties": {"model": {"pattern": _model_pattern()}}},
+    }
+
+
+def _model_pattern() -> str:
+    """Models in upper and lower case, with or without their maker, as the reader takes them."""
+    makers = "".join(f"(?:{_any_case(maker)} )?" for maker in MAKERS)
+    return f"^\\s*{makers}(?:{'|'.join(_any_case(model) for model in (*MODELS, *ALIASES))})\\s*$"
+
+
+def _any_case(text: str) -> str:
+    return "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else c for c in text)

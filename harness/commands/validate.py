@@ -1,0 +1,88 @@
+"""``mews validate``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.chassis.errors import HardwareError
+from mews.emulator.chassis.inventory_schema import hardware_schema
+from mews.emulator.inventory_file import load_hardware
+from mews.harness.errors import BadInput
+from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.loader import file_of, load_scenario, schema
+
+SCHEMAS: Mapping[str, Callable[[], Mapping[str, Any]]] = {"scenario": schema, "hardware": hardware_schema}
+
+_KIND = re.compile(r"^[^#\n]*\bkind[\"']?:\s*[\"']?(Scenario|Hardware)\b", re.MULTILINE)
+
+
+def validate(paths: Sequence[Path]) -> int:
+    """Check all scenario and hardware files, tell every error.
+
+    Raises BadInput with one line per bad file.
+    """
+    kinds: list[str] = []
+    errors: list[str] = []
+    for path, kind in _found(paths):
+        try:
+            load_hardware(path) if kind == "Hardware" else load_scenario(path)
+            kinds.append(kind)
+        except (ScenarioError, HardwareError) as error:
+            errors.append(str(error))
+    if errors:
+        raise BadInput("\n".join(errors))
+    sys.stdout.write(f"{_told(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
+    return 0
+
+
+def print_schema(names: Sequence[str]) -> int:
+    """The JSON Schema of scenario files, or of those that are named, on standard output.
+
+    Raises BadInput for another name.
+    """
+    name = names[0] if names else "scenario"
+    if name not in SCHEMAS or len(names) > 1:
+        raise BadInput(f"--schema {' '.join(names)}: must be one of {', '.join(SCHEMAS)}")
+    sys.stdout.write(json.dumps(SCHEMAS[name](), indent=2) + "\n")
+    return 0
+
+
+def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
+    """The files, and what each is; of a folder those in it and below that say so.
+
+    Raises BadInput for a folder without any.
+    """
+    found: list[tuple[Path, str]] = []
+    for path in (file_of("scenario", path) for path in paths):
+        if not path.is_dir():
+            found.append((path, _kind(path) or "Scenario"))
+            continue
+        inside = [(each, kind) for each in sorted(path.rglob("*.yaml")) if (kind := _kind(each)) is not None]
+        if not inside:
+            raise BadInput(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario or kind: Hardware")
+        found += inside
+    return found
+
+
+def _kind(path: Path) -> str | None:
+    """What a file says it is. A scenario may hold its hardware, so it is one wherever it says so."""
+    if path.suffix == ".csv":
+        return "Hardware"
+    try:
+        kinds = set(_KIND.findall(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return "Scenario" if "Scenario" in kinds else next(iter(kinds), None)
+
+
+def _told(scenarios: int, hardware: int) -> str:
+    """How many of what: hardware files are named where there are any."""
+    files = f"{hardware} hardware file{'s' * (hardware != 1)}"
+    if hardware and not scenarios:
+        return files
+    return f"{scenarios} scenario{'s' * (scenarios != 1)}" + (f" and {files}" if hardware else "")

@@ -1,0 +1,346 @@
+"""The names in a scenario's steps, checked when it is read: hosts, chassis, ports, devices, components, kinds, images
+and quantities that cannot be there are refused before anything starts.
+
+It goes through the file as written, since that is what has places and lines. What only a cluster can tell, such as the
+pods that a controller makes, is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from mews.emulator.chassis.faults.spec import check_names
+from mews.emulator.yaml_document import Place
+from mews.harness.journal import LAYERS
+from mews.harness.scenario.known import KnownNames
+from mews.kube.api.quantities import parse
+
+Finding = tuple[Place, Any, str]
+"""A place, the value there, and what is wrong with it or allowed instead."""
+
+Reader = Callable[[Place, Any, KnownNames], Iterator[Finding]]
+
+OUR_IMAGES = "mews/"
+"""Images of that namespace are in no registry: they are those of images.yaml, or a mistake."""
+
+_IMAGE = re.compile(
+    r"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[A-Za-z0-9]+:[0-9a-fA-F]{32,})?"
+)
+
+
+def dangling(known: KnownNames) -> Iterator[Finding]:
+    """Everything in the scenario that names what cannot be there, in the order of the file."""
+    document = known.document
+    yield from _objects(("objects",), document.get("objects"), known)
+    seen: set[str] = set()
+    for part in ("steps", "finally"):
+        for index, step in enumerate(document.get(part) or ()):
+            seen.add(str(step.get("name", "")))
+            for action, value in step.items():
+                if action in _ACTIONS and value is not None:
+                    yield from _ACTIONS[action]((part, index, action), value, known)
+            yield from _since((part, index), step, seen)
+    workload = document.get("workload")
+    if workload is not None:
+        yield from _workload(("workload",), workload, known)
+
+
+# What several steps have in common
+
+
+def _one_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
+    names = list(allowed)
+    if isinstance(value, str) and value not in names:
+        yield place, value, f"must be one of {', '.join(names) or '(there are none)'}"
+
+
+def _keys(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
+    names = list(allowed)
+    for key in _plain(value):
+        yield from _one_of((*place, key), key, names)
+
+
+def _plain(value: Any) -> Mapping[str, Any]:
+    """The keys of a pattern that stand for themselves: none where it is an operator."""
+    if not isinstance(value, Mapping) or any(str(key).startswith("$") for key in value):
+        return {}
+    return {str(key): item for key, item in value.items()}
+
+
+def _each(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
+    """The items of a list, with their places; one thing may stand for a list of one."""
+    if isinstance(value, list):
+        yield from (((*place, index), item) for index, item in enumerate(value))
+    elif value is not None:
+        yield place, value
+
+
+def _kind(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
+    kind, version = value.get("kind"), value.get("apiVersion") or value.get("api_version") or ""
+    if isinstance(kind, str):
+        why = known.unserved(kind, str(version))
+        if why is not None:
+            yield (*place, "kind"), kind, f"{why} (apiVersion {version or 'not given'})"
+
+
+def _host(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
+    yield from _one_of((*place, "host"), value.get("host"), known.hosts)
+
+
+# Objects
+
+
+def _objects(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for at, obj in _each(place, value):
+        if isinstance(obj, Mapping):
+            yield from _kind(at, obj, known)
+            yield from _inside(at, obj, known)
+
+
+def _inside(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    """Images and amounts of resources, wherever an object has containers."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _inside((*place, index), item, known)
+    if not isinstance(value, Mapping):
+        return
+    for key, item in value.items():
+        at = (*place, key)
+        if key in ("containers", "initContainers"):
+            yield from _containers(at, item)
+        else:
+            yield from _inside(at, item, known)
+
+
+def _containers(place: Place, value: Any) -> Iterator[Finding]:
+    for at, container in _each(place, value):
+        if not isinstance(container, Mapping):
+            continue
+        yield from _image((*at, "image"), container.get("image"))
+        resources = container.get("resources")
+        for part in ("requests", "limits"):
+            amounts = resources.get(part) if isinstance(resources, Mapping) else None
+            yield from _quantities((*at, "resources", part), amounts)
+
+
+def _quantities(place: Place, value: Any) -> Iterator[Finding]:
+    for name, amount in _plain(value).items():
+        yield from _quantity((*place, name), amount)
+
+
+def _quantity(place: Place, value: Any) -> Iterator[Finding]:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return
+    try:
+        fine = parse(value) >= 0
+    except ValueError:
+        fine = False
+    if not fine:
+        yield place, value, "must be a quantity from 0 on, such as 2, 500m or 16Gi"
+
+
+def _image(place: Place, value: Any) -> Iterator[Finding]:
+    if not isinstance(value, str):
+        return
+    if not _IMAGE.fullmatch(value):
+        yield place, value, "must be an image, such as busybox:1.36 or registry.example.com/team/app:2"
+    elif value.startswith(OUR_IMAGES):
+        from mews.kube.emulated.kubelet.images import load_images
+
+        book = load_images()
+        if book.find(value) is None:
+            ours = ", ".join(name for name in book.names() if name.startswith(OUR_IMAGES))
+            yield place, value, f"Mews has no such image; it has {ours}"
+
+
+# Steps
+
+
+def _target(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _kind(place, value, known)
+
+
+def _component(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    if isinstance(value, Mapping):
+        yield from _one_of((*place, "component"), value.get("component"), known.components)
+        yield from _line((*place, "at"), value.get("at"))
+    else:
+        yield from _one_of(place, value, known.components)
+
+
+def _chassis(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    edit, at = value.get("edit"), (*place, "edit")
+    if edit is None:
+        return
+    name = edit.get("chassis")
+    yield from _one_of((*at, "chassis"), name, known.chassis)
+    yield from _host(at, edit, known)
+    if name in known.chassis:
+        spec = known.chassis[name]
+        yield from _one_of((*at, "device"), edit.get("device"), [each.id for each in spec.devices])
+        yield from _one_of((*at, "port"), edit.get("port"), [port for port, host in spec.ports.items() if host])
+
+
+def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _one_of((*place, "clear"), value.get("clear"), ("all", *known.chassis, *known.hosts))
+    yield from _one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
+    yield from _host(place, value, known)
+    spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")
+    if spec is None:
+        return
+    if host is not None:
+        yield from _fault_names((*place, "add"), spec, known.devices_at(host), None)
+        return
+    for chassis in known.chassis.values():
+        if name in ("*", chassis.name):
+            devices = [each.id for each in chassis.devices]
+            yield from _fault_names((*place, "add"), spec, devices, list(chassis.ports))
+
+
+def _fault_names(place: Place, spec: Any, devices: Iterable[str], ports: list[str] | None) -> Iterator[Finding]:
+    try:
+        check_names(spec, devices=list(devices), ports=ports)
+    except ValueError as error:
+        yield place, spec, str(error)
+
+
+def _operate(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _host(place, value, known)
+    host = value.get("host")
+    if host in known.hosts:
+        yield from _one_of((*place, "device"), value.get("device"), known.devices_at(host))
+
+
+def _hold(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _checks((*place, "check"), value.get("check"), known)
+
+
+_ACTIONS: Mapping[str, Reader] = {
+    "apply": _objects,
+    "create": _objects,
+    "delete": _target,
+    "patch": _target,
+    "wait": lambda place, value, known: _checks(place, value, known),
+    "assert": lambda place, value, known: _checks(place, value, known),
+    "hold": _hold,
+    "chassis": _chassis,
+    "fault": _fault,
+    "host": _operate,
+    "kill": _component,
+    "start": _component,
+    "restart": _component,
+}
+
+
+# Checks
+
+
+def _checks(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for at, check in _each(place, value):
+        for name, expected in check.items():
+            if name in _CHECKS and expected is not None:
+                yield from _CHECKS[name]((*at, name), expected, known)
+
+
+def _pod(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _one_of((*place, "node"), value.get("node"), known.hosts)
+
+
+def _node(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _host(place, value, known)
+    for part in ("allocatable", "capacity"):
+        yield from _quantities((*place, part), value.get(part))
+
+
+def _table(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for name, devices in _plain(value).items():
+        yield from _one_of((*place, name), name, known.chassis)
+        if name not in known.chassis:
+            continue
+        spec = known.chassis[name]
+        yield from _keys((*place, name), devices, [each.id for each in spec.devices])
+        for device, row in _plain(devices).items():
+            row_place = (*place, name, device)
+            yield from _one_of((*row_place, "host"), _plain(row).get("host"), known.hosts)
+            yield from _one_of((*row_place, "port"), _plain(row).get("port"), spec.ports)
+
+
+def _seen_by_host(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for host, seen in _plain(value).items():
+        yield from _one_of((*place, host), host, known.hosts)
+        yield from _keys((*place, host, "devices"), _plain(seen).get("devices"), known.gpuids)
+
+
+def _gpus(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _host(place, value, known)
+    devices = value.get("devices")
+    for operator in ("$exact", "$unordered", "$contains"):
+        listed = devices.get(operator) if isinstance(devices, Mapping) else None
+        for at, name in _each((*place, "devices", operator), listed):
+            yield from _one_of(at, name, known.gpuids)
+
+
+def _journal(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    for part in ("occurs", "never", "order"):
+        for at, line in _each((*place, part), value.get(part)):
+            yield from _line(at, line)
+    for at, count in _each((*place, "count"), value.get("count")):
+        yield from _line((*at, "of"), count.get("of"))
+
+
+def _line(place: Place, value: Any) -> Iterator[Finding]:
+    yield from _one_of((*place, "layer"), _plain(value).get("layer"), LAYERS)
+
+
+def _free_or_hosts(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    yield from _keys(place, value, (*known.hosts, "free"))
+
+
+_CHECKS: Mapping[str, Reader] = {
+    "object": _target,
+    "absent": _target,
+    "count": _target,
+    "pod": _pod,
+    "node": _node,
+    "table": _table,
+    "hosts": _free_or_hosts,
+    "host": _seen_by_host,
+    "gpus": _gpus,
+    "journal": _journal,
+}
+
+
+def _since(place: Place, step: Mapping[str, Any], names: set[str]) -> Iterator[Finding]:
+    """A journal check counts from a step, which must have come by then."""
+    hold = step.get("hold")
+    for at, checks in (
+        ((*place, "wait"), step.get("wait")),
+        ((*place, "assert"), step.get("assert")),
+        ((*place, "hold", "check"), hold.get("check") if isinstance(hold, Mapping) else None),
+    ):
+        for here, check in _each(at, checks):
+            journal = check.get("journal")
+            since = journal.get("since") if isinstance(journal, Mapping) else None
+            if since is not None and since not in names:
+                come = ", ".join(sorted(filter(None, names))) or "(none has a name)"
+                yield (*here, "journal", "since"), since, f"no step up to here has that name; there are {come}"
+
+
+# The workload
+
+
+def _workload(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
+    for key in ("firstOn", "first_on"):
+        for at, host in _each((*place, key), value.get(key)):
+            yield from _one_of(at, host, known.hosts)
+    types = value.get("types") or {}
+    jobs = [((*place, "types", name), each) for name, each in types.items()]
+    for at, job in (*jobs, *_each((*place, "jobs"), value.get("jobs"))):
+        for amount in ("cpus", "memory"):
+            yield from _quantity((*at, amount), job.get(amount))
+        if "types" in value and at[1] == "jobs":
+            yield from _one_of((*at, "type"), job.get("type"), types)
+    yield from _image((*place, "pod", "image"), (value.get("pod") or {}).get("image"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import progress, report
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, stream

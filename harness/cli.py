@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.ways import DIALECTS, Way, check_choice, check_speed, seeds_of, time_of
+from mews.harness.options import DIALECTS, RunOptions, check_choice, check_speed, seeds_of, time_of
 
 app = typer.Typer(
     name="mews",
@@ -71,7 +71,7 @@ def run(
     for option, value in {"--kubeconfig": kubeconfig, "--context": context}.items():
         if value is not None and cluster != "kubeconfig":
             raise BadInput(f"{option} {value}: only with --cluster kubeconfig, not with {cluster}")
-    way = Way(
+    way = RunOptions(
         cluster=cluster,
         time=time_of(cluster, time),
         speed=speed,
@@ -177,7 +177,7 @@ def diff_clusters(
     from mews.harness.commands.diff_clusters import diff_clusters as compare
 
     names = list(dict.fromkeys(name.strip() for name in clusters.split(",")))
-    return compare(paths, names, Way(speed=speed, dialect=dialect, keep=keep), json_file=json)
+    return compare(paths, names, RunOptions(speed=speed, dialect=dialect, keep=keep), json_file=json)
 
 
 @app.command()

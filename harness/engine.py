@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mews.harness.clock import run_virtual
-from mews.harness.clusters.port import Cluster
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import DIALECTS, RunOptions, check_available
+from mews.harness.ports.cluster import Cluster
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
-from mews.harness.ways import DIALECTS, Way, check_available
 
 if TYPE_CHECKING:
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
     from mews.harness.scenario.model import Scenario
 
 T = TypeVar("T")
@@ -39,11 +39,11 @@ class Engine:
     Synchronous, and usable where an event loop runs already: then the run gets a thread of its own.
     """
 
-    way: Way
+    way: RunOptions
     artefacts: Path | None = None
     observe: Observer = field(default=_deaf)
     hold: Callable[[Cluster], Coroutine[Any, Any, None]] | None = None
-    shared: Shared | None = None
+    shared: ClusterSession | None = None
     """What the scenarios share; without it each starts its own."""
 
     def run(self, scenario: Scenario, seed: int | None = None) -> Run:
@@ -55,9 +55,9 @@ class Engine:
 
         check_available(self.way.cluster)
         if self.shared is None and self.way.cluster in ("kind", "kubeconfig"):
-            from mews.harness.clusters.shared import Shared
+            from mews.harness.clusters.session import ClusterSession
 
-            with Shared(keep=self.way.keep) as shared:
+            with ClusterSession(keep=self.way.keep) as shared:
                 return replace(self, shared=shared).run(scenario, seed)
         seed = scenario.seed if seed is None else seed
         began_s = time.monotonic()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster
     from mews.harness.testkit.runs import Runner
@@ -80,15 +80,15 @@ def mews_cluster(_mews_cluster_server: ServedCluster) -> ServedCluster:
 
 
 @pytest.fixture(scope="session")
-def _mews_shared() -> Iterator[Shared]:
-    from mews.harness.clusters.shared import Shared
+def _mews_shared() -> Iterator[ClusterSession]:
+    from mews.harness.clusters.session import ClusterSession
 
-    with Shared() as shared:
+    with ClusterSession() as shared:
         yield shared
 
 
 @pytest.fixture
-def mews_run(request: pytest.FixtureRequest, _mews_shared: Shared) -> Runner:
+def mews_run(request: pytest.FixtureRequest, _mews_shared: ClusterSession) -> Runner:
     """Runs scenarios; see ``mews.harness.testkit.runs.Runner``."""
     name = _available(request.config)
     from mews.harness.testkit.runs import Runner
@@ -112,7 +112,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 def _available(config: pytest.Config) -> str:
     from mews.harness.errors import Lacks
-    from mews.harness.ways import check_available
+    from mews.harness.options import check_available
 
     name = str(config.getoption("--mews-cluster"))
     try:

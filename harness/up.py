@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mews.harness.clusters.plane import write_own
-from mews.harness.clusters.port import ServedCluster
+from mews.harness.kubeconfig_file import write_own
+from mews.harness.ports.cluster import ServedCluster
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -35,7 +35,7 @@ class UpOptions:
 async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` hears the content of ready.json once all of it serves."""
     from mews.harness.clusters import open_cluster
-    from mews.harness.clusters.embedded.plane import Access
+    from mews.harness.clusters.embedded.control_plane import Access
 
     ended = _signals()
     opening = asyncio.ensure_future(

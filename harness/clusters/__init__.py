@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mews.harness.ways import check_available
+from mews.harness.options import check_available
 
 if TYPE_CHECKING:
+    from mews.harness.clusters.control_plane.port import ControlPlane
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
-    from mews.harness.clusters.embedded.plane import Access
-    from mews.harness.clusters.kubeconfig.site import Site
-    from mews.harness.clusters.plane import Plane
-    from mews.harness.clusters.port import ServedCluster
+    from mews.harness.clusters.embedded.control_plane import Access
+    from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
     from mews.harness.clusters.real.cluster import RealCluster
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
+    from mews.harness.ports.cluster import ServedCluster
     from mews.harness.scenario.model import Scenario
 
 
@@ -30,7 +30,7 @@ async def open_cluster(
     speed: float = 1.0,
     dialect: str | None = None,
     folder: Path | None = None,
-    shared: Shared | None = None,
+    shared: ClusterSession | None = None,
     kubeconfig: Path | None = None,
     context: str | None = None,
     access: Access | None = None,
@@ -79,15 +79,15 @@ async def open_cluster(
         clock = Clock.wall()
         document, _ = hardware_document(scenario)
 
-        def plane(root: Path) -> Plane:
+        def plane(root: Path) -> ControlPlane:
             if cluster == "control-plane":
-                from mews.harness.clusters.control_plane.plane import ControlPlane
+                from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
 
                 servers = None if shared is None else shared.servers()
-                return ControlPlane(root, servers=servers, speed=speed)
-            from mews.harness.clusters.embedded.plane import EmbeddedPlane
+                return KubernetesControlPlane(root, servers=servers, speed=speed)
+            from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
 
-            return EmbeddedPlane(root, clock.now, rng, access=access)
+            return EmbeddedControlPlane(root, clock.now, rng, access=access)
 
         world = WireWorld(hardware, document, plane=plane, journal=journal, speed=speed, seed=seed, folder=folder)
     kubelets = Kubelets()
@@ -112,8 +112,10 @@ async def open_cluster(
     return running
 
 
-async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: int, shared: Shared) -> RealCluster:
-    from mews.harness.clusters.kind.ground import KindGround
+async def _kind(
+    scenario: Scenario, *, speed: float, dialect: str | None, seed: int, shared: ClusterSession
+) -> RealCluster:
+    from mews.harness.clusters.kind.admin import KindAdmin
     from mews.harness.clusters.real.bringing import baggage
     from mews.harness.clusters.real.opening import open_real
     from mews.harness.scenario.hardware import hardware_of
@@ -121,32 +123,38 @@ async def _kind(scenario: Scenario, *, speed: float, dialect: str | None, seed: 
     machine, cpus = shared.kind(), {host.name: host.cpus for host in hardware_of(scenario).hosts}
     brings = baggage(scenario, {host: host for host in cpus})
     try:
-        place = await asyncio.to_thread(machine.place, list(cpus), cpus)
+        place = await asyncio.to_thread(machine.target, list(cpus), cpus)
         known = await asyncio.to_thread(machine.bring, brings.images)
     except asyncio.CancelledError:
         machine.interrupt()
         raise
     chosen = dialect or scenario.stack.dialect or "h3api"
-    ground, brings = KindGround(machine, place), brings.with_images(known)
+    ground, brings = KindAdmin(machine, place), brings.with_images(known)
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=shared.tell, brings=brings)
 
 
 async def _somebodys(
-    scenario: Scenario, site: Site, *, speed: float, dialect: str | None, seed: int, tell: Callable[[str], None]
+    scenario: Scenario,
+    site: KubeconfigCluster,
+    *,
+    speed: float,
+    dialect: str | None,
+    seed: int,
+    tell: Callable[[str], None],
 ) -> RealCluster:
-    from mews.harness.clusters.kubeconfig.ground import SomeonesGround
+    from mews.harness.clusters.kubeconfig.admin import KubeconfigAdmin
     from mews.harness.clusters.real.bringing import baggage
     from mews.harness.clusters.real.opening import open_real
     from mews.harness.scenario.hardware import hardware_of
 
     hosts = [host.name for host in hardware_of(scenario).hosts]
     baggage(scenario, {host: host for host in hosts})  # raises for what cannot be used, before anything is made
-    place = await site.place(hosts)
-    ground, brings = SomeonesGround(place), baggage(scenario, place.nodes)
+    place = await site.target(hosts)
+    ground, brings = KubeconfigAdmin(place), baggage(scenario, place.nodes)
     chosen = dialect or scenario.stack.dialect or "h3api"
     return await open_real(scenario, ground, dialect=chosen, speed=speed, seed=seed, tell=tell, brings=brings)
 
 
-def _needed(shared: Shared | None) -> Shared:
+def _needed(shared: ClusterSession | None) -> ClusterSession:
     assert shared is not None, "what a real cluster gets is shared by scenarios: its owner ends it"
     return shared

@@ -12,8 +12,8 @@ from typing import Any
 
 import mews
 from mews.harness.clusters.brought import Brought
+from mews.harness.clusters.control_plane.port import Program
 from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.plane import Program
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.errors import Lacks
 from mews.harness.ports.fence import Fence

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, RESOURCE, Outcome, Told, run_demo
 from mews.harness.engine import in_own_loop
 from mews.harness.leftovers import Owned, make_runtime_folder
+from mews.harness.ports.cluster import Cluster
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import NODES
 

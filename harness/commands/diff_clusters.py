@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mews.harness.clusters.shared import Shared
+from mews.harness.clusters.session import ClusterSession
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.commands.run import load
@@ -18,14 +18,14 @@ from mews.harness.differential.account import Account, stories_of
 from mews.harness.differential.compare import Difference, compare
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
+from mews.harness.options import TIMES, RunOptions, check_available, check_choice
 from mews.harness.report.progress import progress_bar
-from mews.harness.ways import TIMES, Way, check_available, check_choice
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
 
-def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, json_file: str | None) -> int:
+def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: RunOptions, *, json_file: str | None) -> int:
     """Run each scenario on each cluster and compare each with the first one; 0 when verdicts agree and every
     difference is explained, else 1.
 
@@ -42,7 +42,7 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
         check_available(cluster)
     found: list[Difference] = []
     accounts: list[Account] = []
-    with progress_bar(len(scenarios) * len(clusters)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
+    with progress_bar(len(scenarios) * len(clusters)) as bar, ClusterSession(keep=way.keep, tell=bar.say) as shared:
         for scenario in scenarios:
             told = []
             for cluster in clusters:
@@ -61,14 +61,14 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
     return 1 if any(each.why is None for each in found) else 0
 
 
-def way_on(cluster: str, way: Way, scenario: Scenario) -> Way:
+def way_on(cluster: str, way: RunOptions, scenario: Scenario) -> RunOptions:
     """The way with that cluster, in its default time; embedded in wall-clock time where the scenario demands it."""
     time = TIMES[cluster][0]
     wanted = scenario.requires.time
     return replace(way, cluster=cluster, time=wanted if wanted in TIMES[cluster] else time)
 
 
-def _account(scenario: Scenario, way: Way, shared: Shared) -> Account:
+def _account(scenario: Scenario, way: RunOptions, shared: ClusterSession) -> Account:
     run = Engine(way, shared=shared).run(scenario)
     result = run.result
     return Account(

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mews.harness.clusters.plane import write_own
 from mews.harness.clusters.real.bringing import baggage
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.rewriting import Fitting
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.manifests.guests import brought
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
+from mews.harness.options import DIALECTS
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
-from mews.harness.ways import DIALECTS
 from mews.kube.emulated.kubelet.images import load_images
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -77,7 +77,7 @@ def stack_objects(wish: Wish) -> list[Object]:
         document, _ = hardware_document(scenario)
         nodes = node_map([host.name for host in hardware.hosts], wish.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
-        place = Place(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
+        place = DeploymentTarget(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
         dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
         token = secrets.token_urlsafe(24)
         brings = baggage(scenario, place.nodes)
@@ -87,7 +87,7 @@ def stack_objects(wish: Wish) -> list[Object]:
     return [*manifests(spec), *_brought(spec, place)]
 
 
-def _brought(spec: StackSpec, place: Place) -> list[Object]:
+def _brought(spec: StackSpec, place: DeploymentTarget) -> list[Object]:
     """What manifests of the user's bring, as it would be created; each bears its component, which names its file."""
     fit = Fitting(load_images(), place.image, place.nodes, spec.speed)
     made = []

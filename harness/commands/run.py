@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import RunOptions, check_available
+from mews.harness.ports.cluster import Cluster
 from mews.harness.report.progress import progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, find_scenarios, load_scenario, load_scenarios, schema
-from mews.harness.ways import Way, check_available
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -43,7 +43,7 @@ class Outputs:
 
 
 def run(
-    paths: Sequence[Path], way: Way, *, seeds: Sequence[int] | None, overrides: Sequence[str], outputs: Outputs
+    paths: Sequence[Path], way: RunOptions, *, seeds: Sequence[int] | None, overrides: Sequence[str], outputs: Outputs
 ) -> int:
     """Check all files, run every scenario with every seed, write the reports; the exit code.
 
@@ -109,7 +109,7 @@ def load(paths: Sequence[Path], overrides: Sequence[str] = ()) -> list[Scenario]
         raise BadInput(str(error)) from error
 
 
-def _overrides(overrides: Sequence[str], way: Way) -> list[str]:
+def _overrides(overrides: Sequence[str], way: RunOptions) -> list[str]:
     return [*overrides, *([f"timeout={way.timeout_s:g}"] if way.timeout_s is not None else [])]
 
 
@@ -119,14 +119,14 @@ def _told(outputs: Outputs, shown: bool) -> TextIO | None:
 
 
 def _run_all(
-    plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, runs: list[Run], *, told: TextIO | None
+    plan: Sequence[tuple[Scenario, int]], way: RunOptions, files: _Files, runs: list[Run], *, told: TextIO | None
 ) -> None:
     """``runs`` gets one after the other."""
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
     from mews.harness.report.text import TextReport
 
     report = None if told is None else TextReport(told)
-    with progress_bar(len(plan)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
+    with progress_bar(len(plan)) as bar, ClusterSession(keep=way.keep, tell=bar.say) as shared:
         hold = _hold if way.keep and way.cluster in ("embedded", "control-plane") and way.time == "wall" else None
         engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
         for scenario, seed in plan:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mews.harness.commands.instances import MARK, Instance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import DIALECTS, check_available
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.up import UpOptions, run_up
-from mews.harness.ways import DIALECTS, check_available
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from mews.emulator.chassis.faults.registry import INEXPRESSIBLE
-from mews.harness.clusters.port import Cluster
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario, Stack
 from mews.kube.api.quantities import parse

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.shared import Shared
+from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions, time_of
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
 from mews.harness.scenario.loader import load_scenario, shipped
 from mews.harness.scenario.result import Result
-from mews.harness.ways import Way, time_of
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Runner:
     cluster: str
     folder: Path
     artefacts: Path
-    shared: Shared | None = None
+    shared: ClusterSession | None = None
     speed: float = 1.0
     runs: list[Run] = field(default_factory=list)
 
@@ -44,8 +44,8 @@ class Runner:
         self.runs.append(run)
         return run.result
 
-    def _way(self, time: str | None) -> Way:
-        return Way(self.cluster, time_of(self.cluster, time), self.speed)
+    def _way(self, time: str | None) -> RunOptions:
+        return RunOptions(self.cluster, time_of(self.cluster, time), self.speed)
 
     def _find(self, path: str | Path) -> Path:
         candidates = [Path(path), self.folder / path]

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.plane import write_kubeconfig
-from tests.contract.kube_backends import ControlPlane, control_plane_binaries
+from mews.harness.kubeconfig_file import write_kubeconfig
+from tests.contract.kube_backends import KubernetesControlPlane, control_plane_binaries
 from tests.differential.ask import Side, ask
 from tests.differential.model import Answer, Case, Pair
 
@@ -56,7 +56,7 @@ def _ask_real(cases: Cases, folder: Path) -> Any:
     async def main(namespace: str) -> Answers:
         binaries = control_plane_binaries()
         assert binaries is not None, lacking()
-        plane = ControlPlane(binaries)
+        plane = KubernetesControlPlane(binaries)
         try:
             await asyncio.to_thread(plane.start)
             return await _ask(cases, folder, plane.base_url, plane.token, namespace)

@@ -5,8 +5,8 @@ import contextlib
 import pytest
 
 from mews.harness.clusters.control_plane import programs
-from mews.harness.clusters.plane import write_kubeconfig
 from mews.harness.errors import Lacks
+from mews.harness.kubeconfig_file import write_kubeconfig
 
 
 @contextlib.contextmanager

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import mews.scenarios
 from mews.harness.engine import Engine
+from mews.harness.options import Way
 from mews.harness.scenario.loader import find_scenarios, load_scenario
-from mews.harness.ways import Way
 
 FOLDER = Path(mews.scenarios.__file__).parent
 

@@ -3,8 +3,8 @@
 import pytest
 
 from mews.harness.engine import Engine
+from mews.harness.options import Way
 from mews.harness.scenario.loader import parse_scenario, shipped
-from mews.harness.ways import Way
 
 TEXT = """# A pod that can never fit.
 apiVersion: mews/v1

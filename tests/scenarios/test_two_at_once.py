@@ -1,8 +1,8 @@
 """What 08-two-at-once comes to where both pods are known before the first is served, as in virtual time."""
 
 from mews.harness.engine import Engine
+from mews.harness.options import Way
 from mews.harness.scenario.loader import load_scenario, shipped
-from mews.harness.ways import Way
 
 
 def test_both_take_from_the_node_that_neither_runs_on():

@@ -16,12 +16,12 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.scenario.kinds import complete, resource_of

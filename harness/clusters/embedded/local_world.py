@@ -11,7 +11,7 @@ from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.events import HostEvent
 from mews.harness.chassis_feed import ChassisFeed
-from mews.harness.clusters.plane import Program
+from mews.harness.clusters.control_plane.port import Program
 from mews.harness.host_feed import HostFeed
 from mews.harness.journal import Journal
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet

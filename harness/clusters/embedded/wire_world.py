@@ -12,13 +12,13 @@ import aiohttp
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
+from mews.harness.clusters.control_plane.port import ControlPlane, Program
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
-from mews.harness.clusters.embedded.hosts_side import HostsSide, ServedHardware
-from mews.harness.clusters.plane import Plane, Program
-from mews.harness.clusters.port import HardwareControl
+from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
+from mews.harness.ports.cluster import HardwareControl
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.chassis.dialects import speak
 from mews.kube.chassis.http import HttpTransport
@@ -84,7 +84,7 @@ class WireWorld:
         hardware: Hardware,
         document: Mapping[str, Any],
         *,
-        plane: Callable[[Path], Plane],
+        plane: Callable[[Path], ControlPlane],
         journal: Journal,
         speed: float,
         seed: int | str,
@@ -102,7 +102,7 @@ class WireWorld:
         env = self._owned.env()
         self._process = ChassisProcess(self.root, document, speed=speed, seed=seed, keep=folder, env=env)
         ready = self._process.ready_file
-        self._hosts = HostsSide(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
+        self._hosts = ServedHosts(self.root, self._process.hardware, ready, journal, speed=speed, seed=seed, env=env)
         self._runtime = ProcessRuntime(
             self.root / "pods", {HOSTS_FILE: str(self.names_file()), OWNER: str(self.root)}, speed=speed
         )

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mews.harness.clusters.plane import Program
-from mews.harness.clusters.port import HardwareControl
+from mews.harness.clusters.control_plane.port import Program
+from mews.harness.ports.cluster import HardwareControl
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources

@@ -11,11 +11,10 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.clusters.port import HardwareControl
 from mews.harness.clusters.real.access import Gate
+from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.following import Follower
-from mews.harness.clusters.real.ground import Ground
 from mews.harness.clusters.real.guests import Guests
 from mews.harness.clusters.real.keeper import KILL, START
 from mews.harness.clusters.real.nodes import Nodes
@@ -30,6 +29,7 @@ from mews.harness.journal import Journal
 from mews.harness.manifests.guests import brought, extender_name, is_last
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.stack import NODE_AGENT, StackSpec, manifests
+from mews.harness.ports.cluster import HardwareControl
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.scenario.artefacts import logs_of
@@ -65,32 +65,32 @@ class Run:
 
 
 class RealCluster:
-    """A Cluster over a Ground. ``await open()`` before use: then everything is as at a first start."""
+    """A Cluster whose nodes run real kubelets. ``await open()`` before use: then everything is as at a first start."""
 
     time = "wall"
 
-    def __init__(self, run: Run, ground: Ground, tell: Tell = lambda _: None) -> None:
+    def __init__(self, run: Run, admin: ClusterAdmin, tell: Tell = lambda _: None) -> None:
         loop = asyncio.get_running_loop()
         start_s = loop.time()
-        self.name = ground.name
+        self.name = admin.name
         self.journal = Journal(lambda: loop.time() - start_s)
         self.records = Journal(lambda: loop.time() - start_s)
         self.clock = Clock.wall()
         self.pace, self.kubelet_pace = Pace(run.speed), Pace()
         self.dialect = run.dialect
         self._run = run
-        self._ground = ground
-        self._place = ground.place
+        self._cluster_admin = admin
+        self._target = admin.target
         self._tell = tell
-        self._gate = Gate(ground.place)
+        self._gate = Gate(admin.target)
         self._admin = self._gate.kube("admin")
-        self._reset = Reset(self._admin, ground.place, tell)
-        fit = Fitting(load_images(), ground.place.image, ground.place.nodes, run.speed)
+        self._reset = Reset(self._admin, admin.target, tell)
+        fit = Fitting(load_images(), admin.target.image, admin.target.nodes, run.speed)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
-        self._rollout = Rollout(self._admin, ground.place.namespace, tell)
-        ours = ground.place.namespace
-        unheard = (*SYSTEM, ours, *(name for name, real in ground.place.namespaces.items() if real == ours))
+        self._rollout = Rollout(self._admin, admin.target.namespace, tell)
+        ours = admin.target.namespace
+        unheard = (*SYSTEM, ours, *(name for name, real in admin.target.namespaces.items() if real == ours))
         tfjobs = run.stack.operator is not None
         self._recorder = Recorder(self._view("recorder"), self.journal, tfjobs=tfjobs, unheard=unheard)
         self._recording: asyncio.Task[None] | None = None
@@ -110,7 +110,7 @@ class RealCluster:
             journal=self.journal,
             hosts={node: host for host, node in self._hosts().items()},
         )
-        url = self._gate.service(ground.place.namespace, "chassis", "control")
+        url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
         self.hardware: HardwareControl = PodHardware(control)
         self._chassis = PodChassis(control, run.hardware, self.journal)
@@ -122,13 +122,13 @@ class RealCluster:
 
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
         """The API as the scenario knows it."""
-        hosts, place = self._hosts().values(), self._place
-        strangers = Strangers(hosts, cordoned=len(set(place.ours) - set(hosts)))
+        hosts, target = self._hosts().values(), self._target
+        strangers = Strangers(hosts, cordoned=len(set(target.ours) - set(hosts)))
         kube = self._gate.kube(actor)
-        return FittingKube(kube, self._fit, made, namespaces=place.namespaces, mark=place.mark, strangers=strangers)
+        return FittingKube(kube, self._fit, made, namespaces=target.namespaces, mark=target.mark, strangers=strangers)
 
     def _hosts(self) -> dict[str, str]:
-        return {host.name: self._place.nodes[host.name] for host in self._run.hardware.hosts}
+        return {host.name: self._target.nodes[host.name] for host in self._run.hardware.hosts}
 
     # Beginning and end
 
@@ -138,13 +138,13 @@ class RealCluster:
         Raises Lacks for what the cluster does not let us do, or does not do in time.
         """
         self._tell("clearing the cluster")
-        await self._ground.restore()
+        await self._cluster_admin.restore()
         await self._reset.scenario_objects()
         await self._guests.remove()
         await self._guests.clean()
         await self._reset.cordon(set(self._hosts().values()))
         await self._make_namespaces()
-        await self._ground.extend(())
+        await self._cluster_admin.extend(())
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         objects = manifests(stack)
@@ -160,7 +160,7 @@ class RealCluster:
         await self._chassis.open(speed=self._run.speed)
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
-            await self._nodes.hear(host, self._place.namespace, pod, stack.token)
+            await self._nodes.hear(host, self._target.namespace, pod, stack.token)
         readiness = self._readiness()
         await self._guests.begin()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
@@ -182,13 +182,13 @@ class RealCluster:
     async def _settle_default_scheduler(self) -> None:
         """By now all of ours is scheduled."""
         if "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
-            await self._ground.kill("default-scheduler")
+            await self._cluster_admin.kill("default-scheduler")
         if self._run.settings:
             self._tell("giving the default scheduler its extenders")
-            await self._ground.extend(self._run.settings)
+            await self._cluster_admin.extend(self._run.settings)
 
     async def _make_namespaces(self) -> None:
-        for name in self._place.namespaces.values():
+        for name in self._target.namespaces.values():
             with contextlib.suppress(AlreadyExists):
                 await self._admin.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
@@ -208,7 +208,7 @@ class RealCluster:
         await self._recorder.synced()
         await self._nodes.open()
         begin_s = self.clock.now() - self.journal.elapsed_s
-        follower = Follower(self._admin, self._place.namespace, self.records, begin_s)
+        follower = Follower(self._admin, self._target.namespace, self.records, begin_s)
         for component in ("scheduler", "reconfig-manager"):
             if component in self._pods:
                 reading = follower.run(component, self._pods[component])
@@ -250,7 +250,7 @@ class RealCluster:
             for row in rows.values():
                 managed = row["host"] in self._agent_pods
                 if row["host"] is not None and row["kind"] == self._run.device_kind and managed:
-                    wanted[self._place.nodes[row["host"]]] += 1
+                    wanted[self._target.nodes[row["host"]]] += 1
         return wanted
 
     async def close(self) -> None:
@@ -265,7 +265,7 @@ class RealCluster:
         await self._nodes.close()
         if self._run.settings or "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
             with contextlib.suppress(Lacks):
-                await self._ground.restore()
+                await self._cluster_admin.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
             await self._reset.scenario_objects()
             await self._guests.remove()
@@ -276,7 +276,7 @@ class RealCluster:
         """Take the whole stack out of the cluster, before ``close``."""
         await self._reset.scenario_objects()
         await self._guests.remove()
-        await self._rollout.remove(manifests(self._stack), list(self._place.namespaces.values()))
+        await self._rollout.remove(manifests(self._stack), list(self._target.namespaces.values()))
 
     # What the runner asks
 
@@ -297,9 +297,9 @@ class RealCluster:
 
         Raises ValueError naming the hosts.
         """
-        if host not in self._place.nodes:
-            raise ValueError(f"host {host!r}: must be one of {', '.join(self._place.nodes)}")
-        return self._place.nodes[host]
+        if host not in self._target.nodes:
+            raise ValueError(f"host {host!r}: must be one of {', '.join(self._target.nodes)}")
+        return self._target.nodes[host]
 
     def components(self) -> Sequence[str]:
         """What can be killed and started, or is at least there."""
@@ -328,7 +328,7 @@ class RealCluster:
             return
         self._down.add(component)
         if self._is_below(component):
-            await self._ground.kill(component)
+            await self._cluster_admin.kill(component)
         elif component.startswith("chassis/"):
             self._only_chassis(component)
             self._chassis.killed()
@@ -348,7 +348,7 @@ class RealCluster:
             return
         self._down.discard(component)
         if self._is_below(component):
-            await self._ground.start(component)
+            await self._cluster_admin.start(component)
             if component.startswith("kubelet/"):
                 await self._nodes.knows_pods(component.partition("/")[2])
         elif component.startswith("chassis/"):
@@ -375,7 +375,7 @@ class RealCluster:
 
     async def _signal(self, component: str, command: Sequence[str]) -> None:
         try:
-            await signal(self._admin, self._place.namespace, self._pods[component], component, command)
+            await signal(self._admin, self._target.namespace, self._pods[component], component, command)
         except Lacks:
             await self._guests.check()
             raise
@@ -386,7 +386,7 @@ class RealCluster:
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
-        named = {real: name for name, real in self._place.namespaces.items()}
+        named = {real: name for name, real in self._target.namespaces.items()}
         found = await self._nodes.pod_resources(host)
         return tuple(replace(pod, namespace=named.get(pod.namespace, pod.namespace)) for pod in found)
 
@@ -399,16 +399,16 @@ class RealCluster:
 
     def ready(self) -> dict[str, Any]:
         """Where the cluster is."""
-        path = self._place.kubeconfig
-        return {"kubeconfig": str(path) if path is not None else "", "context": self._place.context}
+        path = self._target.kubeconfig
+        return {"kubeconfig": str(path) if path is not None else "", "context": self._target.context}
 
     async def testimony(self) -> Mapping[str, str]:
         """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace
         only, those of our components."""
-        found = dict(await self._ground.logs())
-        if self._place.namespaces:
+        found = dict(await self._cluster_admin.logs())
+        if self._target.namespaces:
             with contextlib.suppress(ApiError, Unavailable):
-                pods = (await self._admin.list(PODS, namespace=self._place.namespace)).items
+                pods = (await self._admin.list(PODS, namespace=self._target.namespace)).items
                 found |= await logs_of(self._admin, pods)
         return found
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
+from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.bringing import Baggage
 from mews.harness.clusters.real.cluster import RealCluster, Run
-from mews.harness.clusters.real.ground import Ground, Place
 from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.clusters.stack import kod2_config, kubecomp_config
 from mews.harness.errors import Lacks
 from mews.harness.manifests.guests import brought
@@ -34,7 +35,7 @@ def stack_spec(
     scenario: Scenario,
     hardware: Hardware,
     document: Mapping[str, Any],
-    place: Place,
+    target: DeploymentTarget,
     *,
     dialect: str,
     token: str,
@@ -46,11 +47,11 @@ def stack_spec(
 
     Raises ScenarioError for options that a component does not have.
     """
-    endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
+    endpoints = {spec.name: endpoint(target.namespace, number) for number, spec in enumerate(hardware.chassis)}
     config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints=endpoints)
     named = config.namespace
-    nodes = tuple(replace(node, name=place.nodes[node.name]) for node in config.nodes)
-    config = replace(config, nodes=nodes, namespace=place.namespace, allocate=_allocate())
+    nodes = tuple(replace(node, name=target.nodes[node.name]) for node in config.nodes)
+    config = replace(config, nodes=nodes, namespace=target.namespace, allocate=_allocate())
     parts = scenario.stack.kubecomp
     running = {
         "scheduler": parts is not None and parts.scheduler is not None,
@@ -58,28 +59,28 @@ def stack_spec(
         "device-manager": parts is not None and parts.device_manager is not None,
     }
     spec = StackSpec(
-        namespace=place.namespace,
-        image=place.image,
+        namespace=target.namespace,
+        image=target.image,
         hardware=document,
         chassis=[entry.name for entry in hardware.chassis],
         config=as_document(config),
         nodes=[node.name for node in nodes],
         token=token,
         parts=frozenset(name for name, runs in running.items() if runs),
-        pull=place.pull,
-        prefix=place.prefix,
-        hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
-        tidy=place.tidy,
-        operator=_operator(scenario, place, speed),
+        pull=target.pull,
+        prefix=target.prefix,
+        hosts={target.nodes[host.name]: host.name for host in hardware.hosts},
+        tidy=target.tidy,
+        operator=_operator(scenario, target, speed),
         named=named,
     )
     return (spec if baggage is None else baggage.into(spec)), config
 
 
-def _operator(scenario: Scenario, place: Place, speed: float) -> OperatorConfig | None:
+def _operator(scenario: Scenario, target: DeploymentTarget, speed: float) -> OperatorConfig | None:
     if scenario.stack.kod2 is None:
         return None
-    return replace(kod2_config(scenario, Pace(speed)), pool_namespace=place.namespace)
+    return replace(kod2_config(scenario, Pace(speed)), pool_namespace=target.namespace)
 
 
 def _allocate() -> AllocateConfig:
@@ -93,7 +94,7 @@ def _allocate() -> AllocateConfig:
 
 
 async def open_real(
-    scenario: Scenario, ground: Ground, *, dialect: str, speed: float, seed: int, tell: Tell, brings: Baggage
+    scenario: Scenario, admin: ClusterAdmin, *, dialect: str, speed: float, seed: int, tell: Tell, brings: Baggage
 ) -> RealCluster:
     """A running cluster for the scenario, with what it ``brings``; close it.
 
@@ -101,11 +102,11 @@ async def open_real(
     """
     hardware = hardware_of(scenario)
     document, _ = hardware_document(scenario)
-    if scenario.stack.kod2 is not None and ground.place.namespaces:
+    if scenario.stack.kod2 is not None and admin.target.namespaces:
         raise Lacks("stack.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's")
     token = secrets.token_urlsafe(24)
     spec, config = stack_spec(
-        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, baggage=brings
+        scenario, hardware, document, admin.target, dialect=dialect, token=token, speed=speed, baggage=brings
     )
     brought(spec)  # raises for what cannot be, before anything is made
     run = Run(
@@ -118,7 +119,7 @@ async def open_real(
         device_kind=config.device_kind,
         settings=brings.settings,
     )
-    cluster = RealCluster(run, ground, tell)
+    cluster = RealCluster(run, admin, tell)
     try:
         await cluster.open()
     except BaseException:

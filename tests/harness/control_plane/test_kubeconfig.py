@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from mews.harness.cli import exit_code
-from mews.harness.clusters.kubeconfig.ground import HOST_LABEL
+from mews.harness.clusters.kubeconfig.target import HOST_LABEL
 from mews.kube.api.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.http import HttpKube
 
@@ -189,7 +189,7 @@ def test_a_namespace_that_does_not_go_is_told_and_tried_again(servers, capsys, t
     """Where nobody runs the namespace controller, none ever goes."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("mews.harness.clusters.kubeconfig.site._GONE_S", 0.5)
+    monkeypatch.setattr("mews.harness.clusters.kubeconfig.cluster._GONE_S", 0.5)
     folder = tmp_path / "state" / "mews" / "kubeconfig" / "mews-7-abc"
     folder.mkdir(parents=True)
     (folder / "owner.json").write_text(json.dumps({"pid": 0, "born": ""}))

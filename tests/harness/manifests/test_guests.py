@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from mews.harness.clusters.real.bringing import baggage
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.guests import brought, is_last
 from mews.harness.manifests.parts import COMPONENT, ON_NODE, ROOTLESS
@@ -26,7 +26,7 @@ def spec_of(path, known=None):
     scenario = load_scenario(path)
     document, _ = hardware_document(scenario)
     brings = baggage(scenario, NODES).with_images(known or {})
-    place = Place(None, None, "pool", OURS, NODES)
+    place = DeploymentTarget(None, None, "pool", OURS, NODES)
     spec, _ = stack_spec(
         scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", baggage=brings
     )

@@ -10,8 +10,8 @@ import yaml
 
 from mews.harness.cli import exit_code
 from mews.harness.clusters.control_plane import programs
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.manifests import files_of, node_map
 from mews.harness.errors import BadInput
 from mews.harness.manifests.stack import as_yaml, manifests
@@ -28,7 +28,7 @@ NODES = {"host-1": "worker-a", "host-2": "worker-b", "host-3": "worker-c"}
 
 def stack(text=SCENARIO, nodes=NODES):
     scenario = parse_scenario(text, Path("x"), {})
-    place = Place(None, None, "pool", "registry.example.com/mews:1", nodes)
+    place = DeploymentTarget(None, None, "pool", "registry.example.com/mews:1", nodes)
     document, _ = hardware_document(scenario)
     spec, _ = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret")
     return manifests(spec)

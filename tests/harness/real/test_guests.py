@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.guests import RECORD, Guests
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.guests import Guest
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.stack import StackSpec
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.scenario.errors import ScenarioError
 from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS

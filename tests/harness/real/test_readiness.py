@@ -6,10 +6,10 @@ import random
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.kube.api.resources import NODES
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.store.store import Store

@@ -7,11 +7,11 @@ import pytest
 from mews.harness.clusters.brought import Brought
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
+from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.replacement import fill
 from mews.harness.scenario.requirements import foreseen
-from mews.harness.ways import Way
 
 DOCS = Path(__file__).parents[3] / "docs" / "bring-your-own"
 HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: one}\nhardware: demo\n"
@@ -69,7 +69,7 @@ def test_where_it_cannot_run_the_scenario_is_skipped_with_the_reason(stack, clus
 
 @pytest.mark.parametrize("name", ["plugin", "policy"])
 def test_a_plugin_and_a_policy_of_the_users_run_in_virtual_time(name):
-    result = Engine(Way()).run(load_scenario(DOCS / f"{name}.yaml")).result
+    result = Engine(RunOptions()).run(load_scenario(DOCS / f"{name}.yaml")).result
     assert (result.verdict, result.report) == ("passed", "")
 
 
@@ -77,7 +77,7 @@ def test_a_plugin_and_a_policy_of_the_users_run_in_virtual_time(name):
 def test_a_plugin_that_is_not_there_is_bad_input(reference, tmp_path):
     scenario = scenario_with(tmp_path, f"{{replace: {{scheduler: {{plugin: '{reference}'}}}}}}")
     with pytest.raises(BadInput) as refused:
-        Engine(Way()).run(scenario)
+        Engine(RunOptions()).run(scenario)
     assert str(refused.value).startswith(f"stack.replace.scheduler: plugin {reference!r}: ")
 
 

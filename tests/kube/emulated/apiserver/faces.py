@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.access.certificates import make_certificates
 from mews.kube.emulated.apiserver.store.store import Store

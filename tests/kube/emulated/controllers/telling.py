@@ -11,7 +11,7 @@ from typing import Any
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.servers import Servers
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube

@@ -20,7 +20,7 @@ DIALECTS = ("h3api", "resource-pool", "redfish")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RunOptions:
     """How to run scenarios. ``dialect`` None: as the scenario says; ``timeout_s`` None too."""
 
     cluster: str = "embedded"

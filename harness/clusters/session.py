@@ -12,11 +12,11 @@ from mews.harness.errors import BadInput, Lacks
 
 if TYPE_CHECKING:
     from mews.harness.clusters.control_plane.servers import Servers
-    from mews.harness.clusters.kind.machine import KindMachine
-    from mews.harness.clusters.kubeconfig.site import Site
+    from mews.harness.clusters.kind.cluster import KindCluster
+    from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
 
 
-class Shared:
+class ClusterSession:
     """Started with the first scenario that needs it, handed on empty to each later one, ended by ``close``.
 
     Used by one scenario at a time; outlives their event loops. ``keep``: a kind cluster outlives even this; ``tell``
@@ -27,8 +27,8 @@ class Shared:
         self.tell = tell
         self._keep = keep
         self._servers: Servers | None = None
-        self._kind: KindMachine | None = None
-        self._site: Site | None = None
+        self._kind: KindCluster | None = None
+        self._site: KubeconfigCluster | None = None
 
     def servers(self) -> Servers:
         """The real etcd and kube-apiserver."""
@@ -38,20 +38,20 @@ class Shared:
             self._servers = Servers()
         return self._servers
 
-    def kind(self) -> KindMachine:
+    def kind(self) -> KindCluster:
         """The kind cluster, created when its place is asked for."""
         if self._kind is None:
-            from mews.harness.clusters.kind.machine import KindMachine
+            from mews.harness.clusters.kind.cluster import KindCluster
 
-            self._kind = KindMachine(keep=self._keep, tell=self.tell)
+            self._kind = KindCluster(keep=self._keep, tell=self.tell)
         return self._kind
 
-    def site(self, kubeconfig: Path | None, context: str | None) -> Site:
+    def site(self, kubeconfig: Path | None, context: str | None) -> KubeconfigCluster:
         """Somebody's cluster, always the same one."""
         if self._site is None:
-            from mews.harness.clusters.kubeconfig.site import Site
+            from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
 
-            self._site = Site(kubeconfig, context, keep=self._keep, tell=self.tell)
+            self._site = KubeconfigCluster(kubeconfig, context, keep=self._keep, tell=self.tell)
         return self._site
 
     def close(self) -> None:

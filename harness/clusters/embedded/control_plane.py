@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.plane import Program, write_kubeconfig
+from mews.harness.clusters.control_plane.port import Program
 from mews.harness.errors import Lacks
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.access.certificates import Certificates, make_certificates
 from mews.kube.emulated.apiserver.store.store import Store
@@ -32,8 +33,8 @@ class Access:
     port: int = 0
 
 
-class EmbeddedPlane:
-    """Plane of the embedded cluster, on loopback."""
+class EmbeddedControlPlane:
+    """The ControlPlane of ``--cluster embedded``: our own store, served on loopback."""
 
     name = "embedded"
 

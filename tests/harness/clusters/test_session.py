@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.harness.clusters.shared import Shared
+from mews.harness.clusters.session import ClusterSession
 from mews.harness.errors import Lacks
 
 
@@ -22,7 +22,7 @@ class Part:
 
 
 def shared_of(**parts):
-    shared = Shared()
+    shared = ClusterSession()
     for name, part in parts.items():
         setattr(shared, f"_{name}", part)
     return shared

@@ -23,7 +23,7 @@ from mews.kube.emulated.kubelet.users import Users
 from mews.systems.kubecomp.config import AllocateConfig
 
 
-class HostsSide:
+class ServedHosts:
     """One process for all hosts."""
 
     def __init__(
@@ -162,7 +162,7 @@ def _write(path: Path, text: str) -> str:
 class ServedHardware:
     """HardwareControl of whichever processes serve chassis and hosts at the time of a call."""
 
-    def __init__(self, control: Callable[[], HttpHardwareControl], hosts: HostsSide, names: Sequence[str]) -> None:
+    def __init__(self, control: Callable[[], HttpHardwareControl], hosts: ServedHosts, names: Sequence[str]) -> None:
         self._control = control
         self._hosts = hosts
         self._names = tuple(names)

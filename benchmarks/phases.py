@@ -15,11 +15,12 @@ from typing import Any
 from benchmarks.common import progress, report
 from benchmarks.hardware import hardware
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
-from mews.harness.clock import run_virtual, virtual_clock
+from mews.harness.clock import run_virtual
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
-from mews.harness.clusters.embedded.local_world import LocalWorld
-from mews.harness.journal import Journal
+from mews.harness.clusters.embedded.in_process import in_process_ports
+from mews.harness.options import RunOptions
 from mews.harness.ports.chassis import LocalFleet
+from mews.harness.run_context import begin_run
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
@@ -52,13 +53,9 @@ async def opened(inventory: Hardware, *, seed: int = 1) -> EmbeddedCluster:
     scenario = Scenario.model_validate(
         {"apiVersion": "mews/v1", "kind": "Scenario", "metadata": {"name": "phases"}, "hardware": {}}
     )
-    loop = asyncio.get_running_loop()
-    journal, pace, clock = Journal(loop.time), Pace(), virtual_clock()
-    world = LocalWorld(inventory, journal=journal, clock=clock, pace=pace, seed=seed, rng=stream(seed, "store"))
-    kubelets = Kubelets()
-    await world.open(kubelets)
-    parts: dict[str, Any] = {"world": world, "kubelets": kubelets, "journal": journal, "clock": clock, "pace": pace}
-    cluster = EmbeddedCluster(scenario, inventory, **parts, dialect="h3api", seed=seed)
+    run, kubelets = begin_run(RunOptions(), seed=seed, dialect="h3api"), Kubelets()
+    ports = in_process_ports(inventory, run, kubelets)
+    cluster = EmbeddedCluster(scenario, inventory, name="embedded", run=run, ports=ports, kubelets=kubelets)
     await cluster.open()
     return cluster
 

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from mews.harness.testkit.cluster import ServedCluster
     from mews.harness.testkit.runs import Runner
 
-CLUSTERS = ("embedded", "control-plane", "kind", "kubeconfig")
-
 _RUNS = pytest.StashKey["Runner"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
+    from mews.harness.backends import BACKENDS, DEFAULT_BACKEND
+
     group = parser.getgroup("mews", "mews: emulated GPU pools and clusters")
-    group.addoption("--mews-cluster", choices=CLUSTERS, default="embedded", help="the cluster that scenarios run on")
+    group.addoption(
+        "--mews-cluster", choices=tuple(BACKENDS), default=DEFAULT_BACKEND, help="the cluster that scenarios run on"
+    )
     group.addoption("--mews-speed", default="1", type=_speed, help="emulated seconds per second, outside virtual time")
     group.addoption("--mews-hardware", metavar="FILE", help="inventory of mews_chassis and mews_cluster")
     group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
@@ -80,22 +82,22 @@ def mews_cluster(_mews_cluster_server: ServedCluster) -> ServedCluster:
 
 
 @pytest.fixture(scope="session")
-def _mews_shared() -> Iterator[ClusterSession]:
+def _mews_session() -> Iterator[ClusterSession]:
     from mews.harness.clusters.session import ClusterSession
 
-    with ClusterSession() as shared:
-        yield shared
+    with ClusterSession() as session:
+        yield session
 
 
 @pytest.fixture
-def mews_run(request: pytest.FixtureRequest, _mews_shared: ClusterSession) -> Runner:
+def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> Runner:
     """Runs scenarios; see ``mews.harness.testkit.runs.Runner``."""
     name = _available(request.config)
     from mews.harness.testkit.runs import Runner
 
     folder = Path(request.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", request.node.nodeid)
     speed = request.config.getoption("--mews-speed")
-    runner = Runner(name, request.path.parent, folder.absolute(), _mews_shared, speed)
+    runner = Runner(name, request.path.parent, folder.absolute(), _mews_session, speed)
     request.node.stash[_RUNS] = runner
     return runner
 

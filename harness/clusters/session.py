@@ -4,71 +4,41 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self, TypeVar, cast
 
 from mews.harness.errors import BadInput, Lacks
 
-if TYPE_CHECKING:
-    from mews.harness.clusters.control_plane.servers import Servers
-    from mews.harness.clusters.kind.cluster import KindCluster
-    from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
+T = TypeVar("T")
 
 
 class ClusterSession:
-    """Started with the first scenario that needs it, handed on empty to each later one, ended by ``close``.
+    """Holds what backends share: made for the first scenario that needs it, used by each later one, ended by ``close``.
 
-    Used by one scenario at a time; outlives their event loops. ``keep``: a kind cluster outlives even this; ``tell``
-    hears what takes its time.
+    Used by one scenario at a time; outlives their event loops. ``keep``: a real cluster outlives even this; ``notify``
+    is called with what takes its time.
     """
 
-    def __init__(self, *, keep: bool = False, tell: Callable[[str], None] = lambda _: None) -> None:
-        self.tell = tell
-        self._keep = keep
-        self._servers: Servers | None = None
-        self._kind: KindCluster | None = None
-        self._site: KubeconfigCluster | None = None
+    def __init__(self, *, keep: bool = False, notify: Callable[[str], None] = lambda _: None) -> None:
+        self.keep = keep
+        self.notify = notify
+        self._shared: dict[str, tuple[Any, Callable[[Any], None]]] = {}
 
-    def servers(self) -> Servers:
-        """The real etcd and kube-apiserver."""
-        if self._servers is None:
-            from mews.harness.clusters.control_plane.servers import Servers
-
-            self._servers = Servers()
-        return self._servers
-
-    def kind(self) -> KindCluster:
-        """The kind cluster, created when its place is asked for."""
-        if self._kind is None:
-            from mews.harness.clusters.kind.cluster import KindCluster
-
-            self._kind = KindCluster(keep=self._keep, tell=self.tell)
-        return self._kind
-
-    def site(self, kubeconfig: Path | None, context: str | None) -> KubeconfigCluster:
-        """Somebody's cluster, always the same one."""
-        if self._site is None:
-            from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
-
-            self._site = KubeconfigCluster(kubeconfig, context, keep=self._keep, tell=self.tell)
-        return self._site
+    def share(self, name: str, make: Callable[[], T], end: Callable[[T], None]) -> T:
+        """What is shared under that name; made at the first call. ``end`` ends it, with the session."""
+        if name not in self._shared:
+            self._shared[name] = (make(), end)
+        return cast("T", self._shared[name][0])
 
     def close(self) -> None:
-        """End it all.
+        """End it all, the last first.
 
         Raises Lacks for what cannot be ended, after the rest was.
         """
+        shared, self._shared = self._shared, {}
         with contextlib.ExitStack() as ending:
-            servers, self._servers = self._servers, None
-            if servers is not None:
-                ending.callback(servers.stop)
-            kind, self._kind = self._kind, None
-            if kind is not None:
-                ending.callback(kind.close)
-            site, self._site = self._site, None
-            if site is not None:
-                ending.callback(site.close)
+            for thing, end in shared.values():
+                ending.callback(end, thing)
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from typing import Any
 import mews
 from mews.harness.clusters.brought import Brought
 from mews.harness.clusters.control_plane.port import Program
-from mews.harness.clusters.embedded.world import World
+from mews.harness.clusters.embedded.ports import ClusterPorts
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.errors import Lacks
 from mews.harness.ports.fence import Fence
@@ -34,13 +34,13 @@ class Yours:
     Raises ScenarioError for what cannot be used, Lacks for a program that is not here.
     """
 
-    def __init__(self, scenario: Scenario, world: World, *, dialect: str, configure: Configure) -> None:
+    def __init__(self, scenario: Scenario, ports: ClusterPorts, *, dialect: str, configure: Configure) -> None:
         self._stack = scenario.stack
         self._brought = Brought(scenario)
-        self._world = world
+        self._ports = ports
         self._dialect = dialect
         self._configure = configure
-        self._ports: dict[int, int] = {}
+        self._free_ports: dict[int, int] = {}
 
     @property
     def brought(self) -> Brought:
@@ -55,7 +55,7 @@ class Yours:
             return None
         argv = yours.process or _image_argv(component, yours)
         places = self._places(host)
-        log = self._world.scratch() / f"yours-{component}{f'-{host}' if host else ''}.log"
+        log = self._ports.needed_processes().scratch / f"yours-{component}{f'-{host}' if host else ''}.log"
         named = {} if host is None else {"NODE_NAME": host}
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **named, **yours.env}, places, log)
 
@@ -88,18 +88,19 @@ class Yours:
 
     def _extender(self, number: int, extender: Extender, argv: Sequence[str]) -> Program:
         places = {**self._places(None), "port": str(self._port(number))}
-        log = self._world.scratch() / f"extender-{number + 1}.log"
+        log = self._ports.needed_processes().scratch / f"extender-{number + 1}.log"
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **extender.env}, places, log)
 
     def _port(self, number: int) -> int:
-        if number not in self._ports:
+        if number not in self._free_ports:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
-                self._ports[number] = int(probe.getsockname()[1])
-        return self._ports[number]
+                self._free_ports[number] = int(probe.getsockname()[1])
+        return self._free_ports[number]
 
     def _places(self, host: str | None) -> dict[str, str]:
-        ready, scratch = self._world.ready(), self._world.scratch()
+        processes = self._ports.needed_processes()
+        ready, scratch = processes.ready(), processes.scratch
         config = scratch / "kubecomp.json"
         if not config.exists():
             urls = {name: faces[self._dialect] for name, faces in ready["chassis"].items()}

@@ -38,12 +38,12 @@ def demo(dialect: str, speed: float) -> int:
 
 async def _play(dialect: str, speed: float, folder: Path, say: Say) -> Outcome:
     from mews.harness.clusters import open_cluster
+    from mews.harness.options import RunOptions
 
     say(f"Starting chassis ({dialect} over HTTP), API server, kubelets and KubeComp; emulated time x{speed:g}", "dim")
     scenario = scenario_of(None, None)
-    cluster = await open_cluster(
-        scenario, cluster="embedded", time="wall", seed=scenario.seed, speed=speed, dialect=dialect, folder=folder
-    )
+    options = RunOptions(time="wall", speed=speed, dialect=dialect, folder=folder)
+    cluster = await open_cluster(scenario, options, seed=scenario.seed)
     try:
         await _introduce(cluster, say)
         return await run_demo(cluster, _teller(say, cluster.journal.elapsed_s))

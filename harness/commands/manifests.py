@@ -19,7 +19,7 @@ from mews.harness.kubeconfig_file import write_own
 from mews.harness.manifests.guests import brought
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.stack import StackSpec, as_yaml, manifests
-from mews.harness.options import DIALECTS
+from mews.harness.options import DEFAULT_DIALECT
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.kube.emulated.kubelet.images import load_images
@@ -78,7 +78,7 @@ def stack_objects(wish: Wish) -> list[Object]:
         nodes = node_map([host.name for host in hardware.hosts], wish.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
         place = DeploymentTarget(None, None, wish.namespace, wish.image, nodes, prefix=f"{wish.namespace}-")
-        dialect = wish.dialect or scenario.stack.dialect or DIALECTS[0]
+        dialect = wish.dialect or scenario.stack.dialect or DEFAULT_DIALECT
         token = secrets.token_urlsafe(24)
         brings = baggage(scenario, place.nodes)
         spec, _ = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, baggage=brings)

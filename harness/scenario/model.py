@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from mews.harness.backends import BackendName
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import Model, OrScalar
 from mews.harness.scenario.quantity import Seconds, Share
@@ -106,7 +107,7 @@ class Requires(Model):
 
     time: Literal["virtual", "wall"] | None = None
     dialect: tuple[Literal["h3api", "resource-pool", "redfish"], ...] = ()
-    cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
+    cluster: tuple[BackendName, ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
 

@@ -20,14 +20,14 @@ from mews.harness.scenario.result import Result
 class Runner:
     """What the fixture ``mews_run`` is: call it with a scenario.
 
-    ``shared`` is what the runs of a session share; ``speed`` counts outside virtual time. ``folder`` is the test's own,
-    from which relative paths are looked up if the working directory has none.
+    ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time. ``folder`` is the test's
+    own, from which relative paths are looked up if the working directory has none.
     """
 
     cluster: str
     folder: Path
     artefacts: Path
-    shared: ClusterSession | None = None
+    session: ClusterSession | None = None
     speed: float = 1.0
     runs: list[Run] = field(default_factory=list)
 
@@ -39,12 +39,12 @@ class Runner:
         ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
         """
         scenario = load_scenario(self._find(path), overrides)
-        engine = Engine(self._way(time), artefacts=self.artefacts, shared=self.shared)
+        engine = Engine(self._options(time), artefacts=self.artefacts, session=self.session)
         run = engine.run(scenario, seed)
         self.runs.append(run)
         return run.result
 
-    def _way(self, time: str | None) -> RunOptions:
+    def _options(self, time: str | None) -> RunOptions:
         return RunOptions(self.cluster, time_of(self.cluster, time), self.speed)
 
     def _find(self, path: str | Path) -> Path:

@@ -93,7 +93,7 @@ steps:
 
 
 def run_on(shared, scenario, artefacts):
-    run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, shared=shared).run(scenario)
+    run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, session=shared).run(scenario)
     assert run.result.verdict == "passed", f"{run.result.reason}\n{run.result.report}"
     return run
 

@@ -1,7 +1,7 @@
 """A cluster of emulated nodes, put together: kubelets, controllers, schedulers, KubeComp and the hardware.
 
-What its API is, and how its parts reach each other, is the world's: in process, over sockets with our API server, or
-over sockets with the real one."""
+How its parts reach each other, and what its API is, lies in its ports: in process, over sockets with our API server,
+or over sockets with the real one."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
+from mews.harness.clusters.embedded.ports import ClusterPorts
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
-from mews.harness.clusters.embedded.world import World
 from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
-from mews.harness.journal import Journal
 from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
 from mews.harness.testbed import testbed_overhead
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
@@ -50,59 +49,52 @@ HOSTS = "hosts"
 
 
 class EmbeddedCluster:
-    """A Cluster in an open World. ``await open()`` before use: then nodes are Ready and devices announced."""
+    """A Cluster of emulated nodes. ``await open()`` before use: then nodes are Ready and devices announced."""
 
     def __init__(
         self,
         scenario: Scenario,
         hardware: Hardware,
         *,
-        world: World,
+        name: str,
+        run: RunContext,
+        ports: ClusterPorts,
         kubelets: Kubelets,
-        journal: Journal,
-        clock: Clock,
-        pace: Pace,
-        dialect: str,
-        seed: int,
     ) -> None:
-        self.name = world.name
-        self.time = world.time
-        self.journal = journal
-        self.clock = clock
-        self.pace = self.kubelet_pace = pace
-        self.dialect = dialect
-        self.hardware = world.hardware
-        self.world = world
-        self._logs = Records(lambda: journal.elapsed_s)
+        self.name = name
+        self.time = "virtual" if ports.processes is None else "wall"
+        self.journal = run.journal
+        self.clock = run.clock
+        self.pace = self.kubelet_pace = run.pace
+        self.dialect = run.dialect
+        self.hardware = ports.hardware
+        self.ports = ports
+        self._run = run
+        self._logs = Records(lambda: run.journal.elapsed_s)
         self.records = self._logs.journal
         self._measures = Measures()
         self._scenario = scenario
         self._inventory = hardware
-        self._seed = seed
-        self._config = kubecomp_config(scenario, hardware, dialect=dialect, endpoints={})
+        self._config = kubecomp_config(scenario, hardware, dialect=run.dialect, endpoints={})
         self._yours = Yours(
             scenario,
-            world,
-            dialect=dialect,
-            configure=lambda urls: kubecomp_config(scenario, hardware, dialect=dialect, endpoints=urls),
+            ports,
+            dialect=run.dialect,
+            configure=lambda urls: kubecomp_config(scenario, hardware, dialect=run.dialect, endpoints=urls),
         )
         self._stack = StackUnits(
             scenario,
             hardware,
-            world=world,
-            journal=journal,
-            clock=clock,
-            pace=pace,
-            dialect=dialect,
-            seed=seed,
+            ports=ports,
+            run=run,
             config=self._config,
             yours=self._yours,
             measures=self._measures,
         )
         kubelets.find = self.kubelet_of
-        self.kube = world.kube("admin")
-        self._hall = Hall(pace)
-        self._recorder = Recorder(world.kube("recorder"), journal, tfjobs=scenario.stack.kod2 is not None)
+        self.kube = ports.kube("admin")
+        self._hall = Hall(run.pace)
+        self._recorder = Recorder(ports.kube("recorder"), run.journal, tfjobs=scenario.stack.kod2 is not None)
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -179,19 +171,19 @@ class EmbeddedCluster:
             await asyncio.gather(self._recording, return_exceptions=True)
         for machine in self._machines.values():
             await machine.containerd.close()
-        await self.world.close()
+        await self.ports.close()
         logging.getLogger("mews.run").removeHandler(self._logs)
 
     # What the runner asks
 
     def lacks(self, requirement: str) -> str | None:
-        """Logs, exec, kill and cut are there; root is not asked of anybody; FUSE and NVML are asked of the world."""
+        """Logs, exec, kill and cut are there; root is not asked of anybody; FUSE and NVML are asked of the hosts."""
         if requirement in ("logs", "exec", "kill", "cut", self.time):
             return None
         if requirement in ("virtual", "wall"):
             return f"this run is in {self.time} time"
         if requirement in ("fuse", "nvml"):
-            return self.world.lacks(requirement)
+            return self.ports.hosts.lacks(requirement)
         return f"--cluster {self.name} has no {requirement}"
 
     def node_of(self, host: str) -> str:
@@ -209,7 +201,7 @@ class EmbeddedCluster:
 
     def components(self) -> Sequence[str]:
         """What can be killed and started."""
-        hosts = (HOSTS,) if self.time == "wall" else ()
+        hosts = () if self.ports.host_server is None else (HOSTS,)
         return (*self._units, *(f"chassis/{spec.name}" for spec in self._inventory.chassis), *hosts)
 
     def crashes(self) -> Sequence[str]:
@@ -236,12 +228,14 @@ class EmbeddedCluster:
             await self._units[component].kill()
             return
         if component == HOSTS:
-            await self.world.kill_hosts()
+            if self.ports.host_server is None:
+                raise ValueError("hosts: have no process of their own in virtual time")
+            await self.ports.host_server.kill()
             self.journal.write("component", component, "killed")
             return
         chassis = self._chassis_name(component)
         self._dead_chassis.add(chassis)
-        await self.world.kill_chassis(chassis)
+        await self.ports.chassis.kill(chassis)
         self.journal.write("component", component, "killed")
 
     async def start(self, component: str) -> None:
@@ -253,13 +247,14 @@ class EmbeddedCluster:
             self._units[component].start()
             return
         if component == HOSTS:
-            await self.world.start_hosts()
+            if self.ports.host_server is not None:
+                await self.ports.host_server.start()
             self.journal.write("component", component, "started")
             return
         chassis = self._chassis_name(component)
         if chassis in self._dead_chassis:
             self._dead_chassis.discard(chassis)
-            await self.world.start_chassis(chassis)
+            await self.ports.chassis.start(chassis)
             self.journal.write("component", component, "started")
 
     def _chassis_name(self, component: str) -> str:
@@ -277,7 +272,7 @@ class EmbeddedCluster:
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
-        return await self.world.pod_resources(self.node_of(host)).list()
+        return await self.ports.kubelets.pod_resources(self.node_of(host)).list()
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
         """Logs and commands of a node, while its kubelet runs."""
@@ -289,7 +284,7 @@ class EmbeddedCluster:
 
         Raises RuntimeError in virtual time, where nothing can be reached.
         """
-        return self.world.ready()
+        return self.ports.needed_processes().ready()
 
     def stalled(self, since_line: int) -> bool:
         """Whether only rests are pending, and all that were when the journal last grew have gone round since."""
@@ -307,21 +302,21 @@ class EmbeddedCluster:
     # Putting together
 
     def _machine(self, number: int, host: HostSpec) -> Machine:
-        rng = stream(self._seed, f"containerd/{host.name}")
+        rng = self._run.rng(f"containerd/{host.name}")
         note = self._recorder.kubelet(host.name)
-        processes = self.world.processes()
+        processes = self.ports.processes
         containerd = Containerd(
             self.clock,
             rng,
             simulated=self._told(SimulatedRuntime(self.pace, self._hall), host.name),
-            processes=None if processes is None else self._told(processes, host.name),
-            network=self.world.network(number + 1),
+            processes=None if processes is None else self._told(processes.runtime, host.name),
+            network=self.ports.kubelets.network(number + 1),
         )
         return Machine(
             spec=self._node_spec(number, host),
             containerd=containerd,
-            folder=self.world.folder(host.name),
-            checkpoint=JournaledCheckpoint(self.world.checkpoint(host.name), note),
+            folder=self.ports.kubelets.folder(host.name),
+            checkpoint=JournaledCheckpoint(self.ports.kubelets.checkpoint(host.name), note),
             images=load_images(),
             pace=self.pace,
             overhead=self._overhead(host.name),
@@ -329,16 +324,16 @@ class EmbeddedCluster:
         )
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
-        address, port = self.world.kubelet_address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
+        address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
 
     def _told(self, runtime: Runtime, host: str) -> Runtime:
-        return ToldRuntime(runtime, self.world.users(host), self._config.uuid_env)
+        return ToldRuntime(runtime, self.ports.hosts.users(host), self._config.uuid_env)
 
     def _overhead(self, host: str) -> Overhead | None:
         if self._scenario.stack.profile != "testbed":
             return None
-        return testbed_overhead(stream(self._seed, f"testbed/{host}"))
+        return testbed_overhead(self._run.rng(f"testbed/{host}"))
 
     def _kubelet_unit(self, host: str) -> Unit:
         name = f"kubelet/{host}"

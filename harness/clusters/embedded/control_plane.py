@@ -8,13 +8,13 @@ import random
 import secrets
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mews.harness.clusters.control_plane.port import Program
 from mews.harness.errors import Lacks
 from mews.harness.kubeconfig_file import write_kubeconfig
+from mews.harness.options import ApiAccess
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.access.certificates import Certificates, make_certificates
 from mews.kube.emulated.apiserver.store.store import Store
@@ -24,25 +24,16 @@ from mews.kube.emulated.apiserver.wire.server import ApiServer
 _JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How the API is reached on loopback: in plain HTTP by everybody there, or over TLS by who has the token; ``port``
-    0 takes a free one."""
-
-    tls: bool = False
-    port: int = 0
-
-
 class EmbeddedControlPlane:
     """The ControlPlane of ``--cluster embedded``: our own store, served on loopback."""
 
     name = "embedded"
 
     def __init__(
-        self, folder: Path, now: Callable[[], float], rng: random.Random, *, access: Access | None = None
+        self, folder: Path, now: Callable[[], float], rng: random.Random, api: ApiAccess | None = None
     ) -> None:
         self._folder = folder
-        self._access = access or Access()
+        self._access = api or ApiAccess()
         self._store = Store(now, rng)
         self._token = secrets.token_hex(16) if self._access.tls else ""
         self._certificates: Certificates | None = None

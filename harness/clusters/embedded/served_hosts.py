@@ -1,4 +1,4 @@
-"""The hosts of a wall-clock world: their process, its events and its files, and the hardware's one back door."""
+"""The hosts of a wall-clock cluster: their process, its events and its files, and the hardware's one back door."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ import aiohttp
 
 from mews.harness.clusters.embedded.host_process import HostProcess
 from mews.harness.host_feed import HostFeed
-from mews.harness.journal import Journal
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.ports.hosts_http import HttpHosts, WireUsers
+from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.process import SEARCH_PATH
 from mews.kube.emulated.kubelet.users import Users
 from mews.systems.kubecomp.config import AllocateConfig
+from mews.systems.kubecomp.device_manager import Confirm
+from mews.systems.kubecomp.sysfs import FolderTree, SysfsConfirm
 
 
 class ServedHosts:
-    """One process for all hosts."""
+    """A HostsPort and a HostServer: one process serves all hosts. The journal gets their events."""
 
     def __init__(
         self,
         folder: Path,
         hardware: Path,
         chassis: Path,
-        journal: Journal,
+        run: RunContext,
         *,
-        speed: float,
-        seed: int | str,
         env: Mapping[str, str],
     ) -> None:
-        self._process = HostProcess(folder, hardware, chassis, speed=speed, seed=seed, env=env)
-        self._journal = journal
-        self._speed = speed
+        self._process = HostProcess(folder, hardware, chassis, run, env=env)
+        self._journal = run.journal
+        self._speed = run.speed
         self._said: dict[str, Any] = {}
         self._control: HttpHosts | None = None
         self._users = WireUsers(lambda: self._control)
@@ -118,6 +118,10 @@ class ServedHosts:
         if self._said["without_library"] is None:
             found["LD_LIBRARY_PATH"] = str(self._said["hosts"][host]["nvml"])
         return found
+
+    def confirm(self, host: str) -> Confirm:
+        """By the host's files."""
+        return SysfsConfirm(FolderTree(self.files(host)))
 
     def allocate(self, host: str) -> AllocateConfig:
         """For every container with a device."""

@@ -8,16 +8,15 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.clusters.embedded.world import World
+from mews.harness.clusters.embedded.ports import ClusterPorts
 from mews.harness.clusters.stack import default_profile, kod2_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours
 from mews.harness.errors import Lacks
-from mews.harness.journal import Journal
 from mews.harness.ports.fence import Fence
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.model import Scenario
 from mews.kube.chassis.port import ChassisApi
-from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
@@ -38,46 +37,42 @@ class StackUnits:
     scenario: Scenario
     inventory: Hardware
     _: KW_ONLY
-    world: World
-    journal: Journal
-    clock: Clock
-    pace: Pace
-    dialect: str
-    seed: int
+    ports: ClusterPorts
+    run: RunContext
     config: KubeCompConfig
     yours: Yours
     measures: Measures
 
     def context(self, actor: str, fence: Fence) -> Context:
-        """The world of one incarnation of a component."""
+        """What one incarnation of a component works with."""
         log = logging.getLogger(f"mews.run.{actor}")
-        return Context(fence.around(self.world.kube(actor)), self.clock, stream(self.seed, actor), log)
+        return Context(fence.around(self.ports.kube(actor)), self.run.clock, self.run.rng(actor), log)
 
     def controllers(self) -> Unit:
-        """kube-controller-manager where the world has it or the scenario wants it, else ours.
+        """kube-controller-manager where the control plane has it or the scenario wants it, else ours.
 
         Raises Lacks where it is wanted and not found.
         """
         wanted = self.scenario.stack.controllers
-        real = self.world.program("controller-manager", wanted.model_dump())
+        real = self.ports.program("controller-manager", wanted.model_dump())
         if real is None and wanted.program == "kube-controller-manager":
             raise Lacks(
                 "stack.controllers: need kube-controller-manager, in KUBEBUILDER_ASSETS or on PATH, and wall-clock time"
             )
-        return Unit("controller-manager", self.journal, real or self._our_controllers)
+        return Unit("controller-manager", self.run.journal, real or self._our_controllers)
 
     def _our_controllers(self, fence: Fence) -> Runnable:
         run = self.scenario.stack.controllers.run
-        return ControllerManager(self.context("controller-manager", fence), self.pace, controllers=run)
+        return ControllerManager(self.context("controller-manager", fence), self.run.pace, controllers=run)
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""
         stack = self.scenario.stack
-        units = [Unit(name, self.journal, make) for name, make in self.yours.extender_programs()]
+        units = [Unit(name, self.run.journal, make) for name, make in self.yours.extender_programs()]
         if stack.default_scheduler is not None:
             units += self._own_or("default-scheduler", self._default_scheduler)
         if stack.kod2 is not None:
-            units.append(Unit("operator", self.journal, self._operator))
+            units.append(Unit("operator", self.run.journal, self._operator))
             units += self._service_names()
         if stack.kubecomp is None:
             return units
@@ -85,7 +80,7 @@ class StackUnits:
             units += self._own_or("scheduler", lambda: self._unit("scheduler", profile=self._kubecomp_profile()))
         if stack.kubecomp.reconfig_manager is not None:
             ours = self._reconfig_manager
-            units += self._own_or("reconfig-manager", lambda: Unit("reconfig-manager", self.journal, ours))
+            units += self._own_or("reconfig-manager", lambda: Unit("reconfig-manager", self.run.journal, ours))
         if stack.kubecomp.device_manager is not None:
             for node in self.config.nodes:
                 units += self._own_or("device-manager", partial(self._device_manager_unit, node.name), node.name)
@@ -94,7 +89,7 @@ class StackUnits:
     def _operator(self, fence: Fence) -> Runnable:
         from mews.systems.kod2.operator import Operator  # a run without the operator need not load it
 
-        config = kod2_config(self.scenario, self.pace)
+        config = kod2_config(self.scenario, self.run.pace)
         return Operator(self.context("operator", fence), config)
 
     def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:
@@ -104,19 +99,19 @@ class StackUnits:
         theirs = self.yours.program(component, host)
         if theirs is None:
             return [ours()]
-        return [Unit(f"{component}/{host}" if host else component, self.journal, theirs)]
+        return [Unit(f"{component}/{host}" if host else component, self.run.journal, theirs)]
 
     def _default_scheduler(self) -> Unit:
-        """kube-scheduler where the world has it; ours where it has not, or is given a plugin of the user's.
+        """kube-scheduler where the control plane has it; ours where it has not, or is given a plugin of the user's.
 
         Raises Lacks for extenders without kube-scheduler.
         """
         options, plugin = self.scenario.stack.default_scheduler or {}, self.yours.brought.plugin("default-scheduler")
         extenders = self.yours.extenders()
         if plugin is None:
-            real = self.world.program("default-scheduler", options, extenders=extenders)
+            real = self.ports.program("default-scheduler", options, extenders=extenders)
             if real is not None:
-                return Unit("default-scheduler", self.journal, real)
+                return Unit("default-scheduler", self.run.journal, real)
         if extenders:
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
         profile = default_profile(self.scenario)
@@ -131,20 +126,20 @@ class StackUnits:
         return profile_with(self.config, plugin)
 
     def _service_names(self) -> list[Unit]:
-        file = self.world.names_file()
-        if file is None:
+        processes = self.ports.processes
+        if processes is None:
             return []
-        name = "service-names"
-        return [Unit(name, self.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
+        name, file = "service-names", processes.names_file
+        return [Unit(name, self.run.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
 
     def _unit(self, name: str, *, profile: Profile) -> Unit:
         config = SchedulerConfig((profile,))
-        return Unit(name, self.journal, lambda fence: Scheduler(self.context(name, fence), config))
+        return Unit(name, self.run.journal, lambda fence: Scheduler(self.context(name, fence), config))
 
     def _chassis(self, fence: Fence) -> dict[str, ChassisApi]:
         timeout_s = self.config.timing.chassis_timeout_s
         return {
-            spec.name: fence.around(self.world.chassis(spec.name, self.dialect, timeout_s=timeout_s))
+            spec.name: fence.around(self.ports.chassis.client(spec.name, self.run.dialect, timeout_s=timeout_s))
             for spec in self.inventory.chassis
         }
 
@@ -157,22 +152,22 @@ class StackUnits:
         links: list[DevicePluginLink] = []
 
         def make(fence: Fence) -> Runnable:
-            link = self.world.link(host)
+            link = self.ports.plugins.link(host)
             links.append(link)
             return DeviceManager(
                 self.context(name, fence),
-                replace(self.config, allocate=self.world.allocate(host)),
+                replace(self.config, allocate=self.ports.hosts.allocate(host)),
                 host,
                 chassis=self._chassis(fence),
                 link=fence.around(link),
-                pod_resources=fence.around(self.world.pod_resources(host)),
-                confirm=self.world.confirm(host),
+                pod_resources=fence.around(self.ports.kubelets.pod_resources(host)),
+                confirm=self.ports.hosts.confirm(host),
             )
 
         async def bury() -> None:
             while links:
-                closing = self.world.bury(links.pop())
+                closing = self.ports.plugins.bury(links.pop())
                 if closing is not None:
                     await closing
 
-        return Unit(name, self.journal, make, bury=bury)
+        return Unit(name, self.run.journal, make, bury=bury)

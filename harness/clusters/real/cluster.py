@@ -32,6 +32,7 @@ from mews.harness.manifests.stack import NODE_AGENT, StackSpec, manifests
 from mews.harness.ports.cluster import HardwareControl
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
@@ -39,7 +40,7 @@ from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, PODS, Resource
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock, Pace
+from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.kubelet.images import load_images
 from mews.systems.kod2.install import established
@@ -50,14 +51,12 @@ _BELOW = ("kubelet/", "default-scheduler")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What one scenario asks of the cluster."""
+class Deployment:
+    """What one scenario has deployed in a real cluster."""
 
     scenario: Scenario
     hardware: Hardware
     stack: StackSpec
-    dialect: str
-    speed: float
     resource: str
     device_kind: str
     settings: Sequence[Mapping[str, Any]] = ()
@@ -69,16 +68,16 @@ class RealCluster:
 
     time = "wall"
 
-    def __init__(self, run: Run, admin: ClusterAdmin, tell: Tell = lambda _: None) -> None:
-        loop = asyncio.get_running_loop()
-        start_s = loop.time()
+    def __init__(
+        self, deployment: Deployment, run: RunContext, admin: ClusterAdmin, tell: Tell = lambda _: None
+    ) -> None:
         self.name = admin.name
-        self.journal = Journal(lambda: loop.time() - start_s)
-        self.records = Journal(lambda: loop.time() - start_s)
-        self.clock = Clock.wall()
-        self.pace, self.kubelet_pace = Pace(run.speed), Pace()
+        self.journal = run.journal
+        self.records = Journal(lambda: run.journal.elapsed_s)
+        self.clock = run.clock
+        self.pace, self.kubelet_pace = run.pace, Pace()
         self.dialect = run.dialect
-        self._run = run
+        self._deployment = deployment
         self._cluster_admin = admin
         self._target = admin.target
         self._tell = tell
@@ -91,7 +90,7 @@ class RealCluster:
         self._rollout = Rollout(self._admin, admin.target.namespace, tell)
         ours = admin.target.namespace
         unheard = (*SYSTEM, ours, *(name for name, real in admin.target.namespaces.items() if real == ours))
-        tfjobs = run.stack.operator is not None
+        tfjobs = deployment.stack.operator is not None
         self._recorder = Recorder(self._view("recorder"), self.journal, tfjobs=tfjobs, unheard=unheard)
         self._recording: asyncio.Task[None] | None = None
         self._nodes = Nodes(
@@ -102,9 +101,9 @@ class RealCluster:
             records=self.records,
             unheard=unheard,
         )
-        self._stack = run.stack
+        self._stack = deployment.stack
         self._guests = Guests(
-            run.stack,
+            deployment.stack,
             kube=self._admin,
             view=self._view("guests"),
             journal=self.journal,
@@ -113,7 +112,7 @@ class RealCluster:
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
         self.hardware: HardwareControl = PodHardware(control)
-        self._chassis = PodChassis(control, run.hardware, self.journal)
+        self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}
         self._agent_pods: dict[str, str] = {}
         self._down: set[str] = set()
@@ -128,7 +127,7 @@ class RealCluster:
         return FittingKube(kube, self._fit, made, namespaces=target.namespaces, mark=target.mark, strangers=strangers)
 
     def _hosts(self) -> dict[str, str]:
-        return {host.name: self._target.nodes[host.name] for host in self._run.hardware.hosts}
+        return {host.name: self._target.nodes[host.name] for host in self._deployment.hardware.hosts}
 
     # Beginning and end
 
@@ -157,7 +156,7 @@ class RealCluster:
         self._tell("starting the components anew")
         await asyncio.gather(*(self._signal(name, KILL) for name in self._kept()))
         await self._reset.boards()
-        await self._chassis.open(speed=self._run.speed)
+        await self._chassis.open(speed=self.pace.speed)
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
             await self._nodes.hear(host, self._target.namespace, pod, stack.token)
@@ -183,9 +182,9 @@ class RealCluster:
         """By now all of ours is scheduled."""
         if "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
             await self._cluster_admin.kill("default-scheduler")
-        if self._run.settings:
+        if self._deployment.settings:
             self._tell("giving the default scheduler its extenders")
-            await self._cluster_admin.extend(self._run.settings)
+            await self._cluster_admin.extend(self._deployment.settings)
 
     async def _make_namespaces(self) -> None:
         for name in self._target.namespaces.values():
@@ -230,7 +229,7 @@ class RealCluster:
                     self._pods[f"device-manager/{host}"] = name_of(pod)
                 if any(each["name"] == "agent" for each in pod["spec"]["containers"]):
                     self._agent_pods[host] = name_of(pod)
-        cabled = _cabled(self._run) if "device-manager" in stack.parts else set()
+        cabled = _cabled(self._deployment) if "device-manager" in stack.parts else set()
         missing = [host for host in self._hosts() if host in cabled and host not in self._agent_pods]
         if missing:
             raise Lacks(f"device-manager/{missing[0]}: no pod runs on its node {self._hosts()[missing[0]]}")
@@ -241,7 +240,7 @@ class RealCluster:
         others = "device-manager" in {*self._stack.guests, *self._stack.documents}
         managed = set(self._agent_pods)
         return Readiness(
-            self._admin, self.journal, hosts=hosts, resource=self._run.resource, managed=managed, others=others
+            self._admin, self.journal, hosts=hosts, resource=self._deployment.resource, managed=managed, others=others
         )
 
     async def _announced(self) -> dict[str, int]:
@@ -249,7 +248,7 @@ class RealCluster:
         for rows in (await self.hardware.table()).values():
             for row in rows.values():
                 managed = row["host"] in self._agent_pods
-                if row["host"] is not None and row["kind"] == self._run.device_kind and managed:
+                if row["host"] is not None and row["kind"] == self._deployment.device_kind and managed:
                     wanted[self._target.nodes[row["host"]]] += 1
         return wanted
 
@@ -263,7 +262,7 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        if self._run.settings or "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
+        if self._deployment.settings or "default-scheduler" in {*self._stack.guests, *self._stack.documents}:
             with contextlib.suppress(Lacks):
                 await self._cluster_admin.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
@@ -303,7 +302,7 @@ class RealCluster:
 
     def components(self) -> Sequence[str]:
         """What can be killed and started, or is at least there."""
-        chassis = [f"chassis/{spec.name}" for spec in self._run.hardware.chassis]
+        chassis = [f"chassis/{spec.name}" for spec in self._deployment.hardware.chassis]
         kubelets = [f"kubelet/{host}" for host in self._hosts()]
         return tuple(dict.fromkeys((*kubelets, "default-scheduler", *self._software(), *chassis)))
 
@@ -369,7 +368,7 @@ class RealCluster:
             raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")
 
     def _only_chassis(self, component: str) -> None:
-        if len(self._run.hardware.chassis) > 1:
+        if len(self._deployment.hardware.chassis) > 1:
             self._down.discard(component)
             raise Lacking(f"{component} alone cannot be killed: one process serves all chassis here")
 
@@ -413,5 +412,5 @@ class RealCluster:
         return found
 
 
-def _cabled(run: Run) -> set[str]:
-    return {host for spec in run.hardware.chassis for host in spec.ports.values() if host is not None}
+def _cabled(deployment: Deployment) -> set[str]:
+    return {host for spec in deployment.hardware.chassis for host in spec.ports.values() if host is not None}

@@ -1,4 +1,4 @@
-"""From a scenario and a place to a running real cluster."""
+"""From a scenario and a target to a running real cluster."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.bringing import Baggage
-from mews.harness.clusters.real.cluster import RealCluster, Run
+from mews.harness.clusters.real.cluster import Deployment, RealCluster
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.clusters.stack import kod2_config, kubecomp_config
 from mews.harness.errors import Lacks
 from mews.harness.manifests.guests import brought
 from mews.harness.manifests.stack import NVML, StackSpec, endpoint
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
 from mews.kube.clock import Pace
@@ -94,7 +95,7 @@ def _allocate() -> AllocateConfig:
 
 
 async def open_real(
-    scenario: Scenario, admin: ClusterAdmin, *, dialect: str, speed: float, seed: int, tell: Tell, brings: Baggage
+    scenario: Scenario, admin: ClusterAdmin, run: RunContext, *, tell: Tell, brings: Baggage
 ) -> RealCluster:
     """A running cluster for the scenario, with what it ``brings``; close it.
 
@@ -106,20 +107,18 @@ async def open_real(
         raise Lacks("stack.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's")
     token = secrets.token_urlsafe(24)
     spec, config = stack_spec(
-        scenario, hardware, document, admin.target, dialect=dialect, token=token, speed=speed, baggage=brings
+        scenario, hardware, document, admin.target, dialect=run.dialect, token=token, speed=run.speed, baggage=brings
     )
     brought(spec)  # raises for what cannot be, before anything is made
-    run = Run(
+    deployment = Deployment(
         scenario,
         hardware,
-        replace(spec, seed=seed),
-        dialect=dialect,
-        speed=speed,
+        replace(spec, seed=run.seed),
         resource=config.resource,
         device_kind=config.device_kind,
         settings=brings.settings,
     )
-    cluster = RealCluster(run, admin, tell)
+    cluster = RealCluster(deployment, run, admin, tell)
     try:
         await cluster.open()
     except BaseException:

@@ -18,21 +18,19 @@ class Part:
         if self.said is not None:
             raise Lacks(self.said)
 
-    stop = close
 
-
-def shared_of(**parts):
-    shared = ClusterSession()
+def session_of(**parts):
+    session = ClusterSession()
     for name, part in parts.items():
-        setattr(shared, f"_{name}", part)
-    return shared
+        session.share(name, lambda part=part: part, Part.close)
+    return session
 
 
 def test_what_cannot_be_ended_keeps_nothing_else_from_it():
     kind, servers = Part(), Part()
     with (
         pytest.raises(Lacks, match="namespaces are left"),
-        shared_of(site=Part("namespaces are left"), kind=kind, servers=servers),
+        session_of(site=Part("namespaces are left"), kind=kind, servers=servers),
     ):
         pass
     assert kind.ended
@@ -40,5 +38,14 @@ def test_what_cannot_be_ended_keeps_nothing_else_from_it():
 
 
 def test_why_a_run_ended_is_told_before_what_it_left():
-    with pytest.raises(Lacks, match=r"^no image\nnamespaces are left$"), shared_of(site=Part("namespaces are left")):
+    with pytest.raises(Lacks, match=r"^no image\nnamespaces are left$"), session_of(site=Part("namespaces are left")):
         raise Lacks("no image")
+
+
+def test_what_is_shared_is_made_once_and_ended_before_what_was_made_earlier():
+    ended, made = [], []
+    with ClusterSession() as session:
+        for name in ("servers", "kind", "servers"):
+            session.share(name, lambda name=name: made.append(name) or name, ended.append)
+    assert made == ["servers", "kind"]
+    assert ended == ["kind", "servers"]

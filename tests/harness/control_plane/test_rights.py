@@ -76,6 +76,6 @@ def refused(monkeypatch):
 @pytest.mark.parametrize("name", ["demo", "20-reconfig-manager-crash", "24-scheduler-restart", "elastic/11-bad-jobs"])
 def test_a_component_may_do_all_that_it_does(name, shared, refused):
     scenario = load_scenario(shipped("scenario", name))
-    result = Engine(RunOptions("control-plane", "wall", speed=10.0), shared=shared).run(scenario).result
+    result = Engine(RunOptions("control-plane", "wall", speed=10.0), session=shared).run(scenario).result
     assert refused == []
     assert (result.verdict, result.report) == ("passed", "")

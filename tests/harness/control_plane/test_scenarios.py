@@ -35,7 +35,7 @@ YOURS = sorted(path for path in DOCS.glob("*.yaml") if "kind: Scenario" in path.
 
 
 def on_control_plane(path, shared):
-    return Engine(RunOptions("control-plane", "wall", speed=10.0), shared=shared).run(load_scenario(path)).result
+    return Engine(RunOptions("control-plane", "wall", speed=10.0), session=shared).run(load_scenario(path)).result
 
 
 @pytest.mark.parametrize("name", SHIPPED)

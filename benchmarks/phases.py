@@ -30,7 +30,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace, rest, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
@@ -109,7 +109,7 @@ async def decided(count: int) -> dict[str, float]:
     """Computing seconds of node selection and availability update at so many nodes, by the machine's clock."""
     inventory = inventory_of(hosts=count, gpus_per_host=GPUS_PER_NODE)
     clock, pace = Clock.wall(), Pace()
-    kube = InProcessKube(Store(clock.now, random.Random(1)))
+    kube = InProcessKube(fresh_store(clock.now, random.Random(1)))
     ports = dict(inventory.chassis[0].ports)
     nodes = tuple(NodeConfig(str(host), {"C0": port}) for port, host in sorted(ports.items(), key=lambda p: int(p[0])))
     config = KubeCompConfig(chassis=(ChassisConfig("C0", 0),), nodes=nodes)

@@ -6,13 +6,9 @@ A further one is a folder below ``mews.harness.clusters`` with a ``backend.py``,
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from mews.harness.clusters.request import ClusterRequest
-    from mews.harness.ports.cluster import ReachableCluster
+from typing import TYPE_CHECKING, Any, Literal
 
 BACKENDS: Mapping[str, str] = {
     "embedded": "mews.harness.clusters.embedded.backend:BACKEND",
@@ -36,13 +32,14 @@ else:
 class Backend:
     """One way to run a cluster.
 
-    ``times`` are the times it can run in, its default first. ``check_available`` raises Lacks where this machine has
-    not what it needs; ``open`` gives a running cluster, or raises ScenarioError, BadInput, Lacks.
+    ``times`` are the times it can run in, its default first. ``opener`` names (``module:function``) what opens a
+    cluster for a ``ClusterRequest``; it is only named, since this table lies below all clusters. ``check_available``
+    raises Lacks where this machine has not what the backend needs.
     """
 
     name: str
     times: tuple[str, ...]
-    open: Callable[[ClusterRequest], Awaitable[ReachableCluster]]
+    opener: str
     check_available: Callable[[], object]
     emulates_nodes: bool = True
     """Nodes are emulated here: other processes reach the whole of it (``mews up``), and it can be held open after a
@@ -57,9 +54,14 @@ class Backend:
 
 def backend_of(name: str) -> Backend:
     """The backend of that name; KeyError for none."""
-    module, _, value = BACKENDS[name].partition(":")
-    backend: Backend = getattr(importlib.import_module(module), value)
+    backend: Backend = load(BACKENDS[name])
     return backend
+
+
+def load(name: str) -> Any:
+    """The value that ``module:value`` names."""
+    module, _, value = name.partition(":")
+    return getattr(importlib.import_module(module), value)
 
 
 def backends_that(fit: Callable[[Backend], bool]) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from mews.harness.backends import backend_of
+from mews.harness.backends import backend_of, load
 from mews.harness.options import DEFAULT_DIALECT, RunOptions
 
 if TYPE_CHECKING:
@@ -32,4 +33,6 @@ async def open_cluster(
     backend = backend_of(options.cluster)
     backend.check_available()
     dialect = options.dialect or scenario.stack.dialect or DEFAULT_DIALECT
-    return await backend.open(ClusterRequest(scenario, options, seed, dialect, session))
+    request = ClusterRequest(scenario, options, seed, dialect, session)
+    opener: Callable[[ClusterRequest], Awaitable[ReachableCluster]] = load(backend.opener)
+    return await opener(request)

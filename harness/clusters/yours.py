@@ -12,9 +12,9 @@ from typing import Any
 
 import mews
 from mews.harness.clusters.brought import Brought
-from mews.harness.clusters.control_plane.port import Program
-from mews.harness.clusters.embedded.ports import ClusterPorts
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.process import ProcessComponent
+from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.errors import Lacks
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.model import Scenario

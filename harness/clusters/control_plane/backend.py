@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _check_available() -> None:
-    from mews.harness.clusters.control_plane.programs import needed
+    from mews.harness.clusters.programs.finding import needed
 
     needed()
 
@@ -26,7 +26,8 @@ def servers_of(session: ClusterSession) -> Servers:
     return session.share("control-plane", Servers, Servers.stop)
 
 
-async def _open(request: ClusterRequest) -> ReachableCluster:
+async def open_cluster(request: ClusterRequest) -> ReachableCluster:
+    """A running cluster for that request."""
     from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
     from mews.harness.clusters.embedded.opening import open_served
 
@@ -37,4 +38,9 @@ async def _open(request: ClusterRequest) -> ReachableCluster:
     )
 
 
-BACKEND = Backend("control-plane", times=("wall",), open=_open, check_available=_check_available)
+BACKEND = Backend(
+    "control-plane",
+    times=("wall",),
+    opener="mews.harness.clusters.control_plane.backend:open_cluster",
+    check_available=_check_available,
+)

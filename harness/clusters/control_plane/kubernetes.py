@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
-from mews.harness.clusters.control_plane.port import Program
-from mews.harness.clusters.control_plane.scheduler import kube_scheduler
 from mews.harness.clusters.control_plane.servers import Servers
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.controllers import kube_controller_manager
+from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from mews.harness.ports.cluster import ReachableCluster
 
 
-async def _open(request: ClusterRequest) -> ReachableCluster:
+async def open_cluster(request: ClusterRequest) -> ReachableCluster:
+    """A running cluster for that request."""
     run = request.begin()
     if request.options.time == "virtual":
         from mews.harness.clusters.embedded.opening import open_in_process
@@ -27,7 +28,7 @@ async def _open(request: ClusterRequest) -> ReachableCluster:
 BACKEND = Backend(
     "embedded",
     times=("virtual", "wall"),
-    open=_open,
+    opener="mews.harness.clusters.embedded.backend:open_cluster",
     check_available=lambda: None,  # it is all in this package
     chooses_api_port=True,
 )

@@ -13,9 +13,9 @@ from typing import Any
 from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
-from mews.harness.clusters.embedded.ports import ClusterPorts
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.stack_units import StackUnits
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.stack import kubecomp_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours

@@ -6,7 +6,7 @@ from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.events import HostEvent
 from mews.harness.chassis_feed import ChassisFeed
-from mews.harness.clusters.embedded.ports import ClusterPorts
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.host_feed import HostFeed
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
@@ -18,7 +18,7 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.chassis.redfish import Account
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.users import Users
@@ -124,7 +124,7 @@ class InProcessKubelets:
 
 def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirectory) -> ClusterPorts:
     """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory."""
-    store = Store(run.clock.now, run.rng("store"))
+    store = fresh_store(run.clock.now, run.rng("store"))
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
     return ClusterPorts(

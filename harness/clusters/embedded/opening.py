@@ -15,8 +15,8 @@ from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.inventory import Hardware
-    from mews.harness.clusters.control_plane.port import ControlPlane
-    from mews.harness.clusters.embedded.ports import ClusterPorts
+    from mews.harness.clusters.ports import ClusterPorts
+    from mews.harness.clusters.programs.control_plane import ControlPlane
 
 
 async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedCluster:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.clusters.control_plane.port import ControlPlane, Program
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
-from mews.harness.clusters.embedded.ports import ClusterPorts
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_kubelets import PLUGINS, POD_RESOURCES, ServedKubelets
+from mews.harness.clusters.ports import ClusterPorts
+from mews.harness.clusters.programs.control_plane import ControlPlane, Program
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
 from mews.harness.run_context import RunContext

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.clusters.embedded.ports import ClusterPorts
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.stack import default_profile, kod2_config
 from mews.harness.clusters.unit import Unit
 from mews.harness.clusters.yours import Yours

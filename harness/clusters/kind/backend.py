@@ -27,7 +27,8 @@ def _cluster_of(session: ClusterSession) -> KindCluster:
     return session.share("kind", lambda: KindCluster(keep=session.keep, tell=session.notify), KindCluster.close)
 
 
-async def _open(request: ClusterRequest) -> ReachableCluster:
+async def open_cluster(request: ClusterRequest) -> ReachableCluster:
+    """A running cluster for that request."""
     from mews.harness.clusters.kind.admin import KindAdmin
     from mews.harness.clusters.real.bringing import baggage
     from mews.harness.clusters.real.opening import open_real
@@ -50,7 +51,7 @@ async def _open(request: ClusterRequest) -> ReachableCluster:
 BACKEND = Backend(
     "kind",
     times=("wall",),
-    open=_open,
+    opener="mews.harness.clusters.kind.backend:open_cluster",
     check_available=_check_available,
     emulates_nodes=False,
     needs_session=True,

@@ -24,7 +24,8 @@ def _cluster_of(session: ClusterSession, options: RunOptions) -> KubeconfigClust
     return session.share("kubeconfig", make, KubeconfigCluster.close)
 
 
-async def _open(request: ClusterRequest) -> ReachableCluster:
+async def open_cluster(request: ClusterRequest) -> ReachableCluster:
+    """A running cluster for that request."""
     from mews.harness.clusters.kubeconfig.admin import KubeconfigAdmin
     from mews.harness.clusters.real.bringing import baggage
     from mews.harness.clusters.real.opening import open_real
@@ -42,7 +43,7 @@ async def _open(request: ClusterRequest) -> ReachableCluster:
 BACKEND = Backend(
     "kubeconfig",
     times=("wall",),
-    open=_open,
+    opener="mews.harness.clusters.kubeconfig.backend:open_cluster",
     check_available=lambda: None,  # whether the cluster answers is found out when it is opened
     emulates_nodes=False,
     needs_session=True,

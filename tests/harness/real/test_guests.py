@@ -19,7 +19,7 @@ from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 SPEC = StackSpec(
     namespace="pool", image="ours", hardware={}, chassis=[], config={"chassis": [], "nodes": []}, nodes=[], token="t",
@@ -40,7 +40,7 @@ class Told(InProcessKube):
 
 
 async def world():
-    kube = Told(Store(virtual_clock().now, random.Random(1)))
+    kube = Told(fresh_store(virtual_clock().now, random.Random(1)))
     for name in ("pool", "other"):
         await kube.create(NAMESPACES, {"metadata": {"name": name}})
     journal = Journal(asyncio.get_running_loop().time)

@@ -36,7 +36,7 @@ class ClusterAdmin:
 )
 def test_in_somebodys_cluster_the_components_logs_are_kept_though_the_scenario_sees_none(namespaces, more):
     cluster = RealCluster.__new__(RealCluster)
-    cluster._ground = ClusterAdmin()
+    cluster._cluster_admin = ClusterAdmin()
     cluster._admin = Kube()
     cluster._target = DeploymentTarget(None, None, "mews-1", "image", {}, namespaces=namespaces)
     assert asyncio.run(cluster.testimony()) == {"logs/kubelet_host-1.log": "a kubelet\n", **more}

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mews.harness.clusters.control_plane.port import Program
-from mews.harness.clusters.control_plane.programs import find
 from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.finding import find
 from mews.harness.ports.fence import Fence
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock

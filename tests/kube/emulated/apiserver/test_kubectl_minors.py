@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.control_plane.programs import find
+from mews.harness.clusters.programs.finding import find
 from tests.kube.emulated.apiserver.real_parts import ClusterAdmin, ground
 
 KUBECTLS = [path for path in (find("kubectl"), *os.environ.get("MEWS_KUBECTLS", "").split(os.pathsep)) if path]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mews.harness.clusters.control_plane.programs import find
+from mews.harness.clusters.programs.finding import find
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import condition_of, name_of
 from mews.kube.api.resources import (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mews.harness.clusters.control_plane.scheduler import kube_scheduler
+from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.kube.api.objects import Object, condition_of, labels_of, name_of, node_name_of, request_of
 from mews.kube.api.resources import NEW_EVENTS, NODES, PODS
 from tests.kube.emulated.apiserver.real_parts import ClusterAdmin, ground, missing, troubles, until

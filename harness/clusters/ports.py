@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mews.harness.clusters.control_plane.port import Program
+from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.ports.cluster import HardwareControl
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi

@@ -18,12 +18,12 @@ from mews.kube.api.objects import Object, timestamp
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
+from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
 from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, Subscription
 from mews.kube.emulated.apiserver.store.views import view_of
-from mews.kube.emulated.apiserver.types.json_faults import json_fault
 
 _SNAPSHOTS = 64
 """Unfinished paged lists remembered; the token of an older one has expired."""

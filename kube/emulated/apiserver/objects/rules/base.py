@@ -5,5 +5,8 @@ from __future__ import annotations
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.store import Store
 
-Rules = KindRules[Store]
-"""What one kind brings into the life cycle of this store's objects."""
+
+class Rules(KindRules[Store]):
+    """What one kind brings into the life cycle of this store's objects."""
+
+    __slots__ = ()

@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from mews.harness.cli import exit_code
+from mews.harness.clusters.control_plane.backend import servers_of
 from mews.harness.clusters.kubeconfig.target import HOST_LABEL
 from mews.kube.api.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.http import HttpKube
@@ -30,7 +31,7 @@ def user(tmp_path, monkeypatch):
 
 @pytest.fixture
 def servers(shared):
-    servers = shared.servers()
+    servers = servers_of(shared)
     servers.ready()
     return servers
 

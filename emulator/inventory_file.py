@@ -9,7 +9,7 @@ import yaml
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
 from mews.emulator.start_file import read_start_file
-from mews.emulator.yaml_text import check_extent
+from mews.yaml_text import check_extent
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -9,22 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mews.harness.clusters.plane import write_own
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.clusters.real.systems import default_namespace, deployments, image_book
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
 from mews.harness.manifests.stack import as_yaml, manifests
+from mews.harness.options import DEFAULT_DIALECT
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
-from mews.harness.ways import DIALECTS
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LABEL_MOST = 63
@@ -80,8 +80,8 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         document, _ = hardware_document(scenario)
         nodes = node_map([host.name for host in hardware.hosts], options.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
-        place = Place(None, None, namespace, options.image, nodes, prefix=f"{namespace}-")
-        dialect = options.dialect or scenario.stack.dialect or DIALECTS[0]
+        place = DeploymentTarget(None, None, namespace, options.image, nodes, prefix=f"{namespace}-")
+        dialect = options.dialect or scenario.stack.dialect or DEFAULT_DIALECT
         token = secrets.token_urlsafe(24)
         replaced = replacement_deployment(scenario, place.nodes)
         spec = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)
@@ -90,7 +90,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
     return [*manifests(spec), *_replacement_objects(scenario, spec, place)]
 
 
-def _replacement_objects(scenario: Scenario, spec: StackSpec, place: Place) -> list[Object]:
+def _replacement_objects(scenario: Scenario, spec: StackSpec, place: DeploymentTarget) -> list[Object]:
     """What manifests of the user's have, as it would be created; each bears its component, which names its file."""
     fit = Fitting(image_book(scenario), place.image, place.nodes, spec.speed, deployments())
     made = []

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
+from mews.harness.backends import BackendName
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import Model, OrScalar
 from mews.harness.scenario.errors import ScenarioError
@@ -31,7 +32,7 @@ class Requires(Model):
 
     time: Literal["virtual", "wall"] | None = None
     dialect: tuple[Literal["h3api", "resource-pool", "redfish"], ...] = ()
-    cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
+    cluster: tuple[BackendName, ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
 

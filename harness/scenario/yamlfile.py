@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from mews.emulator.yaml_text import check_extent
 from mews.harness.scenario.errors import ScenarioError
+from mews.yaml_text import check_extent
 
 Place = tuple[str | int, ...]
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

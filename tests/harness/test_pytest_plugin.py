@@ -33,7 +33,7 @@ def fake(monkeypatch):
             journal.write("chassis", "chassis/A", "detached", gpuid="0-a")
             seed_ = scenario.seed if seed is None else seed
             verdict = "passed" if scenario.timeout > 60 else "failed"
-            result = Result(scenario.name, str(scenario.path), "embedded", self.way.time, seed_, verdict, reason="why")
+            result = Result(scenario.name, str(scenario.path), "embedded", self.options.time, seed_, verdict, reason="why")
             return Run(result, journal.lines())
         return engine.in_own_loop(main, virtual=True)
     monkeypatch.setattr(engine.Engine, "run", run)

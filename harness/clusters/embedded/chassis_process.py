@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.clusters.embedded.served_process import ServedProcess
+from mews.harness.run_context import RunContext
 
 
 class ChassisProcess:
@@ -18,9 +19,8 @@ class ChassisProcess:
         self,
         folder: Path,
         document: Mapping[str, Any],
+        run: RunContext,
         *,
-        speed: float,
-        seed: int | str,
         keep: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -29,7 +29,7 @@ class ChassisProcess:
         self.hardware.write_text(text, encoding="utf-8")
         state = (keep or folder) / f"table-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sqlite"
         self._options = ["--hardware", str(self.hardware), "--state", str(state)]
-        self._options += ["--speed", str(speed), "--seed", str(seed)]
+        self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]
         self._process = ServedProcess("mews.emulator.serve", folder, "chassis", env=env)
         self._listen: tuple[str, ...] = ()
 

@@ -14,6 +14,7 @@ from aiohttp import web
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
+from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.shelf import Subscription
 from mews.kube.emulated.apiserver.store.store import Store
@@ -141,7 +142,7 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
         if body is None:
             body = {}
         if not isinstance(body, dict):
-            raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
+            raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(body)}")
     except BadRequest as error:
         told = error.message.removeprefix("error converting YAML to JSON: ")
         text = f"the object provided is unrecognized (must be of type {kind}): {told} ({_summary(raw)})"

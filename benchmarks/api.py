@@ -23,7 +23,7 @@ from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.errors import Lacks
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 MAPS, PODS_PATH = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
 CREATES, LISTED, WATCHERS, WATCHED = 2000, 5000, 100, 100
@@ -169,7 +169,7 @@ def virtual_creates_per_s(resource: Any, body: Any, n: int = 20_000) -> float:
     """Objects created per wall-clock second by a component in virtual time."""
 
     async def main() -> float:
-        kube = InProcessKube(Store(virtual_clock().now, random.Random(1)))
+        kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
         bodies = [body(f"o-{number}") for number in range(n)]
         begin = time.perf_counter()
         for each in bodies:

@@ -17,6 +17,7 @@ from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.access.certificates import make_certificates
 from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 
@@ -63,7 +64,7 @@ async def main() -> None:
     """Serve until terminated."""
     folder = Path(sys.argv[1])
     clock = Clock.wall()
-    store = Store(clock.now, random.Random(1))
+    store = fresh_store(clock.now, random.Random(1))
     if len(sys.argv) > 2:
         await fill(store, int(sys.argv[2]), int(sys.argv[3]))
     made = make_certificates(folder, clock.now())

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import progress, report
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.scheduling.config import Profile, SchedulerConfig
 from mews.kube.scheduling.plugins import default_plugins
@@ -78,7 +78,7 @@ async def bound_per_s(kube: KubeApi, begin: Any) -> float:
 async def ours() -> float:
     """Our scheduler over the in-process API."""
     clock = Clock.wall()
-    store = Store(clock.now, random.Random(1))
+    store = fresh_store(clock.now, random.Random(1))
     kube = InProcessKube(store)
     await furnish(kube)
     config = SchedulerConfig((Profile("default-scheduler", default_plugins()),))
@@ -97,7 +97,7 @@ async def ours() -> float:
 async def theirs(binary: Path) -> float:
     """The unmodified kube-scheduler over the same store, served over HTTP, with raised client limits."""
     clock = Clock.wall()
-    store = Store(clock.now, random.Random(1))
+    store = fresh_store(clock.now, random.Random(1))
     server = ApiServer(store)
     await server.start()
     kube = InProcessKube(store)

@@ -9,7 +9,7 @@ import tempfile
 from benchmarks.cold_start import seconds_of
 from benchmarks.common import ROOT, progress, report
 from mews.harness.errors import Lacks
-from mews.harness.ways import check_available
+from mews.harness.options import check_available
 
 SPEED = "10"
 WAYS = (

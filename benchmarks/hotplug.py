@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.common import progress, report
 from mews.harness.clusters import open_cluster
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import parse_scenario, shipped
 from mews.kube.api.resources import NODES
 
@@ -29,7 +30,7 @@ def gpu_count(state: Path) -> int:
 async def measure() -> tuple[list[float], list[float], list[float]]:
     """Seconds from attach to visible, to allocatable; and of a bare control request."""
     scenario = parse_scenario(SCENARIO, shipped("hardware", "demo").parent / "hotplug.yaml")
-    cluster = await open_cluster(scenario, time="wall", seed=1)
+    cluster = await open_cluster(scenario, RunOptions(time="wall"), seed=1)
     try:
         visible, offered, bare = [], [], []
         state = Path(cluster.ready()["nodes"]["host-1"]["env"]["LD_LIBRARY_PATH"]) / "nvml.state"

@@ -15,11 +15,12 @@ from typing import Any
 from benchmarks.common import progress, report
 from benchmarks.hardware import hardware
 from mews.emulator.chassis.inventory import Hardware, parse_hardware
-from mews.harness.clock import run_virtual, virtual_clock
+from mews.harness.clock import run_virtual
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
-from mews.harness.clusters.embedded.local_world import LocalWorld
-from mews.harness.journal import Journal
+from mews.harness.clusters.embedded.in_process import in_process_ports
+from mews.harness.options import RunOptions
 from mews.harness.ports.chassis import LocalFleet
+from mews.harness.run_context import begin_run
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
@@ -29,7 +30,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace, rest, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
@@ -52,13 +53,9 @@ async def opened(inventory: Hardware, *, seed: int = 1) -> EmbeddedCluster:
     scenario = Scenario.model_validate(
         {"apiVersion": "mews/v1", "kind": "Scenario", "metadata": {"name": "phases"}, "hardware": {}}
     )
-    loop = asyncio.get_running_loop()
-    journal, pace, clock = Journal(loop.time), Pace(), virtual_clock()
-    world = LocalWorld(inventory, journal=journal, clock=clock, pace=pace, seed=seed, rng=stream(seed, "store"))
-    kubelets = Kubelets()
-    await world.open(kubelets)
-    parts: dict[str, Any] = {"world": world, "kubelets": kubelets, "journal": journal, "clock": clock, "pace": pace}
-    cluster = EmbeddedCluster(scenario, inventory, **parts, dialect="h3api", seed=seed)
+    run, kubelets = begin_run(RunOptions(), seed=seed, dialect="h3api"), Kubelets()
+    ports = in_process_ports(inventory, run, kubelets)
+    cluster = EmbeddedCluster(scenario, inventory, name="embedded", run=run, ports=ports, kubelets=kubelets)
     await cluster.open()
     return cluster
 
@@ -112,7 +109,7 @@ async def decided(count: int) -> dict[str, float]:
     """Computing seconds of node selection and availability update at so many nodes, by the machine's clock."""
     inventory = inventory_of(hosts=count, gpus_per_host=GPUS_PER_NODE)
     clock, pace = Clock.wall(), Pace()
-    kube = InProcessKube(Store(clock.now, random.Random(1)))
+    kube = InProcessKube(fresh_store(clock.now, random.Random(1)))
     ports = dict(inventory.chassis[0].ports)
     nodes = tuple(NodeConfig(str(host), {"C0": port}) for port, host in sorted(ports.items(), key=lambda p: int(p[0])))
     config = KubeCompConfig(chassis=(ChassisConfig("C0", 0),), nodes=nodes)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from mews.emulator.yaml_text import check_extent
+from mews.yaml_text import check_extent
 
 Place = tuple[str | int, ...]
 """The keys and indices that lead to a value."""

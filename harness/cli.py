@@ -13,10 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from mews.dialects import DEFAULT, OURS
+from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
-from mews.harness.ways import Way, check_choice, check_dialect, check_speed, seeds_of, time_of
+from mews.harness.options import RunOptions, check_choice, check_dialect, check_speed, seeds_of, time_of
 
 app = typer.Typer(
     name="mews",
@@ -36,7 +37,7 @@ _DIALECTS = f"{', '.join(OURS)}, yours, or module:attribute"
 Paths = Annotated[
     list[Path], typer.Argument(help="scenario files, folders of them, or names of shipped ones", metavar="PATH...")
 ]
-ClusterOption = Annotated[str, typer.Option("--cluster", help="embedded, control-plane, kind or kubeconfig")]
+ClusterOption = Annotated[str, typer.Option("--cluster", help=" or ".join(", ".join(BACKENDS).rsplit(", ", 1)))]
 SpeedOption = Annotated[float, typer.Option("--speed", help="emulated seconds per second of wall-clock time")]
 DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the chassis is spoken to: {_DIALECTS}")]
 HardwareOption = Annotated[
@@ -47,7 +48,7 @@ HardwareOption = Annotated[
 @app.command()
 def run(
     paths: Paths,
-    cluster: ClusterOption = "embedded",
+    cluster: ClusterOption = DEFAULT_BACKEND,
     time: Annotated[str | None, typer.Option("--time", help="virtual or wall")] = None,
     speed: SpeedOption = 1.0,
     seed: Annotated[int | None, typer.Option("--seed", help="instead of the scenario's own")] = None,
@@ -72,10 +73,12 @@ def run(
     check_speed(speed)
     if timeout is not None and timeout <= 0:
         raise BadInput(f"--timeout {timeout:g}: must be above 0")
+    check_choice("--cluster", cluster, tuple(BACKENDS))
     for option, value in {"--kubeconfig": kubeconfig, "--context": context}.items():
-        if value is not None and cluster != "kubeconfig":
-            raise BadInput(f"{option} {value}: only with --cluster kubeconfig, not with {cluster}")
-    way = Way(
+        if value is not None and not backend_of(cluster).is_the_users:
+            these = " or ".join(backends_that(lambda backend: backend.is_the_users))
+            raise BadInput(f"{option} {value}: only with --cluster {these}, not with {cluster}")
+    options = RunOptions(
         cluster=cluster,
         time=time_of(cluster, time),
         speed=speed,
@@ -91,7 +94,7 @@ def run(
     from mews.harness.commands.run import run as run_all
 
     outputs = Outputs(json, junit, html, journal)
-    return run_all(paths, way, seeds=wanted, overrides=set_ or (), outputs=outputs)
+    return run_all(paths, options, seeds=wanted, overrides=set_ or (), outputs=outputs)
 
 
 @app.command()
@@ -134,7 +137,7 @@ def up(
         Path | None, typer.Option("--dir", help="for kubeconfig and ready.json; default: a folder of its name")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print ready.json, and nothing else")] = False,
-    cluster: Annotated[str, typer.Option("--cluster", help="embedded or control-plane")] = "embedded",
+    cluster: Annotated[str, typer.Option("--cluster", help="embedded or control-plane")] = DEFAULT_BACKEND,
     scenario: Annotated[Path | None, typer.Option("--scenario", help="take hardware and stack from it")] = None,
     speed: SpeedOption = 1.0,
     dialect: DialectOption = None,
@@ -147,7 +150,7 @@ def up(
     ] = None,
 ) -> int:
     """Bring up a cluster with its chassis and stay in the foreground until told to end."""
-    check_choice("--cluster", cluster, ("embedded", "control-plane"))
+    check_choice("--cluster", cluster, backends_that(lambda backend: backend.emulates_nodes))
     _check_dialect(dialect)
     check_speed(speed)
 
@@ -189,7 +192,7 @@ def diff_clusters(
     from mews.harness.commands.diff_clusters import diff_clusters as compare
 
     names = list(dict.fromkeys(name.strip() for name in clusters.split(",")))
-    return compare(paths, names, Way(speed=speed, dialect=dialect, keep=keep), json_file=json)
+    return compare(paths, names, RunOptions(speed=speed, dialect=dialect, keep=keep), json_file=json)
 
 
 @app.command()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.invariants import Oracle
 from mews.harness.journal import Line
+from mews.harness.ports.cluster import Cluster
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import is_terminal, node_name_of, phase_of
 from mews.kube.api.resources import PODS

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mews.dialects import DEFAULT
+from mews.harness.backends import backend_of
 from mews.harness.clock import run_virtual
-from mews.harness.clusters.port import Cluster
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
+from mews.harness.options import RunOptions
+from mews.harness.ports.cluster import Cluster
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
-from mews.harness.ways import Way, check_available
 from mews.registry import looking_in
 
 if TYPE_CHECKING:
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
     from mews.harness.scenario.model import Scenario
 
 T = TypeVar("T")
@@ -42,11 +43,11 @@ class Engine:
     Synchronous, and usable where an event loop runs already: then the run gets a thread of its own.
     """
 
-    way: Way
+    options: RunOptions
     artefacts: Path | None = None
     observe: Observer = field(default=_deaf)
     hold: Callable[[Cluster], Coroutine[Any, Any, None]] | None = None
-    shared: Shared | None = None
+    session: ClusterSession | None = None
     """What the scenarios share; without it each starts its own."""
 
     def run(self, scenario: Scenario, seed: int | None = None) -> Run:
@@ -56,12 +57,13 @@ class Engine:
         """
         from mews.harness.scenario.errors import ScenarioError
 
-        check_available(self.way.cluster)
-        if self.shared is None and self.way.cluster in ("kind", "kubeconfig"):
-            from mews.harness.clusters.shared import Shared
+        backend = backend_of(self.options.cluster)
+        backend.check_available()
+        if self.session is None and backend.needs_session:
+            from mews.harness.clusters.session import ClusterSession
 
-            with Shared(keep=self.way.keep) as shared:
-                return replace(self, shared=shared).run(scenario, seed)
+            with ClusterSession(keep=self.options.keep) as session:
+                return replace(self, session=session).run(scenario, seed)
         seed = scenario.seed if seed is None else seed
         began_s = time.monotonic()
 
@@ -69,7 +71,7 @@ class Engine:
             return await self._run(scenario, seed)
 
         try:
-            return in_own_loop(main, virtual=self.way.time == "virtual")
+            return in_own_loop(main, virtual=self.options.time == "virtual")
         except ScenarioError as error:
             raise BadInput(str(error)) from error
         except (BadInput, Lacks):
@@ -90,22 +92,12 @@ class Engine:
         from mews.harness.scenario.requirements import foreseen
         from mews.harness.scenario.runner import run_scenario
 
-        way = self.way
-        dialect = way.dialect or scenario.stack.dialect or DEFAULT
-        lacking = foreseen(scenario, cluster=way.cluster, time=way.time, dialect=dialect)
+        options = self.options
+        dialect = options.dialect or scenario.stack.dialect or DEFAULT
+        lacking = foreseen(scenario, cluster=options.cluster, time=options.time, dialect=dialect)
         if lacking is not None:
             return Run(self._result(scenario, seed, "skipped", lacking))
-        cluster = await open_cluster(
-            scenario,
-            cluster=way.cluster,
-            time=way.time,
-            seed=seed,
-            speed=way.speed,
-            dialect=dialect,
-            shared=self.shared,
-            kubeconfig=way.kubeconfig,
-            context=way.context,
-        )
+        cluster = await open_cluster(scenario, options, seed=seed, session=self.session)
         try:
             result = await run_scenario(scenario, cluster, seed=seed, observer=self.observe, artefacts=self.artefacts)
             lines = list(cluster.journal.lines())
@@ -123,8 +115,8 @@ class Engine:
         return Result(
             scenario=scenario.name,
             path=str(scenario.path or ""),
-            cluster=self.way.cluster,
-            time=self.way.time,
+            cluster=self.options.cluster,
+            time=self.options.time,
             seed=seed,
             verdict=verdict,
             reason=reason,

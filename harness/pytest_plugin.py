@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster, Software
     from mews.harness.testkit.runs import Runner
-
-CLUSTERS = ("embedded", "control-plane", "kind", "kubeconfig")
 
 _RUNS = pytest.StashKey["Runner"]()
 
@@ -40,8 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
+    from mews.harness.backends import BACKENDS, DEFAULT_BACKEND
+
     group = parser.getgroup("mews", "mews: emulated GPU pools and clusters")
-    group.addoption("--mews-cluster", choices=CLUSTERS, default="embedded", help="the cluster that scenarios run on")
+    group.addoption(
+        "--mews-cluster", choices=tuple(BACKENDS), default=DEFAULT_BACKEND, help="the cluster that scenarios run on"
+    )
     group.addoption("--mews-speed", default="1", type=_speed, help="emulated seconds per second, outside virtual time")
     group.addoption("--mews-hardware", metavar="FILE", help="inventory of mews_chassis and mews_cluster")
     group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
@@ -122,22 +124,22 @@ def _software(request: pytest.FixtureRequest) -> Software:
 
 
 @pytest.fixture(scope="session")
-def _mews_shared() -> Iterator[Shared]:
-    from mews.harness.clusters.shared import Shared
+def _mews_session() -> Iterator[ClusterSession]:
+    from mews.harness.clusters.session import ClusterSession
 
-    with Shared() as shared:
-        yield shared
+    with ClusterSession() as session:
+        yield session
 
 
 @pytest.fixture
-def mews_run(request: pytest.FixtureRequest, _mews_shared: Shared) -> Runner:
+def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> Runner:
     """Runs scenarios; see ``mews.harness.testkit.runs.Runner``."""
     name = _available(request.config)
     from mews.harness.testkit.runs import Runner
 
     folder = Path(request.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", request.node.nodeid)
     speed = request.config.getoption("--mews-speed")
-    runner = Runner(name, request.path.parent, folder.absolute(), _mews_shared, speed)
+    runner = Runner(name, request.path.parent, folder.absolute(), _mews_session, speed)
     request.node.stash[_RUNS] = runner
     return runner
 
@@ -157,7 +159,7 @@ def _available(config: pytest.Config, *, served: bool = False) -> str:
     needs the distribution's extra."""
     from mews.harness.errors import Lacks
     from mews.harness.extras import check_installed
-    from mews.harness.ways import check_available
+    from mews.harness.options import check_available
 
     name = str(config.getoption("--mews-cluster"))
     try:

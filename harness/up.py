@@ -8,51 +8,29 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mews.dialects import DEFAULT
-from mews.harness.clusters.plane import write_own
-from mews.harness.clusters.port import ServedCluster
+from mews.harness.kubeconfig_file import write_own
+from mews.harness.ports.cluster import ReachableCluster
 
 if TYPE_CHECKING:
+    from mews.harness.options import RunOptions
     from mews.harness.scenario.model import Scenario
 
 
-@dataclass(frozen=True, slots=True)
-class UpOptions:
-    """What to bring up, and where: ``folder`` gets ``kubeconfig`` and ``ready.json``."""
-
-    scenario: Scenario
-    folder: Path
-    cluster: str = "embedded"
-    speed: float = 1.0
-    dialect: str = DEFAULT
-    tls: bool = False
-    api_port: int = 0
-
-
-async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) -> None:
-    """Serve until SIGTERM or SIGINT; ``told`` hears the content of ready.json once all of it serves."""
+async def run_up(
+    scenario: Scenario, options: RunOptions, folder: Path, notify: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Serve until SIGTERM or SIGINT. ``folder`` gets the kubeconfig and, once all of it serves, ready.json, whose
+    content ``notify`` is called with."""
     from mews.harness.clusters import open_cluster
-    from mews.harness.clusters.embedded.plane import Access
 
     ended = _signals()
-    opening = asyncio.ensure_future(
-        open_cluster(
-            options.scenario,
-            cluster=options.cluster,
-            time="wall",
-            seed=options.scenario.seed,
-            speed=options.speed,
-            dialect=options.dialect,
-            folder=options.folder,
-            access=Access(options.tls, options.api_port),
-        )
-    )
-    cluster: ServedCluster | None = None
-    file = options.folder / "ready.json"
+    opening = asyncio.ensure_future(open_cluster(scenario, replace(options, folder=folder), seed=scenario.seed))
+    cluster: ReachableCluster | None = None
+    file = folder / "ready.json"
     try:
         cluster = await _unless(ended, opening)
         if cluster is None:
@@ -60,7 +38,7 @@ async def run_up(options: UpOptions, told: Callable[[Mapping[str, Any]], None]) 
         cluster.keep_alive()
         ready = {**cluster.ready(), "pid": os.getpid()}
         write_whole(file, json.dumps(ready, indent=2) + "\n")
-        told(ready)
+        notify(ready)
         await ended.wait()
     finally:
         with contextlib.suppress(OSError):  # whatever has become of the folder, the cluster is closed

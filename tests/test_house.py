@@ -1,6 +1,7 @@
 """The house's walls and manners: imports, types, style, words, documentation, dependencies."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -66,6 +67,50 @@ def test_imports_point_one_way(tree):
     done = subprocess.run([*lint, *arguments], capture_output=True, text=True, cwd=tree, env=environment)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     assert f"{len(config['contracts'])} kept, 0 broken" in done.stdout
+
+
+def circles_in(imports):
+    """The sets of modules that import each other in a circle; ``imports``: module -> those that it imports."""
+    numbers, lowest, open_, found = {}, {}, [], []
+
+    def visit(module):
+        numbers[module] = lowest[module] = len(numbers)
+        open_.append(module)
+        for other in sorted(imports[module]):
+            if other not in numbers:
+                visit(other)
+            if other in open_:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == numbers[module]:
+            start = open_.index(module)
+            circle, open_[start:] = sorted(open_[start:]), []
+            if len(circle) > 1:
+                found.append(circle)
+
+    for module in sorted(imports):
+        if module not in numbers:
+            visit(module)
+    return found
+
+
+def test_the_search_for_circles_finds_them():
+    assert circles_in({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == [["b", "c"]]
+    assert circles_in({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_modules_import_each_other_in_a_circle(tmp_path):
+    """Imports for types alone do not count: they are not there when the code runs."""
+    copy_to(tmp_path / "mews")
+    read = (
+        "import grimp, json; graph = grimp.build_graph('mews', exclude_type_checking_imports=True, cache_dir=None);"
+        "print(json.dumps({name: sorted(graph.find_modules_directly_imported_by(name)) for name in graph.modules}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", read]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
+    imports = json.loads(done.stdout)
+    assert len(imports) > 500
+    assert circles_in(imports) == []
 
 
 def words_in(path):

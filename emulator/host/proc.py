@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mews.emulator.host.cards import gpu_profile
+from mews.emulator.host.entries import File, Folder, Node
 from mews.emulator.host.function import Function, Stage
 from mews.emulator.host.host import Host
 from mews.emulator.host.nvml_view import DRIVER_VERSION
-from mews.emulator.host.tree import File, Folder, Node
 
 VERSION = (
     f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER_VERSION}  Mon Jan  5 12:00:00 UTC 2026\n"

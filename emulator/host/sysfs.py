@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from mews.emulator.host.cards import BRIDGE, Card
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
 from mews.emulator.host.deed import Deed
+from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import BadWrite
 from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.operator import Operator, bridges_above, parse_switch
 from mews.emulator.host.proc import irq_of
-from mews.emulator.host.tree import File, Folder, Link, Node
 
 WRITABLE = 0o200
 ALWAYS_THERE = ("nvidia",)

@@ -7,44 +7,15 @@ are relative to the host's root folder: ``sys/bus/pci/devices/0000:44:00.0/vendo
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from mews.emulator.host.deed import Deed
-from mews.emulator.host.errors import NoSuchDevice
+from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.host import Host
 from mews.emulator.host.operator import Operator
+from mews.emulator.host.proc import proc_folder
+from mews.emulator.host.sysfs import Sysfs
 
-Write = Callable[[str, float], Deed]
-"""What writing a text at a time does."""
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A regular file. ``size``: what ``stat`` says, None: its content's; ``unlink``: what removing it does."""
-
-    read: Callable[[], bytes]
-    mode: int = 0o444
-    write: Write | None = None
-    size: int | None = None
-    unlink: Callable[[float], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A symbolic link."""
-
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder; ``children`` looks anew."""
-
-    children: Callable[[], Mapping[str, Node]]
-
-
-Node = File | Link | Folder
 _DEPTH = 40
 
 
@@ -52,10 +23,6 @@ class HostTree:
     """The files of one host."""
 
     def __init__(self, host: Host) -> None:
-        # Only here: the parts of the tree name the kinds of node that are defined above.
-        from mews.emulator.host.proc import proc_folder
-        from mews.emulator.host.sysfs import Sysfs
-
         self.host = host
         self.operator = Operator(host)
         sysfs = Sysfs(host, self.operator)
@@ -188,6 +155,3 @@ def _fixed(children: Mapping[str, Node]) -> Folder:
 
 def _parts(path: str) -> list[str]:
     return [part for part in posixpath.normpath("/" + path).split("/") if part]
-
-
-__all__ = ["File", "Folder", "HostTree", "Link", "NoSuchDevice", "Node", "Write"]

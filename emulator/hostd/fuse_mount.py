@@ -18,9 +18,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.holders import Holder
-from mews.emulator.host.tree import File, Folder, HostTree, Link, Node
+from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.rack import HostRack
 
 MAX_THREADS = 200

@@ -11,8 +11,9 @@ import threading
 from pathlib import Path
 
 from mews.emulator.clock import unix_s
+from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import HostRefusal
-from mews.emulator.host.tree import File, Folder, HostTree, Link
+from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.rack import HostRack
 
 LOOK_S = 0.05

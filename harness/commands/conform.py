@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mews.harness.clock import today
-from mews.harness.commands.instances import born
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.conformance.client import Address
 from mews.harness.conformance.dialects.registry import clauses_of
@@ -25,6 +24,7 @@ from mews.harness.conformance.restore import RestoreFile, default_path, read_fil
 from mews.harness.conformance.run import Order
 from mews.harness.conformance.run import conform as run
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.leftovers import born
 
 GUARD_PATIENCE_S = 300.0
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.up import scenario_of
 from mews.harness.demo import GPUS, Outcome, Told, run_demo
 from mews.harness.engine import in_own_loop
 from mews.harness.extras import check_installed
 from mews.harness.leftovers import Owned, make_runtime_folder
+from mews.harness.ports.cluster import Cluster
 from mews.harness.systems import default_title
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import NODES
@@ -41,15 +41,15 @@ def demo(dialect: str, speed: float) -> int:
 
 async def _play(dialect: str, speed: float, folder: Path, say: Say) -> Outcome:
     from mews.harness.clusters import open_cluster
+    from mews.harness.options import RunOptions
 
     scenario = scenario_of(None, None)
     pooled = scenario.stack.pooled
     assert pooled is not None, "the default stack pools what the demo's pod asks for"
     what = f"chassis ({dialect} over HTTP), API server, kubelets and {default_title()}"
     say(f"Starting {what}; emulated time x{speed:g}", "dim")
-    cluster = await open_cluster(
-        scenario, cluster="embedded", time="wall", seed=scenario.seed, speed=speed, dialect=dialect, folder=folder
-    )
+    options = RunOptions(time="wall", speed=speed, dialect=dialect, folder=folder)
+    cluster = await open_cluster(scenario, options, seed=scenario.seed)
     try:
         await _introduce(cluster, pooled.resource, say)
         return await run_demo(cluster, pooled, _teller(say, cluster.journal.elapsed_s))

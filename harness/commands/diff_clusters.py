@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mews.harness.clusters.shared import Shared
+from mews.harness.backends import BACKENDS, backend_of
+from mews.harness.clusters.session import ClusterSession
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.commands.run import load
@@ -18,21 +19,21 @@ from mews.harness.differential.account import Account, stories_of
 from mews.harness.differential.compare import Difference, compare
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
+from mews.harness.options import RunOptions, check_available, check_choice
 from mews.harness.report.progress import progress_bar
-from mews.harness.ways import TIMES, Way, check_available, check_choice
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
 
-def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, json_file: str | None) -> int:
+def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], options: RunOptions, *, json_file: str | None) -> int:
     """Run each scenario on each cluster and compare each with the first one; 0 when verdicts agree and every
     difference is explained, else 1.
 
     Raises BadInput, Lacks.
     """
     for cluster in clusters:
-        check_choice("--clusters", cluster, tuple(TIMES))
+        check_choice("--clusters", cluster, tuple(BACKENDS))
     if len(clusters) < 2:
         raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
@@ -42,12 +43,15 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
         check_available(cluster)
     found: list[Difference] = []
     accounts: list[Account] = []
-    with progress_bar(len(scenarios) * len(clusters)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
+    with (
+        progress_bar(len(scenarios) * len(clusters)) as bar,
+        ClusterSession(keep=options.keep, notify=bar.say) as session,
+    ):
         for scenario in scenarios:
             told = []
             for cluster in clusters:
                 bar.begin(f"{scenario.name} on {cluster}")
-                told.append(_account(scenario, way_on(cluster, way, scenario), shared))
+                told.append(_account(scenario, options_on(cluster, options, scenario), session))
                 bar.end()
             accounts += told
             differences = [each for other in told[1:] for each in compare(told[0], other)]
@@ -61,18 +65,17 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], way: Way, *, j
     return 1 if any(each.why is None for each in found) else 0
 
 
-def way_on(cluster: str, way: Way, scenario: Scenario) -> Way:
-    """The way with that cluster, in its default time; embedded in wall-clock time where the scenario demands it."""
-    time = TIMES[cluster][0]
-    wanted = scenario.requires.time
-    return replace(way, cluster=cluster, time=wanted if wanted in TIMES[cluster] else time)
+def options_on(cluster: str, options: RunOptions, scenario: Scenario) -> RunOptions:
+    """The options with that cluster, in its default time; embedded in wall-clock time where the scenario demands it."""
+    times, wanted = backend_of(cluster).times, scenario.requires.time
+    return replace(options, cluster=cluster, time=wanted if wanted in times else times[0])
 
 
-def _account(scenario: Scenario, way: Way, shared: Shared) -> Account:
-    run = Engine(way, shared=shared).run(scenario)
+def _account(scenario: Scenario, options: RunOptions, session: ClusterSession) -> Account:
+    run = Engine(options, session=session).run(scenario)
     result = run.result
     return Account(
-        scenario.name, way.cluster, result.verdict, result.reason, round(result.wall_s, 2), stories_of(run.lines)
+        scenario.name, options.cluster, result.verdict, result.reason, round(result.wall_s, 2), stories_of(run.lines)
     )
 
 

@@ -48,7 +48,7 @@ def down(name: str | None, *, everything: bool = False) -> int:
 def _sweep_sites() -> tuple[list[Path], list[str]]:
     if not kept_sites():
         return [], []
-    from mews.harness.clusters.kubeconfig.site import purge
+    from mews.harness.clusters.kubeconfig.cluster import purge
 
     return sweep_sites(purge)
 

@@ -49,7 +49,7 @@ def run(name: str, seeds: Sequence[str], jobs: int, outputs: ExperimentOutputs) 
     for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
         if folder is not None and folder.exists() and not folder.is_dir():
             raise BadInput(f"{option} {folder}: must be a folder")
-    if outputs.plots is not None or outputs.out is not None:
+    if experiment.figures is not None and (outputs.plots is not None or outputs.out is not None):
         check_installed("plots")  # before minutes of work, not after them
     _write(experiment, run_experiment(experiment, wanted, processes=jobs), wanted, outputs)
     return 0
@@ -106,9 +106,9 @@ def _write_folder(experiment: Experiment, tables: Tables, seeds: Mapping[str, in
 
 
 def _draw(experiment: Experiment, tables: Tables, folder: Path) -> list[Path]:
-    figures = experiment.figures(tables)
-    if not figures:
+    if experiment.figures is None:
         return []
+    figures = experiment.figures(tables)
     from mews.harness.experiments.drawing import draw
 
     return draw(figures, folder)

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mews.dialects import DEFAULT
-from mews.harness.clusters.plane import write_own
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.clusters.real.systems import default_namespace, deployments, image_book
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import BadInput
+from mews.harness.kubeconfig_file import write_own
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
@@ -80,7 +80,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         document, _ = hardware_document(scenario)
         nodes = node_map([host.name for host in hardware.hosts], options.nodes)
         # Cluster-wide names tell the stacks of several namespaces apart.
-        place = Place(None, None, namespace, options.image, nodes, prefix=f"{namespace}-")
+        place = DeploymentTarget(None, None, namespace, options.image, nodes, prefix=f"{namespace}-")
         dialect = options.dialect or scenario.stack.dialect or DEFAULT
         token = secrets.token_urlsafe(24)
         replaced = replacement_deployment(scenario, place.nodes)
@@ -90,7 +90,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
     return [*manifests(spec), *_replacement_objects(scenario, spec, place)]
 
 
-def _replacement_objects(scenario: Scenario, spec: StackSpec, place: Place) -> list[Object]:
+def _replacement_objects(scenario: Scenario, spec: StackSpec, place: DeploymentTarget) -> list[Object]:
     """What manifests of the user's have, as it would be created; each bears its component, which names its file."""
     fit = Fitting(image_book(scenario), place.image, place.nodes, spec.speed, deployments())
     made = []

@@ -13,16 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from mews.harness.clusters.port import Cluster
+from mews.harness.backends import backend_of
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import RunOptions, check_available
+from mews.harness.ports.cluster import Cluster
 from mews.harness.report.progress import progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenarios
-from mews.harness.ways import Way, check_available
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -43,25 +44,30 @@ class Outputs:
 
 
 def run(
-    paths: Sequence[Path], way: Way, *, seeds: Sequence[int] | None, overrides: Sequence[str], outputs: Outputs
+    paths: Sequence[Path],
+    options: RunOptions,
+    *,
+    seeds: Sequence[int] | None,
+    overrides: Sequence[str],
+    outputs: Outputs,
 ) -> int:
     """Check all files, run every scenario with every seed, write the reports; the exit code.
 
     Raises BadInput, Lacks, KeyboardInterrupt; reports tell of what ran until then.
     """
-    if way.kubeconfig is not None and not way.kubeconfig.is_file():
-        raise BadInput(f"--kubeconfig {way.kubeconfig}: no such file")
+    if options.kubeconfig is not None and not options.kubeconfig.is_file():
+        raise BadInput(f"--kubeconfig {options.kubeconfig}: no such file")
     keep_quiet()
-    scenarios = load(paths, _overrides(overrides, way))
+    scenarios = load(paths, _overrides(overrides, options))
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     shown = check_outputs(outputs.by_option())
     if str(outputs.journal) == STDOUT and len(plan) > 1:
         raise BadInput(f"--journal {STDOUT}: shows one run, these are {len(plan)}; name a file")
-    check_available(way.cluster)
+    check_available(options.cluster)
     files = _Files(outputs)
     runs: list[Run] = []
     try:
-        _run_all(plan, way, files, runs, told=_told(outputs, shown))
+        _run_all(plan, options, files, runs, told=_told(outputs, shown))
     except (BadInput, Lacks, KeyboardInterrupt):
         if runs:
             with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
@@ -82,8 +88,8 @@ def load(paths: Sequence[Path], overrides: Sequence[str] = ()) -> list[Scenario]
         raise BadInput(str(error)) from error
 
 
-def _overrides(overrides: Sequence[str], way: Way) -> list[str]:
-    return [*overrides, *([f"timeout={way.timeout_s:g}"] if way.timeout_s is not None else [])]
+def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
+    return [*overrides, *([f"timeout={options.timeout_s:g}"] if options.timeout_s is not None else [])]
 
 
 def _told(outputs: Outputs, shown: bool) -> TextIO | None:
@@ -92,16 +98,17 @@ def _told(outputs: Outputs, shown: bool) -> TextIO | None:
 
 
 def _run_all(
-    plan: Sequence[tuple[Scenario, int]], way: Way, files: _Files, runs: list[Run], *, told: TextIO | None
+    plan: Sequence[tuple[Scenario, int]], options: RunOptions, files: _Files, runs: list[Run], *, told: TextIO | None
 ) -> None:
     """``runs`` gets one after the other."""
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
     from mews.harness.report.text import TextReport
 
     report = None if told is None else TextReport(told)
-    with progress_bar(len(plan)) as bar, Shared(keep=way.keep, tell=bar.say) as shared:
-        hold = _hold if way.keep and way.cluster in ("embedded", "control-plane") and way.time == "wall" else None
-        engine = Engine(way, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, shared=shared)
+    with progress_bar(len(plan)) as bar, ClusterSession(keep=options.keep, notify=bar.say) as session:
+        emulated = backend_of(options.cluster).emulates_nodes
+        hold = _hold if options.keep and options.time == "wall" and emulated else None
+        engine = Engine(options, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, session=session)
         for scenario, seed in plan:
             bar.begin(f"{scenario.name} (seed {seed})")
             run = files.journal(engine.run(scenario, seed), alone=len(plan) == 1)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mews.dialects import DEFAULT
+from mews.harness.backends import backend_of
 from mews.harness.commands.instances import MARK, Instance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.options import ApiAccess, RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.scenario.requirements import check_images
-from mews.harness.up import UpOptions, run_up
-from mews.harness.ways import check_available
+from mews.harness.up import run_up
 from mews.registry import looking_in
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ def up(wish: Wish, *, as_json: bool) -> int:
 
     Raises BadInput, Lacks.
     """
-    check_available(wish.cluster)
-    if wish.cluster != "embedded" and wish.api_port:
+    backend = backend_of(wish.cluster)
+    backend.check_available()
+    if wish.api_port and not backend.chooses_api_port:
         raise BadInput(f"--api-port {wish.api_port}: is the embedded cluster's; --cluster {wish.cluster} takes its own")
     scenario = scenario_of(wish.hardware, wish.scenario)
     if wish.stack is not None:
@@ -61,14 +62,17 @@ def up(wish: Wish, *, as_json: bool) -> int:
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     instance = _claim(wish)
-    dialect = wish.dialect or scenario.stack.dialect or DEFAULT
-    folder = Path(instance.folder)
-    options = UpOptions(scenario, folder, wish.cluster, wish.speed, dialect, wish.tls, wish.api_port)
+    api = ApiAccess(wish.tls, wish.api_port)
+    options = RunOptions(wish.cluster, "wall", wish.speed, wish.dialect, api=api)
     os.environ[MARK] = instance.folder
     to_stderr()
+
+    def tell(ready: Mapping[str, Any]) -> None:
+        _tell(ready, wish.name, as_json=as_json)
+
     try:
         with looking_in(scenario.folder):
-            asyncio.run(run_up(options, lambda ready: _tell(ready, wish.name, as_json=as_json)))
+            asyncio.run(run_up(scenario, options, Path(instance.folder), tell))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:

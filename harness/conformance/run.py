@@ -15,7 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mews.harness.commands.instances import born
 from mews.harness.conformance.bench import Bench
 from mews.harness.conformance.client import Address
 from mews.harness.conformance.dialects.registry import clauses_of
@@ -30,6 +29,7 @@ from mews.harness.conformance.restore import Plan, RestoreFile, default_path, pu
 from mews.harness.conformance.suite import Suite, run_suite
 from mews.harness.conformance.table import Table, Versions
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.leftovers import born
 
 MOST_DEVICES = 2
 """That are moved; the second stands in for a lost first."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mews.harness.backends import backends_that
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -34,7 +36,7 @@ class Reason:
         return all(re.fullmatch(pattern, text) for pattern, text in pairs)
 
 
-_REAL = ("kind", "kubeconfig")
+_REAL = backends_that(lambda backend: not backend.emulates_nodes)
 
 REASONS: tuple[Reason, ...] = (
     Reason(

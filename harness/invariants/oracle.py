@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.invariant_registry import made
 from mews.harness.invariants.agreement import at_the_end
 from mews.harness.invariants.bounds import Bounds
@@ -15,6 +14,7 @@ from mews.harness.invariants.judge import Judge
 from mews.harness.invariants.systems import bounds_of, judged_systems
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.watches import missing
+from mews.harness.ports.cluster import Cluster
 from mews.harness.watch_feed import Feed, Sight
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of

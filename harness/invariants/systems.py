@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from mews.harness.invariants.scene import JudgedSystems
-from mews.harness.scenario.stack import DEFAULT_SCHEDULER
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.kube.system.configured import ConfiguredSystem
 
 

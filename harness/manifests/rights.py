@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mews.harness.manifests.parts import Object, metadata
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.kube.system.deployment import ComponentDeployment, Rule, rule
 
-DEFAULT_SCHEDULER, EXTENDER = "default-scheduler", "extender"
-"""Accounts beside those of systems: of what takes kube-scheduler's place, and of what it asks."""
+EXTENDER = "extender"
+"""The account of what kube-scheduler, or what takes its place, asks."""
 _RBAC = "rbac.authorization.k8s.io"
 _SCHEDULER_ROLES = ("system:kube-scheduler", "system:volume-scheduler")
 

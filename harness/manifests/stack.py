@@ -8,9 +8,10 @@ import yaml
 
 from mews.harness.manifests import chassis, replacements, systems
 from mews.harness.manifests.parts import Object, metadata
-from mews.harness.manifests.rights import DEFAULT_SCHEDULER, extender_rights, scheduler_rights
+from mews.harness.manifests.rights import extender_rights, scheduler_rights
 from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.manifests.workloads import deployment
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 
 
 def manifests(spec: StackSpec) -> list[Object]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.port import Cluster
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.result import Result
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import name_of, namespace_of

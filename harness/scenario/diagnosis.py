@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.journal import Journal, Line
+from mews.harness.ports.cluster import Cluster
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import condition_of, node_name_of, phase_of
 from mews.kube.api.resources import PODS

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mews.harness.clusters.port import Cluster
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.metrics import JobTimes
 from mews.harness.scenario.model import PodTemplate, Workload
 from mews.harness.scenario.stage import Finding

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
+from mews.harness.backends import BackendName
 from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
@@ -32,7 +33,7 @@ class Requires(Model):
 
     time: Literal["virtual", "wall"] | None = None
     dialect: tuple[DialectName, ...] = ()
-    cluster: tuple[Literal["embedded", "control-plane", "kind", "kubeconfig"], ...] = ()
+    cluster: tuple[BackendName, ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = 0
 

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 from mews.dialects import DIALECTS, OURS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.host.faults.registry import HOST_FAULTS
-from mews.harness.clusters.port import Cluster
+from mews.harness.backends import Backend, backend_of
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
@@ -76,9 +77,9 @@ def _faults(scenario: Scenario) -> list[str]:
 
 def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
     """Why what the user brings along cannot take its place."""
-    stack = scenario.stack
-    if cluster in ("kind", "kubeconfig"):
-        return _unplaced_on_real(stack, cluster)
+    stack, backend = scenario.stack, backend_of(cluster)
+    if not backend.emulates_nodes:
+        return _unplaced_on_real(stack, backend)
     for yours in stack.replace.values():
         if time == "virtual" and yours.outside is not None:
             return f"{yours.where}: a {yours.outside} needs wall-clock time (--time wall)"
@@ -87,16 +88,16 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
     return None
 
 
-def _unplaced_on_real(stack: Stack, cluster: str) -> str | None:
+def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:
     default = stack.replace.get("default-scheduler")
-    if default is not None and cluster == "kubeconfig":
+    if default is not None and backend.is_the_users:
         return "stack.replace.default-scheduler: it belongs to the cluster (--cluster kind has one of its own)"
     if default is not None and default.plugin is not None:
         return (
-            f"stack.replace.default-scheduler.plugin: --cluster {cluster} has the real kube-scheduler, into which no "
-            "plugin can be loaded; use process or image, or --cluster embedded or control-plane"
+            f"stack.replace.default-scheduler.plugin: --cluster {backend.name} has the real kube-scheduler, into which "
+            "no plugin can be loaded; use process or image, or --cluster embedded or control-plane"
         )
-    if stack.extenders and cluster == "kubeconfig":
+    if stack.extenders and backend.is_the_users:
         return "stack.extenders: the default scheduler belongs to the cluster (--cluster kind has one of its own)"
     for number, extender in enumerate(stack.extenders):
         host = urlsplit(str(extender.config.get("urlPrefix", ""))).hostname

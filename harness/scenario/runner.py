@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.port import Cluster
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.invariants.systems import bounds_of
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.driver import Driver

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
 from pydantic_core import CoreSchema, InitErrorDetails
 
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.scenario.base import DialectName, Model
 from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.replacement import (
@@ -26,9 +27,6 @@ from mews.kube.system.facility import Facility
 from mews.kube.system.system import Pooled
 from mews.systems import registry
 
-INSTANT = "instant"
-"""The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
-DEFAULT_SCHEDULER = "default-scheduler"
 INSTANT = "instant"
 """The profile of hosts on which starting a pod costs nothing beyond what the kubelet takes."""
 OWN_COMPONENTS = (DEFAULT_SCHEDULER, "controller-manager", "service-names", "hosts", "admin", "recorder")

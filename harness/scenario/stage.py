@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mews.harness.clusters.port import Cluster
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from mews.harness.clusters.port import Cluster
+from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.diagnosis import hint_for, related_to
 from mews.harness.scenario.errors import Failure, StepFailed
 from mews.harness.scenario.stage import Finding, Stage

@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.shared import Shared
+from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions, time_of
 from mews.harness.report.run import Run
 from mews.harness.report.text import details
 from mews.harness.scenario.loader import file_of, load_scenario
 from mews.harness.scenario.result import Result
-from mews.harness.ways import Way, time_of
 
 
 @dataclass(slots=True)
 class Runner:
     """What the fixture ``mews_run`` is: call it with a scenario.
 
-    ``shared`` is what the runs of a session share; ``speed`` counts outside virtual time. ``folder`` is the test's own,
-    from which relative paths are looked up if the working directory has none.
+    ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time. ``folder`` is the test's
+    own, from which relative paths are looked up if the working directory has none.
     """
 
     cluster: str
     folder: Path
     artefacts: Path
-    shared: Shared | None = None
+    session: ClusterSession | None = None
     speed: float = 1.0
     runs: list[Run] = field(default_factory=list)
 
@@ -39,13 +39,13 @@ class Runner:
         ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
         """
         scenario = load_scenario(self._find(path), overrides)
-        engine = Engine(self._way(time), artefacts=self.artefacts, shared=self.shared)
+        engine = Engine(self._options(time), artefacts=self.artefacts, session=self.session)
         run = engine.run(scenario, seed)
         self.runs.append(run)
         return run.result
 
-    def _way(self, time: str | None) -> Way:
-        return Way(self.cluster, time_of(self.cluster, time), self.speed)
+    def _options(self, time: str | None) -> RunOptions:
+        return RunOptions(self.cluster, time_of(self.cluster, time), self.speed)
 
     def _find(self, path: str | Path) -> Path:
         candidates = [Path(path), self.folder / path]

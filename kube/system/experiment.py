@@ -79,6 +79,6 @@ class Experiment:
     summary: str
     parts: tuple[ExperimentPart, ...]
     report: Callable[[Tables, Mapping[str, int]], str]
-    figures: Callable[[Tables], Sequence[Figure]] = lambda tables: ()
+    figures: Callable[[Tables], Sequence[Figure]] | None = None
     comparisons: Callable[[Tables], Sequence[Comparison]] = lambda tables: ()
     about: Mapping[str, Any] | None = None

@@ -9,7 +9,7 @@ from pathlib import Path as _Path
 __version__ = "0.1.0"
 
 # A wheel has the rooms beside this file. In a checkout they are the repository's top folders, and an editable install
-# finds them there: this file is then the only one below src/mews.
+# finds them there: below src/mews are then only this file and what belongs to no room.
 _checkout = _Path(__file__).resolve().parents[2]
 if not (_Path(__file__).parent / "kube").is_dir() and (_checkout / "hatch_build.py").is_file():
     __path__.append(str(_checkout))

@@ -10,6 +10,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
 from mews.kube.system.deployment import CONFIG, ComponentDeployment, SystemDeployment, rule
+from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.journal import Line
@@ -103,6 +104,12 @@ def _invariants() -> Sequence[Invariant[RunState]]:
     return (JobProgress(),)
 
 
+def _experiments() -> Sequence[Experiment]:
+    from mews.systems.kod2.experiment.parts import EXPERIMENT
+
+    return (EXPERIMENT,)
+
+
 def _programs() -> Mapping[str, PlayedProgram]:
     from mews.systems.kod2.played import PlayedTraining
     from mews.systems.kod2.training import environment_in
@@ -125,6 +132,7 @@ SYSTEM = System(
     metric_names=("finished_jobs", "failed_jobs", "added_workers", "removed_workers"),
     bounds={"progress_s": 300.0},
     invariants=_invariants,
+    experiments=_experiments,
     programs=_programs,
     service_names=True,
     deployment=SystemDeployment(

@@ -24,7 +24,7 @@ from mews.kube.api.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 Check = Callable[[KubeApi], Awaitable[None]]
 NAMESPACE = {"metadata": {"name": "suite"}}
@@ -41,7 +41,7 @@ class InProcess:
 
     def run(self, check: Check) -> None:
         async def main() -> None:
-            kube = InProcessKube(Store(virtual_clock().now, random.Random(1)))
+            kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
             await kube.create(NAMESPACES, NAMESPACE)
             await check(kube)
 
@@ -56,7 +56,7 @@ class OverHttp:
         from mews.kube.emulated.apiserver.wire.server import ApiServer
 
         async def main() -> None:
-            server = ApiServer(Store(Clock.wall().now, random.Random(1)))
+            server = ApiServer(fresh_store(Clock.wall().now, random.Random(1)))
             await server.start()
             kube = HttpKube(server.url)
             try:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 from tests.contract.kube_backends import ControlPlane, control_plane_binaries
 from tests.differential.ask import Side, ask
 from tests.differential.model import Answer, Case, Pair
@@ -70,14 +70,14 @@ def _ask_ours(cases: Cases, folder: Path) -> Any:
     async def main(namespace: str) -> Answers:
         from mews.harness.clusters.control_plane.identity import make_identity
         from mews.kube.clock import Clock
-        from mews.kube.emulated.apiserver.store.store import Store
+        from mews.kube.emulated.apiserver.bootstrap import fresh_store
         from mews.kube.emulated.apiserver.wire.server import ApiServer
 
         identity = make_identity(folder, "openssl")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(identity.certificate, identity.key)
         token = "suite-token"
-        store = Store(Clock.wall().now, random.Random(1))
+        store = fresh_store(Clock.wall().now, random.Random(1))
         server = ApiServer(store, tokens={token: "admin"}, ssl_context=context)
         await server.start()
         try:

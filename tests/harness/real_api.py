@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
-from mews.harness.clusters.control_plane import programs
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.clusters.programs import finding
 from mews.harness.errors import Lacks
+from mews.harness.kubeconfig_file import write_kubeconfig
 
 
 @contextlib.contextmanager
@@ -15,7 +15,7 @@ def real_api(folder):
     from mews.harness.clusters.control_plane.servers import Servers
 
     try:
-        programs.needed()
+        finding.needed()
     except Lacks as error:
         pytest.skip(str(error))
     servers = Servers()

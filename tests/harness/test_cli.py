@@ -30,8 +30,8 @@ class FakeEngine:
 
     verdicts: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, way, artefacts=None, observe=None, hold=None, shared=None):
-        self.way = way
+    def __init__(self, options, artefacts=None, observe=None, hold=None, session=None):
+        self.options = options
 
     def run(self, scenario, seed=None):
         verdict = self.verdicts.get(scenario.name, "passed")
@@ -42,8 +42,8 @@ class FakeEngine:
         result = Result(
             scenario.name,
             str(scenario.path),
-            self.way.cluster,
-            self.way.time,
+            self.options.cluster,
+            self.options.time,
             seed,
             verdict,
             reason="because" * (verdict != "passed"),

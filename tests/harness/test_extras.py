@@ -7,8 +7,8 @@ import pytest
 from mews.harness import cli, engine
 from mews.harness.errors import Lacks
 from mews.harness.extras import check_installed, lacking
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario, shipped
-from mews.harness.ways import Way
 
 LINE = "aiohttp is not installed; pip install 'falcon-mews[cluster]' brings what this needs"
 
@@ -40,7 +40,7 @@ def test_a_module_that_no_extra_brings_is_a_mistake_and_stays_one():
 def test_a_run_that_needs_an_extra_is_not_an_error_of_the_scenario(without_aiohttp):
     scenario = load_scenario(shipped("scenario", "demo"))
     with pytest.raises(Lacks, match="falcon-mews"):
-        engine.Engine(Way(time="wall")).run(scenario)
+        engine.Engine(RunOptions(time="wall")).run(scenario)
 
 
 def test_a_command_says_it_in_one_line(monkeypatch, capsys):

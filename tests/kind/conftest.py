@@ -35,7 +35,7 @@ def state(tmp_path_factory):
 @pytest.fixture(scope="session")
 def shared(state):
     """A kind cluster that all scenarios share."""
-    from mews.harness.clusters.shared import Shared
+    from mews.harness.clusters.session import ClusterSession
 
-    with Shared() as shared:
+    with ClusterSession() as shared:
         yield shared

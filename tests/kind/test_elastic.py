@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
-from mews.harness.ways import Way
 
 pytestmark = pytest.mark.kind
 
@@ -27,6 +27,6 @@ def test_the_loss_falls_while_a_job_has_one_three_and_two_workers(shared, tmp_pa
 
 def run_on(shared, name, artefacts):
     scenario = load_scenario(SCENARIOS / f"{name}.yaml")
-    run = Engine(Way("kind", "wall", SPEED), artefacts=artefacts, shared=shared).run(scenario)
+    run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, session=shared).run(scenario)
     assert run.result.verdict == "passed", f"{run.result.reason}\n{run.result.report}"
     assert run.result.violations == ()

@@ -13,7 +13,7 @@ import pytest
 
 from mews.harness.clusters.kind.image.build import IMAGE, component_image
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call
-from mews.harness.clusters.kubeconfig.ground import HOST_LABEL
+from mews.harness.clusters.kubeconfig.target import HOST_LABEL
 from mews.harness.manifests.parts import HOST_ROOT
 from tests.kind.commands import interrupt, passed, started, until
 

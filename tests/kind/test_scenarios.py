@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario, parse_scenario
-from mews.harness.ways import Way
 
 pytestmark = pytest.mark.kind
 
@@ -93,7 +93,7 @@ steps:
 
 
 def run_on(shared, scenario, artefacts):
-    run = Engine(Way("kind", "wall", SPEED), artefacts=artefacts, shared=shared).run(scenario)
+    run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, session=shared).run(scenario)
     assert run.result.verdict == "passed", f"{run.result.reason}\n{run.result.report}"
     return run
 

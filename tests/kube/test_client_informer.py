@@ -12,6 +12,7 @@ from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import WatchEvent
 from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 
 
@@ -33,7 +34,7 @@ class Flaky(InProcessKube):
 
 def run(check: Callable[[Store], Awaitable[None]]) -> None:
     async def main() -> None:
-        await check(Store(virtual_clock().now, random.Random(1)))
+        await check(fresh_store(virtual_clock().now, random.Random(1)))
 
     run_virtual(main)
 

@@ -50,9 +50,7 @@ INSTEAD = {
     # the page's `mews up` is one in prose
     "mews nvidia-smi --host host-1": "mews nvidia-smi --hardware demo --host host-1",
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra
-    "python -m mews.harness.experiments.kod2 --json k.json --markdown k.md --plots .": (
-        "python -m mews.harness.experiments.kod2 --help"
-    ),
+    "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
     # a component without its configuration: prose that says how its process is called
     "python -m mews.systems.kubecomp scheduler": "python -m mews.systems.kubecomp scheduler --help",
 }

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import mews.scenarios
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import find_scenarios, load_scenario
-from mews.harness.ways import Way
 
 FOLDER = Path(mews.scenarios.__file__).parent
 
 
 def outcome(path: Path, seed: int) -> list[str]:
-    run = Engine(Way()).run(load_scenario(path), seed)
+    run = Engine(RunOptions()).run(load_scenario(path), seed)
     journal = "".join(line.as_json() + "\n" for line in run.lines)
     return [run.result.verdict, run.result.reason, hashlib.sha256(journal.encode()).hexdigest()]
 

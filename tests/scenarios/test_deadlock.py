@@ -3,8 +3,8 @@
 import pytest
 
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import parse_scenario, shipped
-from mews.harness.ways import Way
 
 TEXT = """# A pod that can never fit.
 apiVersion: mews/v1
@@ -28,7 +28,7 @@ steps:
 def test_a_wait_that_nothing_can_end_is_a_deadlock_long_before_its_timeout(profile):
     hardware = shipped("hardware", "demo")
     scenario = parse_scenario(TEXT.format(hardware=hardware, profile=profile), hardware.parent / "dead.yaml")
-    result = Engine(Way()).run(scenario, 1).result
+    result = Engine(RunOptions()).run(scenario, 1).result
     assert result.verdict == "failed"
     assert "deadlock: nothing can happen any more while waiting for pod/default/greedy" in result.reason
     assert result.virtual_s < 1000

@@ -1,12 +1,12 @@
 """What 08-two-at-once comes to where both pods are known before the first is served, as in virtual time."""
 
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario, shipped
-from mews.harness.ways import Way
 
 
 def test_both_take_from_the_node_that_neither_runs_on():
-    run = Engine(Way()).run(load_scenario(shipped("scenario", "08-two-at-once")), 1)
+    run = Engine(RunOptions()).run(load_scenario(shipped("scenario", "08-two-at-once")), 1)
     assert run.result.verdict == "passed", run.result.reason
     moves = [line.fields for line in run.lines if (line.layer, line.event) == ("chassis", "attached")]
     hosts = [(move["old_host"] or "free", move["host"]) for move in moves]

@@ -15,7 +15,7 @@ import urllib.request
 
 from mews.harness.clusters.control_plane.etcd import Etcd
 from mews.harness.clusters.control_plane.identity import Identity, make_identity
-from mews.harness.clusters.control_plane.programs import HOW, needed
+from mews.harness.clusters.programs.finding import HOW, needed
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import Owned, make_runtime_folder
 

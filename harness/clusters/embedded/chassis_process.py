@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.dialects import DEFAULT, OURS
+from mews.dialects import OURS
 from mews.harness.clusters.embedded.served_process import ServedProcess
+from mews.harness.run_context import RunContext
 
 
 class ChassisProcess:
@@ -19,21 +20,19 @@ class ChassisProcess:
         self,
         folder: Path,
         document: Mapping[str, Any],
+        run: RunContext,
         *,
-        speed: float,
-        seed: int | str,
         keep: Path | None = None,
         env: Mapping[str, str] | None = None,
-        dialect: str = DEFAULT,
     ) -> None:
         self.hardware = folder / "hardware.json"
         text = json.dumps(document, sort_keys=True)
         self.hardware.write_text(text, encoding="utf-8")
         state = (keep or folder) / f"table-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sqlite"
         self._options = ["--hardware", str(self.hardware), "--state", str(state)]
-        if dialect not in OURS:  # Somebody else's paths may be those of one of ours: it has the port to itself.
-            self._options += ["--dialect", dialect]
-        self._options += ["--speed", str(speed), "--seed", str(seed)]
+        if run.dialect not in OURS:  # Somebody else's paths may be those of one of ours: it has the port to itself.
+            self._options += ["--dialect", run.dialect]
+        self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]
         self._process = ServedProcess("mews.emulator.serve", folder, "chassis", env=env)
         self._listen: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
 """A cluster of emulated nodes, put together: kubelets, controllers, schedulers, systems and the hardware.
 
-What its API is, and how its parts reach each other, is the world's: in process, over sockets with our API server, or
-over sockets with the real one."""
+How its parts reach each other, and what its API is, lies in its ports: in process, over sockets with our API server,
+or over sockets with the real one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
-from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.port import ComponentsCrashed
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
-from mews.harness.journal import Journal
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.model import Scenario
@@ -31,7 +31,6 @@ from mews.harness.scenario.stack import INSTANT
 from mews.harness.systems import find_profile, find_program, images_of, watched_by
 from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
@@ -54,60 +53,53 @@ HOSTS = "hosts"
 
 
 class EmbeddedCluster:
-    """A Cluster in an open World. ``await open()`` before use: then nodes are Ready and devices announced."""
+    """A Cluster of emulated nodes. ``await open()`` before use: then nodes are Ready and devices announced."""
 
     def __init__(
         self,
         scenario: Scenario,
         hardware: Hardware,
         *,
-        world: World,
+        name: str,
+        run: RunContext,
+        ports: ClusterPorts,
         kubelets: Kubelets,
-        journal: Journal,
-        clock: Clock,
-        pace: Pace,
-        dialect: str,
-        seed: int,
     ) -> None:
-        self.name = world.name
-        self.time = world.time
-        self.journal = journal
-        self.clock = clock
-        self.pace = self.kubelet_pace = pace
-        self.dialect = dialect
-        self.hardware = world.hardware
-        self.world = world
-        self._logs = Records(lambda: journal.elapsed_s)
+        self.name = name
+        self.time = "virtual" if ports.processes is None else "wall"
+        self.journal = run.journal
+        self.clock = run.clock
+        self.pace = self.kubelet_pace = run.pace
+        self.dialect = run.dialect
+        self.hardware = ports.hardware
+        self.ports = ports
+        self._run = run
+        self._logs = Records(lambda: run.journal.elapsed_s)
         self.records = self._logs.journal
         self._scenario = scenario
         self._inventory = hardware
-        self._seed = seed
-        facility = facility_of(hardware, dialect=dialect, speed=pace.speed)
+        facility = facility_of(hardware, dialect=run.dialect, speed=run.speed)
         self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(facility)
         self._measures = {each.system.name: each.system.measures() for each in self.systems}
         self._replacements = ReplacementProcesses(
             scenario,
-            world,
-            dialect=dialect,
-            facility=lambda urls: facility_of(hardware, dialect=dialect, endpoints=urls, speed=pace.speed),
+            ports,
+            dialect=run.dialect,
+            facility=lambda urls: facility_of(hardware, dialect=run.dialect, endpoints=urls, speed=run.speed),
         )
         self._stack = StackUnits(
             scenario,
             hardware,
-            world=world,
-            journal=journal,
-            clock=clock,
-            pace=pace,
-            dialect=dialect,
-            seed=seed,
+            ports=ports,
+            run=run,
             systems=self.systems,
             replacements=self._replacements,
             measures=self._measures,
         )
         kubelets.find = self.kubelet_of
-        self.kube = world.kube("admin")
-        self._programs = PlayedPrograms(pace, find_program)
-        self._recorder = Recorder(world.kube("recorder"), journal, watched=watched_by(self.systems))
+        self.kube = ports.kube("admin")
+        self._programs = PlayedPrograms(run.pace, find_program)
+        self._recorder = Recorder(ports.kube("recorder"), run.journal, watched=watched_by(self.systems))
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -186,19 +178,19 @@ class EmbeddedCluster:
             await asyncio.gather(self._recording, return_exceptions=True)
         for machine in self._machines.values():
             await machine.containerd.close()
-        await self.world.close()
+        await self.ports.close()
         logging.getLogger("mews.run").removeHandler(self._logs)
 
     # What the runner asks
 
     def lacks(self, requirement: str) -> str | None:
-        """Logs, exec, kill and cut are there; root is not asked of anybody; FUSE and NVML are asked of the world."""
+        """Logs, exec, kill and cut are there; root is not asked of anybody; FUSE and NVML are asked of the hosts."""
         if requirement in ("logs", "exec", "kill", "cut", self.time):
             return None
         if requirement in ("virtual", "wall"):
             return f"this run is in {self.time} time"
         if requirement in ("fuse", "nvml"):
-            return self.world.lacks(requirement)
+            return self.ports.hosts.lacks(requirement)
         return f"--cluster {self.name} has no {requirement}"
 
     def node_of(self, host: str) -> str:
@@ -216,7 +208,7 @@ class EmbeddedCluster:
 
     def components(self) -> Sequence[str]:
         """What can be killed and started."""
-        hosts = (HOSTS,) if self.time == "wall" else ()
+        hosts = () if self.ports.host_server is None else (HOSTS,)
         return (*self._units, *(f"chassis/{spec.name}" for spec in self._inventory.chassis), *hosts)
 
     def crashes(self) -> Sequence[str]:
@@ -243,12 +235,14 @@ class EmbeddedCluster:
             await self._units[component].kill()
             return
         if component == HOSTS:
-            await self.world.kill_hosts()
+            if self.ports.host_server is None:
+                raise ValueError("hosts: have no process of their own in virtual time")
+            await self.ports.host_server.kill()
             self.journal.write("component", component, "killed")
             return
         chassis = self._chassis_name(component)
         self._dead_chassis.add(chassis)
-        await self.world.kill_chassis(chassis)
+        await self.ports.chassis.kill(chassis)
         self.journal.write("component", component, "killed")
 
     async def start(self, component: str) -> None:
@@ -260,13 +254,14 @@ class EmbeddedCluster:
             self._units[component].start()
             return
         if component == HOSTS:
-            await self.world.start_hosts()
+            if self.ports.host_server is not None:
+                await self.ports.host_server.start()
             self.journal.write("component", component, "started")
             return
         chassis = self._chassis_name(component)
         if chassis in self._dead_chassis:
             self._dead_chassis.discard(chassis)
-            await self.world.start_chassis(chassis)
+            await self.ports.chassis.start(chassis)
             self.journal.write("component", component, "started")
 
     def _chassis_name(self, component: str) -> str:
@@ -284,7 +279,7 @@ class EmbeddedCluster:
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
-        return await self.world.pod_resources(self.node_of(host)).list()
+        return await self.ports.kubelets.pod_resources(self.node_of(host)).list()
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
         """Logs and commands of a node, while its kubelet runs."""
@@ -296,7 +291,7 @@ class EmbeddedCluster:
 
         Raises RuntimeError in virtual time, where nothing can be reached.
         """
-        return self.world.ready()
+        return self.ports.needed_processes().ready()
 
     def stalled(self, since_line: int) -> bool:
         """Whether only rests are pending, and all that were when the journal last grew have gone round since."""
@@ -314,21 +309,21 @@ class EmbeddedCluster:
     # Putting together
 
     def _machine(self, number: int, host: HostSpec) -> Machine:
-        rng = stream(self._seed, f"containerd/{host.name}")
+        rng = self._run.rng(f"containerd/{host.name}")
         note = self._recorder.kubelet(host.name)
-        processes = self.world.processes()
+        processes = self.ports.processes
         containerd = Containerd(
             self.clock,
             rng,
             simulated=self._told(SimulatedRuntime(self.pace, self._programs), host.name),
-            processes=None if processes is None else self._told(processes, host.name),
-            network=self.world.network(number + 1),
+            processes=None if processes is None else self._told(processes.runtime, host.name),
+            network=self.ports.kubelets.network(number + 1),
         )
         return Machine(
             spec=self._node_spec(number, host),
             containerd=containerd,
-            folder=self.world.folder(host.name),
-            checkpoint=JournaledCheckpoint(self.world.checkpoint(host.name), note),
+            folder=self.ports.kubelets.folder(host.name),
+            checkpoint=JournaledCheckpoint(self.ports.kubelets.checkpoint(host.name), note),
             images=load_images(further=images_of(self.systems)),
             pace=self.pace,
             overhead=self._overhead(host.name),
@@ -336,18 +331,18 @@ class EmbeddedCluster:
         )
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
-        address, port = self.world.kubelet_address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
+        address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
 
     def _told(self, runtime: Runtime, host: str) -> Runtime:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
-        return ToldRuntime(runtime, self.world.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
+        return ToldRuntime(runtime, self.ports.hosts.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile
         if profile is None or profile == INSTANT:
             return None
-        return find_profile(profile)(stream(self._seed, f"{profile}/{host}"))
+        return find_profile(profile)(self._run.rng(f"{profile}/{host}"))
 
     def _kubelet_unit(self, host: str) -> Unit:
         name = f"kubelet/{host}"

@@ -8,20 +8,19 @@ from typing import Any
 
 from mews.emulator.hostd.fuse_mount import unmount
 from mews.harness.clusters.embedded.served_process import ServedProcess
+from mews.harness.run_context import RunContext
 
 FOLDER = "h"
-"""Below the world's folder; short, since the path of a socket within has at most 107 bytes."""
+"""Below the cluster's folder; short, since the path of a socket within has at most 107 bytes."""
 
 
 class HostProcess:
     """Serves the hosts of a hardware file; ``chassis`` is the chassis' ready file."""
 
-    def __init__(
-        self, folder: Path, hardware: Path, chassis: Path, *, speed: float, seed: int | str, env: Mapping[str, str]
-    ) -> None:
+    def __init__(self, folder: Path, hardware: Path, chassis: Path, run: RunContext, *, env: Mapping[str, str]) -> None:
         self.root = folder / FOLDER
         self._options = ["--hardware", str(hardware), "--chassis", str(chassis), "--root", str(self.root)]
-        self._options += ["--speed", str(speed), "--seed", str(seed)]
+        self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]
         self._process = ServedProcess("mews.emulator.hostd.serve", folder, "hosts", env=env)
 
     async def start(self) -> dict[str, Any]:

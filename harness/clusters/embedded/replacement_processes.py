@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import mews
-from mews.harness.clusters.embedded.world import World
-from mews.harness.clusters.plane import Program
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.process import ProcessComponent
+from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.ports.fence import Fence
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
@@ -33,14 +33,14 @@ class ReplacementProcesses:
     Raises ScenarioError for what cannot be used.
     """
 
-    def __init__(self, scenario: Scenario, world: World, *, dialect: str, facility: FacilityAt) -> None:
+    def __init__(self, scenario: Scenario, ports: ClusterPorts, *, dialect: str, facility: FacilityAt) -> None:
         self._scenario = scenario
         self._stack = scenario.stack
         self._loaded = LoadedReplacements(scenario)
-        self._world = world
+        self._ports = ports
         self._dialect = dialect
         self._facility = facility
-        self._ports: dict[int, int] = {}
+        self._free_ports: dict[int, int] = {}
 
     @property
     def loaded(self) -> LoadedReplacements:
@@ -56,7 +56,7 @@ class ReplacementProcesses:
         check_images(self._scenario)
         argv = yours.process or (*(image_argv(str(yours.image)) or ()), *yours.args)
         places = self._places(host, yours.system)
-        log = self._world.scratch() / f"yours-{component}{f'-{host}' if host else ''}.log"
+        log = self._ports.needed_processes().scratch / f"yours-{component}{f'-{host}' if host else ''}.log"
         named = {} if host is None else {"NODE_NAME": host}
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **named, **yours.env}, places, log)
 
@@ -92,19 +92,20 @@ class ReplacementProcesses:
 
     def _extender(self, number: int, extender: Extender, argv: Sequence[str]) -> Program:
         places = {**self._places(None), "port": str(self._port(number))}
-        log = self._world.scratch() / f"extender-{number + 1}.log"
+        log = self._ports.needed_processes().scratch / f"extender-{number + 1}.log"
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **extender.env}, places, log)
 
     def _port(self, number: int) -> int:
-        if number not in self._ports:
+        if number not in self._free_ports:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
-                self._ports[number] = int(probe.getsockname()[1])
-        return self._ports[number]
+                self._free_ports[number] = int(probe.getsockname()[1])
+        return self._free_ports[number]
 
     def _places(self, host: str | None, system: str = "") -> dict[str, str]:
         """What is filled in, for a component of that system ("": the cluster's own)."""
-        ready, scratch = self._world.ready(), self._world.scratch()
+        processes = self._ports.needed_processes()
+        ready, scratch = processes.ready(), processes.scratch
         chassis = {name: faces[self._dialect] for name, faces in ready["chassis"].items()}
         facility = self._facility(chassis)
         places = {

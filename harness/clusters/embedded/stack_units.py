@@ -10,15 +10,15 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
-from mews.harness.clusters.embedded.world import World
+from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
-from mews.harness.journal import Journal
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.ports.fence import Fence
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.model import Scenario
-from mews.harness.scenario.stack import DEFAULT_SCHEDULER, DefaultSchedulerOptions
+from mews.harness.scenario.stack import DefaultSchedulerOptions
 from mews.kube.chassis.port import ChassisApi
-from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
@@ -38,41 +38,37 @@ class StackUnits:
     scenario: Scenario
     inventory: Hardware
     _: KW_ONLY
-    world: World
-    journal: Journal
-    clock: Clock
-    pace: Pace
-    dialect: str
-    seed: int
+    ports: ClusterPorts
+    run: RunContext
     systems: Sequence[ConfiguredSystem]
     replacements: ReplacementProcesses
     measures: Mapping[str, Any]
 
     def context(self, actor: str, fence: Fence) -> Context:
-        """The world of one incarnation of a component."""
+        """What one incarnation of a component works with."""
         log = logging.getLogger(f"mews.run.{actor}")
-        return Context(fence.around(self.world.kube(actor)), self.clock, stream(self.seed, actor), log)
+        return Context(fence.around(self.ports.kube(actor)), self.run.clock, self.run.rng(actor), log)
 
     def controllers(self) -> Unit:
-        """kube-controller-manager where the world has it or the scenario wants it, else ours.
+        """kube-controller-manager where the control plane has it or the scenario wants it, else ours.
 
         Raises Lacks where it is wanted and not found.
         """
         wanted = self.scenario.stack.controllers
-        real = self.world.program("controller-manager", wanted.model_dump())
+        real = self.ports.program("controller-manager", wanted.model_dump())
         if real is None and wanted.program == "kube-controller-manager":
             raise Lacks(
                 "stack.controllers: need kube-controller-manager, in KUBEBUILDER_ASSETS or on PATH, and wall-clock time"
             )
-        return Unit("controller-manager", self.journal, real or self._our_controllers)
+        return Unit("controller-manager", self.run.journal, real or self._our_controllers)
 
     def _our_controllers(self, fence: Fence) -> Runnable:
         run = self.scenario.stack.controllers.run
-        return ControllerManager(self.context("controller-manager", fence), self.pace, controllers=run)
+        return ControllerManager(self.context("controller-manager", fence), self.run.pace, controllers=run)
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""
-        units = [Unit(name, self.journal, make) for name, make in self.replacements.extender_programs()]
+        units = [Unit(name, self.run.journal, make) for name, make in self.replacements.extender_programs()]
         if self.scenario.stack.default_scheduler is not None:
             units += self._own_or(DEFAULT_SCHEDULER, self._default_scheduler)
         named = False
@@ -99,7 +95,7 @@ class StackUnits:
         theirs = self.replacements.program(component, host)
         if theirs is None:
             return [ours()]
-        return [Unit(f"{component}/{host}" if host else component, self.journal, theirs)]
+        return [Unit(f"{component}/{host}" if host else component, self.run.journal, theirs)]
 
     def _component(self, configured: ConfiguredSystem, component: Component, name: str) -> Unit:
         parts = self.replacements.loaded.parts(name)
@@ -107,7 +103,7 @@ class StackUnits:
         def make(fence: Fence) -> Runnable:
             return component.make(self._ports(configured, name, fence, parts), configured.configuration)
 
-        return Unit(name, self.journal, make)
+        return Unit(name, self.run.journal, make)
 
     def _component_on(self, configured: ConfiguredSystem, component: Component, name: str, host: str) -> Unit:
         """The component that this node has of its own."""
@@ -115,18 +111,18 @@ class StackUnits:
         links: list[DevicePluginLink] = []
 
         def make(fence: Fence) -> Runnable:
-            link = self.world.link(host)
+            link = self.ports.plugins.link(host)
             links.append(link)
             ports = replace(self._ports(configured, actor, fence, parts), node=self._node(host, link, fence))
             return component.make(ports, configured.configuration)
 
         async def bury() -> None:
             while links:
-                closing = self.world.bury(links.pop())
+                closing = self.ports.plugins.bury(links.pop())
                 if closing is not None:
                     await closing
 
-        return Unit(actor, self.journal, make, bury=bury)
+        return Unit(actor, self.run.journal, make, bury=bury)
 
     def _ports(
         self, configured: ConfiguredSystem, actor: str, fence: Fence, parts: Mapping[str, Callable[..., Any]]
@@ -138,19 +134,19 @@ class StackUnits:
         return NodeAccess(
             host,
             link=fence.around(link),
-            pod_resources=fence.around(self.world.pod_resources(host)),
-            files=self.world.files(host),
-            extras=self.world.extras(host),
+            pod_resources=fence.around(self.ports.kubelets.pod_resources(host)),
+            files=self.ports.hosts.files(host),
+            extras=self.ports.hosts.extras(host),
         )
 
     def _chassis(self, fence: Fence, timeout_s: float) -> dict[str, ChassisApi]:
         return {
-            spec.name: fence.around(self.world.chassis(spec.name, self.dialect, timeout_s=timeout_s))
+            spec.name: fence.around(self.ports.chassis.client(spec.name, self.run.dialect, timeout_s=timeout_s))
             for spec in self.inventory.chassis
         }
 
     def _default_scheduler(self) -> Unit:
-        """kube-scheduler where the world has it; ours where it has not, or is given a plugin of the user's.
+        """kube-scheduler where the control plane has it; ours where it has not, or is given a plugin of the user's.
 
         Raises Lacks for extenders without kube-scheduler.
         """
@@ -158,9 +154,9 @@ class StackUnits:
         plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
         extenders = self.replacements.extenders()
         if plugin is None:
-            real = self.world.program(DEFAULT_SCHEDULER, options.given(), extenders=extenders)
+            real = self.ports.program(DEFAULT_SCHEDULER, options.given(), extenders=extenders)
             if real is not None:
-                return Unit(DEFAULT_SCHEDULER, self.journal, real)
+                return Unit(DEFAULT_SCHEDULER, self.run.journal, real)
         if extenders:
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
         profile = default_profile(options)
@@ -168,15 +164,15 @@ class StackUnits:
             profile = replace(profile, plugins=(*profile.plugins, plugin))
         config = SchedulerConfig((profile,))
         return Unit(
-            DEFAULT_SCHEDULER, self.journal, lambda fence: Scheduler(self.context(DEFAULT_SCHEDULER, fence), config)
+            DEFAULT_SCHEDULER, self.run.journal, lambda fence: Scheduler(self.context(DEFAULT_SCHEDULER, fence), config)
         )
 
     def _service_names(self) -> list[Unit]:
-        file = self.world.names_file()
-        if file is None:
+        processes = self.ports.processes
+        if processes is None:
             return []
-        name = "service-names"
-        return [Unit(name, self.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
+        name, file = "service-names", processes.names_file
+        return [Unit(name, self.run.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
 
 
 def default_profile(options: DefaultSchedulerOptions) -> Profile:

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from mews.harness.clusters.control_plane.scheduler import configuration
 from mews.harness.clusters.kind.tools import call
+from mews.harness.clusters.programs.scheduler import configuration
 from mews.harness.errors import Lacks
 from mews.kube.api.objects import condition_of, is_deleting
 

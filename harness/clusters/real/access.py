@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from mews.harness.clusters.real.agent import TOKEN_HEADER
-from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
@@ -27,9 +27,9 @@ from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevice
 class Gate:
     """A cluster as its kubeconfig lets one in. Raises Lacks for a kubeconfig that cannot be used."""
 
-    def __init__(self, place: Place) -> None:
-        with _told(place.kubeconfig) as path:
-            self._access: Access = read_kubeconfig(path, place.context)
+    def __init__(self, target: DeploymentTarget) -> None:
+        with _told(target.kubeconfig) as path:
+            self._access: Access = read_kubeconfig(path, target.context)
         self._kubes: list[HttpKube] = []
         self._sockets = Sockets()
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.clusters.port import HardwareControl
 from mews.harness.clusters.real.access import Gate
+from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.following import Follower
-from mews.harness.clusters.real.ground import Ground
 from mews.harness.clusters.real.keeper import KILL, START
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
@@ -32,11 +31,12 @@ from mews.harness.manifests.nodes import NODE_AGENT
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import extender_name, is_deployed_last
-from mews.harness.manifests.rights import DEFAULT_SCHEDULER
 from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.harness.manifests.stack import manifests
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER, HardwareControl
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.artefacts import logs_of
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.model import Scenario
@@ -45,7 +45,7 @@ from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import NAMESPACES, PODS, Resource
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import Clock, Pace
+from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import kind_established
@@ -56,48 +56,46 @@ _BELOW = ("kubelet/", DEFAULT_SCHEDULER)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What one scenario asks of the cluster."""
+class Deployment:
+    """What one scenario has deployed in a real cluster."""
 
     scenario: Scenario
     hardware: Hardware
     stack: StackSpec
-    dialect: str
-    speed: float
     settings: Sequence[Mapping[str, Any]] = ()
     """The extenders' entries in the default scheduler's configuration."""
 
 
 class RealCluster:
-    """A Cluster over a Ground. ``await open()`` before use: then everything is as at a first start."""
+    """A Cluster whose nodes run real kubelets. ``await open()`` before use: then everything is as at a first start."""
 
     time = "wall"
 
-    def __init__(self, run: Run, ground: Ground, tell: Tell = lambda _: None) -> None:
-        loop = asyncio.get_running_loop()
-        start_s = loop.time()
-        self.name = ground.name
-        self.journal = Journal(lambda: loop.time() - start_s)
-        self.records = Journal(lambda: loop.time() - start_s)
-        self.clock = Clock.wall()
-        self.pace, self.kubelet_pace = Pace(run.speed), Pace()
+    def __init__(
+        self, deployment: Deployment, run: RunContext, admin: ClusterAdmin, tell: Tell = lambda _: None
+    ) -> None:
+        self.name = admin.name
+        self.journal = run.journal
+        self.records = Journal(lambda: run.journal.elapsed_s)
+        self.clock = run.clock
+        self.pace, self.kubelet_pace = run.pace, Pace()
         self.dialect = run.dialect
-        self.systems: Sequence[ConfiguredSystem] = run.scenario.stack.configured(run.stack.facility)
-        self._run = run
-        self._ground = ground
-        self._place = ground.place
+        self.systems: Sequence[ConfiguredSystem] = deployment.scenario.stack.configured(deployment.stack.facility)
+        self._deployment = deployment
+        self._cluster_admin = admin
+        self._target = admin.target
         self._tell = tell
-        self._gate = Gate(ground.place)
+        self._gate = Gate(admin.target)
         self._admin = self._gate.kube("admin")
         known = deployments()
-        swept = [resource for deployment in known for resource in deployment.swept()]
-        self._reset = Reset(self._admin, ground.place, tell, swept)
-        fit = Fitting(image_book(run.scenario), ground.place.image, ground.place.nodes, run.speed, known)
+        swept = [resource for each in known for resource in each.swept()]
+        self._reset = Reset(self._admin, admin.target, tell, swept)
+        fit = Fitting(image_book(deployment.scenario), admin.target.image, admin.target.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
-        self._rollout = Rollout(self._admin, ground.place.namespace, tell)
-        ours = ground.place.namespace
-        unheard = (*SYSTEM, ours, *(name for name, real in ground.place.namespaces.items() if real == ours))
+        self._rollout = Rollout(self._admin, admin.target.namespace, tell)
+        ours = admin.target.namespace
+        unheard = (*SYSTEM, ours, *(name for name, real in admin.target.namespaces.items() if real == ours))
         self._recorder = Recorder(
             self._view("recorder"), self.journal, watched=watched_by(self.systems), unheard=unheard
         )
@@ -108,21 +106,21 @@ class RealCluster:
             self.journal,
             hosts=self._hosts(),
             records=self.records,
-            component=run.stack.node_component() or "",
+            component=deployment.stack.node_component() or "",
             unheard=unheard,
         )
-        self._stack = run.stack
+        self._stack = deployment.stack
         self._replacements = ReplacementPods(
-            run.stack,
+            deployment.stack,
             kube=self._admin,
             view=self._view("replacements"),
             journal=self.journal,
             hosts={node: host for host, node in self._hosts().items()},
         )
-        url = self._gate.service(ground.place.namespace, "chassis", "control")
+        url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
         self.hardware: HardwareControl = PodHardware(control)
-        self._chassis = PodChassis(control, run.hardware, self.journal)
+        self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}
         self._agent_pods: dict[str, str] = {}
         self._down: set[str] = set()
@@ -131,13 +129,13 @@ class RealCluster:
 
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
         """The API as the scenario knows it."""
-        hosts, place = self._hosts().values(), self._place
-        strangers = Strangers(hosts, cordoned=len(set(place.ours) - set(hosts)))
+        hosts, target = self._hosts().values(), self._target
+        strangers = Strangers(hosts, cordoned=len(set(target.ours) - set(hosts)))
         kube = self._gate.kube(actor)
-        return FittingKube(kube, self._fit, made, namespaces=place.namespaces, mark=place.mark, strangers=strangers)
+        return FittingKube(kube, self._fit, made, namespaces=target.namespaces, mark=target.mark, strangers=strangers)
 
     def _hosts(self) -> dict[str, str]:
-        return {host.name: self._place.nodes[host.name] for host in self._run.hardware.hosts}
+        return {host.name: self._target.nodes[host.name] for host in self._deployment.hardware.hosts}
 
     # Beginning and end
 
@@ -147,13 +145,13 @@ class RealCluster:
         Raises Lacks for what the cluster does not let us do, or does not do in time.
         """
         self._tell("clearing the cluster")
-        await self._ground.restore()
+        await self._cluster_admin.restore()
         await self._reset.scenario_objects()
         await self._replacements.remove()
         await self._replacements.clean()
         await self._reset.cordon(set(self._hosts().values()))
         await self._make_namespaces()
-        await self._ground.extend(())
+        await self._cluster_admin.extend(())
         self._tell("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         objects = manifests(stack)
@@ -165,10 +163,10 @@ class RealCluster:
         self._tell("starting the components anew")
         await asyncio.gather(*(self._signal(name, KILL) for name in self._kept()))
         await self._reset.boards()
-        await self._chassis.open(speed=self._run.speed)
+        await self._chassis.open(speed=self.pace.speed)
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
-            await self._nodes.hear(host, self._place.namespace, pod, stack.token)
+            await self._nodes.hear(host, self._target.namespace, pod, stack.token)
         readiness = self._readiness()
         await self._replacements.begin()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
@@ -195,13 +193,13 @@ class RealCluster:
     async def _settle_default_scheduler(self) -> None:
         """By now all of ours is scheduled."""
         if self._stack.is_replaced(DEFAULT_SCHEDULER):
-            await self._ground.kill(DEFAULT_SCHEDULER)
-        if self._run.settings:
+            await self._cluster_admin.kill(DEFAULT_SCHEDULER)
+        if self._deployment.settings:
             self._tell("giving the default scheduler its extenders")
-            await self._ground.extend(self._run.settings)
+            await self._cluster_admin.extend(self._deployment.settings)
 
     async def _make_namespaces(self) -> None:
-        for name in self._place.namespaces.values():
+        for name in self._target.namespaces.values():
             with contextlib.suppress(AlreadyExists):
                 await self._admin.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
@@ -221,7 +219,7 @@ class RealCluster:
         await self._recorder.synced()
         await self._nodes.open()
         begin_s = self.clock.now() - self.journal.elapsed_s
-        follower = Follower(self._admin, self._place.namespace, self.records, begin_s)
+        follower = Follower(self._admin, self._target.namespace, self.records, begin_s)
         for name, pod in self._pods.items():
             if self._logs_records(name.partition("/")[0]):
                 self._following.append(asyncio.create_task(follower.run(name, pod), name=f"log/{name}"))
@@ -273,7 +271,7 @@ class RealCluster:
         for row in rows:
             for each in pooled:
                 if row["host"] in self._agent_pods and row["kind"] == each.device_kind:
-                    wanted[self._place.nodes[row["host"]]][each.resource] += 1
+                    wanted[self._target.nodes[row["host"]]][each.resource] += 1
         return wanted
 
     async def close(self) -> None:
@@ -286,9 +284,9 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        if self._run.settings or self._stack.is_replaced(DEFAULT_SCHEDULER):
+        if self._deployment.settings or self._stack.is_replaced(DEFAULT_SCHEDULER):
             with contextlib.suppress(Lacks):
-                await self._ground.restore()
+                await self._cluster_admin.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
             await self._reset.scenario_objects()
             await self._replacements.remove()
@@ -299,7 +297,7 @@ class RealCluster:
         """Take the whole stack out of the cluster, before ``close``."""
         await self._reset.scenario_objects()
         await self._replacements.remove()
-        await self._rollout.remove(manifests(self._stack), list(self._place.namespaces.values()))
+        await self._rollout.remove(manifests(self._stack), list(self._target.namespaces.values()))
 
     # What the runner asks
 
@@ -320,13 +318,13 @@ class RealCluster:
 
         Raises ValueError naming the hosts.
         """
-        if host not in self._place.nodes:
-            raise ValueError(f"host {host!r}: must be one of {', '.join(self._place.nodes)}")
-        return self._place.nodes[host]
+        if host not in self._target.nodes:
+            raise ValueError(f"host {host!r}: must be one of {', '.join(self._target.nodes)}")
+        return self._target.nodes[host]
 
     def components(self) -> Sequence[str]:
         """What can be killed and started, or is at least there."""
-        chassis = [f"chassis/{spec.name}" for spec in self._run.hardware.chassis]
+        chassis = [f"chassis/{spec.name}" for spec in self._deployment.hardware.chassis]
         kubelets = [f"kubelet/{host}" for host in self._hosts()]
         return tuple(dict.fromkeys((*kubelets, DEFAULT_SCHEDULER, *self._software(), *chassis)))
 
@@ -351,7 +349,7 @@ class RealCluster:
             return
         self._down.add(component)
         if self._is_below(component):
-            await self._ground.kill(component)
+            await self._cluster_admin.kill(component)
         elif component.startswith("chassis/"):
             self._only_chassis(component)
             self._chassis.killed()
@@ -371,7 +369,7 @@ class RealCluster:
             return
         self._down.discard(component)
         if self._is_below(component):
-            await self._ground.start(component)
+            await self._cluster_admin.start(component)
             if component.startswith("kubelet/"):
                 await self._nodes.knows_pods(component.partition("/")[2])
         elif component.startswith("chassis/"):
@@ -392,13 +390,13 @@ class RealCluster:
             raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")
 
     def _only_chassis(self, component: str) -> None:
-        if len(self._run.hardware.chassis) > 1:
+        if len(self._deployment.hardware.chassis) > 1:
             self._down.discard(component)
             raise Lacking(f"{component} alone cannot be killed: one process serves all chassis here")
 
     async def _signal(self, component: str, command: Sequence[str]) -> None:
         try:
-            await signal(self._admin, self._place.namespace, self._pods[component], component, command)
+            await signal(self._admin, self._target.namespace, self._pods[component], component, command)
         except Lacks:
             await self._replacements.check()
             raise
@@ -409,7 +407,7 @@ class RealCluster:
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""
-        named = {real: name for name, real in self._place.namespaces.items()}
+        named = {real: name for name, real in self._target.namespaces.items()}
         found = await self._nodes.pod_resources(host)
         return tuple(replace(pod, namespace=named.get(pod.namespace, pod.namespace)) for pod in found)
 
@@ -422,15 +420,15 @@ class RealCluster:
 
     def ready(self) -> dict[str, Any]:
         """Where the cluster is."""
-        path = self._place.kubeconfig
-        return {"kubeconfig": str(path) if path is not None else "", "context": self._place.context}
+        path = self._target.kubeconfig
+        return {"kubeconfig": str(path) if path is not None else "", "context": self._target.context}
 
     async def testimony(self) -> Mapping[str, str]:
         """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace
         only, those of our components."""
-        found = dict(await self._ground.logs())
-        if self._place.namespaces:
+        found = dict(await self._cluster_admin.logs())
+        if self._target.namespaces:
             with contextlib.suppress(ApiError, Unavailable):
-                pods = (await self._admin.list(PODS, namespace=self._place.namespace)).items
+                pods = (await self._admin.list(PODS, namespace=self._target.namespace)).items
                 found |= await logs_of(self._admin, pods)
         return found

@@ -1,4 +1,4 @@
-"""From a scenario and a place to a running real cluster."""
+"""From a scenario and a target to a running real cluster."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.clusters.real.cluster import RealCluster, Run
-from mews.harness.clusters.real.ground import Ground, Place
+from mews.harness.clusters.real.admin import ClusterAdmin
+from mews.harness.clusters.real.cluster import Deployment, RealCluster
 from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.clusters.real.systems import check_exclusive, installed_systems, namespaces_of, placed_facility
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
+from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
 
@@ -23,7 +25,7 @@ def stack_spec(
     scenario: Scenario,
     hardware: Hardware,
     document: Mapping[str, Any],
-    place: Place,
+    target: DeploymentTarget,
     *,
     dialect: str,
     token: str,
@@ -34,32 +36,25 @@ def stack_spec(
 
     Raises ScenarioError for options that a system does not have, Lacks for a system that cannot be deployed.
     """
-    facility = placed_facility(hardware, place, dialect=dialect, speed=speed)
+    facility = placed_facility(hardware, target, dialect=dialect, speed=speed)
     spec = StackSpec(
-        namespace=place.namespace,
-        image=place.image,
+        namespace=target.namespace,
+        image=target.image,
         hardware=document,
         facility=facility,
         systems=installed_systems(scenario, facility),
         token=token,
-        pull=place.pull,
-        prefix=place.prefix,
-        hosts={place.nodes[host.name]: host.name for host in hardware.hosts},
-        tidy=place.tidy,
+        pull=target.pull,
+        prefix=target.prefix,
+        hosts={target.nodes[host.name]: host.name for host in hardware.hosts},
+        tidy=target.tidy,
         named=namespaces_of(scenario, facility),
     )
     return spec if replacements is None else replacements.into(spec)
 
 
 async def open_real(
-    scenario: Scenario,
-    ground: Ground,
-    *,
-    dialect: str,
-    speed: float,
-    seed: int,
-    tell: Tell,
-    replacements: ReplacementDeployment,
+    scenario: Scenario, admin: ClusterAdmin, run: RunContext, *, tell: Tell, replacements: ReplacementDeployment
 ) -> RealCluster:
     """A running cluster for the scenario, with its ``replacements``; close it.
 
@@ -69,20 +64,25 @@ async def open_real(
     document, _ = hardware_document(scenario)
     token = secrets.token_urlsafe(24)
     spec = stack_spec(
-        scenario, hardware, document, ground.place, dialect=dialect, token=token, speed=speed, replacements=replacements
-    )
-    if ground.place.namespaces:
-        check_exclusive(spec)
-    manifest_objects(spec)  # raises for what cannot be, before anything is made
-    run = Run(
         scenario,
         hardware,
-        replace(spec, seed=seed),
-        dialect=dialect,
-        speed=speed,
+        document,
+        admin.target,
+        dialect=run.dialect,
+        token=token,
+        speed=run.speed,
+        replacements=replacements,
+    )
+    if admin.target.namespaces:
+        check_exclusive(spec)
+    manifest_objects(spec)  # raises for what cannot be, before anything is made
+    deployment = Deployment(
+        scenario,
+        hardware,
+        replace(spec, seed=run.seed),
         settings=replacements.settings,
     )
-    cluster = RealCluster(run, ground, tell)
+    cluster = RealCluster(deployment, run, admin, tell)
     try:
         await cluster.open()
     except BaseException:

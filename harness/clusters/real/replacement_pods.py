@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.rollout import Tell
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import COMPONENT, MANAGED
 from mews.harness.manifests.replacements import extender_name
 from mews.harness.manifests.spec import StackSpec
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.kube.api.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, Unavailable

@@ -14,8 +14,8 @@ from mews.harness.clusters.real.systems import image_book
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import Object
 from mews.harness.manifests.replacements import extender_port
-from mews.harness.manifests.rights import DEFAULT_SCHEDULER
 from mews.harness.manifests.spec import ReplacementProgram, StackSpec
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario

@@ -7,8 +7,8 @@ import base64
 import contextlib
 from collections.abc import Sequence, Set
 
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import MANAGED, TOKEN_SECRET
 from mews.kube.api.errors import ApiError, NotFound
@@ -27,9 +27,9 @@ class Reset:
     """What scenarios leave in one cluster, and how it goes. ``swept`` are the kinds of systems of whose objects none
     stays."""
 
-    def __init__(self, kube: KubeApi, place: Place, tell: Tell, swept: Sequence[Resource] = ()) -> None:
+    def __init__(self, kube: KubeApi, target: DeploymentTarget, tell: Tell, swept: Sequence[Resource] = ()) -> None:
         self._kube = kube
-        self._place = place
+        self._target = target
         self._tell = tell
         self._swept = swept
         self._made: dict[tuple[Resource, str, str | None], None] = {}
@@ -41,7 +41,7 @@ class Reset:
     async def token(self, fresh: str) -> str:
         """The token of the stack that is there, else a fresh one."""
         with contextlib.suppress(NotFound):
-            secret = await self._kube.get(SECRETS, TOKEN_SECRET, namespace=self._place.namespace)
+            secret = await self._kube.get(SECRETS, TOKEN_SECRET, namespace=self._target.namespace)
             return base64.b64decode(secret["data"]["token"]).decode()
         return fresh
 
@@ -53,12 +53,12 @@ class Reset:
                 await self._kube.delete(resource, name, namespace=namespace, options=options)
         mine = {(resource, name, namespace) for resource, name, namespace in self._made if resource == PODS}
         self._made.clear()
-        if self._place.ours:
+        if self._target.ours:
             mine |= await self._sweep()
         await self._gone(mine)
 
     async def _sweep(self) -> set[tuple[Resource, str, str | None]]:
-        kept = (*SYSTEM, self._place.namespace)
+        kept = (*SYSTEM, self._target.namespace)
         found: set[tuple[Resource, str, str | None]] = set()
         for resource in self._swept:
             with contextlib.suppress(NotFound):  # where the kind has never been installed
@@ -89,7 +89,7 @@ class Reset:
 
     async def boards(self) -> None:
         """Delete what the components told each other."""
-        namespace = self._place.namespace
+        namespace = self._target.namespace
         for board in (await self._kube.list(CONFIGMAPS, namespace=namespace)).items:
             name = name_of(board)
             labelled = MANAGED in (board["metadata"].get("labels") or {})
@@ -99,7 +99,7 @@ class Reset:
 
     async def cordon(self, wanted: set[str] | None) -> None:
         """Close those of our own nodes for which the scenario has no host, open the others; None: open all."""
-        for name in self._place.ours:
+        for name in self._target.ours:
             closed = wanted is not None and name not in wanted
             node = await self._kube.get(NODES, name)
             if bool((node.get("spec") or {}).get("unschedulable")) is not closed:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.nvml import library
-from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import NVML
@@ -29,12 +29,12 @@ IN_CONTAINER = "/usr/local/nvidia/lib64"
 _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def placed_facility(hardware: Hardware, place: Place, *, dialect: str, speed: float) -> Facility:
+def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: str, speed: float) -> Facility:
     """What the systems are installed on: nodes instead of hosts, chassis by their service."""
-    endpoints = {spec.name: endpoint(place.namespace, number) for number, spec in enumerate(hardware.chassis)}
+    endpoints = {spec.name: endpoint(target.namespace, number) for number, spec in enumerate(hardware.chassis)}
     found = facility_of(hardware, dialect=dialect, endpoints=endpoints, speed=speed)
-    nodes = tuple(replace(node, name=place.nodes[node.name]) for node in found.nodes)
-    return replace(found, nodes=nodes, namespace=place.namespace, extras=_extras())
+    nodes = tuple(replace(node, name=target.nodes[node.name]) for node in found.nodes)
+    return replace(found, nodes=nodes, namespace=target.namespace, extras=_extras())
 
 
 def _extras() -> ContainerExtras:

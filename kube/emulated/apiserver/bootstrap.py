@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Callable
+from functools import partial
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
 from mews.kube.emulated.apiserver.objects.creation import create
-
-if TYPE_CHECKING:
-    from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.shelf import HISTORY
+from mews.kube.emulated.apiserver.store.store import Store
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
 
@@ -25,8 +30,20 @@ _CLASSES = (
 )
 
 
-def furnish(store: Store) -> None:
-    """Create the namespaces and the system priority classes."""
+def fresh_store(now: Callable[[], float], rng: random.Random, *, history: int = HISTORY) -> Store:
+    """A store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the two
+    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names."""
+    store = Store(now, rng, rules=_rules_of, history=history)
+    store.listen(partial(namespaces.attend, store))
+    _furnish(store)
+    return store
+
+
+def _rules_of(kind: Kind) -> Rules:
+    return custom_rules(kind) if kind.custom else rules_of(kind)
+
+
+def _furnish(store: Store) -> None:
     namespaces, classes = store.kinds.of(NAMESPACES), store.kinds.of(PRIORITY_CLASSES)
     for name in _NAMESPACES:
         create(store, namespaces, "", {"metadata": {"name": name}})

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 import mews
-from mews.emulator.yaml_text import check_extent
 from mews.kube.emulated.kubelet.errors import ImagesError
+from mews.yaml_text import check_extent
 
 IMAGE_PYTHON = "python3"
 IMAGE_PACKAGES = "/opt/mews/lib:/opt/mews/site"

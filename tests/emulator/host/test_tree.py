@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from mews.emulator.host.entries import File, Link
 from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
-from mews.emulator.host.tree import File, Link
 from mews.systems.kubecomp.sysfs import vendor_field
 from tests.emulator.host.bench import Pair
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mews.harness.clusters.shared import Shared
+from mews.harness.clusters.session import ClusterSession
 from mews.harness.errors import Lacks
-from mews.harness.ways import check_available
+from mews.harness.options import check_available
 
 
 @pytest.fixture(scope="session")
@@ -17,5 +17,5 @@ def programs():
 
 @pytest.fixture(scope="session")
 def shared(programs):
-    with Shared() as shared:
+    with ClusterSession() as shared:
         yield shared

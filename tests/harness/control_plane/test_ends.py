@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mews.harness.cli import exit_code
-from mews.harness.clusters.control_plane.programs import find
+from mews.harness.clusters.programs.finding import find
 
 MEWS = [sys.executable, "-m", "mews.harness.cli"]
 

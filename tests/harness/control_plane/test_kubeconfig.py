@@ -8,7 +8,8 @@ import urllib.request
 import pytest
 
 from mews.harness.cli import exit_code
-from mews.harness.clusters.kubeconfig.ground import HOST_LABEL
+from mews.harness.clusters.control_plane.backend import servers_of
+from mews.harness.clusters.kubeconfig.target import HOST_LABEL
 from mews.kube.api.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.http import HttpKube
 
@@ -30,7 +31,7 @@ def user(tmp_path, monkeypatch):
 
 @pytest.fixture
 def servers(shared):
-    servers = shared.servers()
+    servers = servers_of(shared)
     servers.ready()
     return servers
 
@@ -189,7 +190,7 @@ def test_a_namespace_that_does_not_go_is_told_and_tried_again(servers, capsys, t
     """Where nobody runs the namespace controller, none ever goes."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("mews.harness.clusters.kubeconfig.site._GONE_S", 0.5)
+    monkeypatch.setattr("mews.harness.clusters.kubeconfig.cluster._GONE_S", 0.5)
     folder = tmp_path / "state" / "mews" / "kubeconfig" / "mews-7-abc"
     folder.mkdir(parents=True)
     (folder / "owner.json").write_text(json.dumps({"pid": 0, "born": ""}))

@@ -4,13 +4,13 @@ import contextlib
 
 import pytest
 
-from mews.harness.clusters.control_plane.plane import ControlPlane
+from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
 from mews.harness.clusters.real.systems import registered
 from mews.harness.engine import Engine
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import rights
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario, shipped
-from mews.harness.ways import Way
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
@@ -49,7 +49,7 @@ class RecordingKube(HttpKube):
 @pytest.fixture
 def refused(monkeypatch):
     """What the API server refused to components, which are their service accounts now."""
-    told, administrators, opened = [], ControlPlane.kube, ControlPlane.open
+    told, administrators, opened = [], KubernetesControlPlane.kube, KubernetesControlPlane.open
 
     def kube(plane, actor):
         account = actor.partition("/")[0]
@@ -71,14 +71,14 @@ def refused(monkeypatch):
             where = metadata.get("namespace")
             await admin.patch(resource, metadata["name"], obj, kind=Patch.APPLY, namespace=where, force=True)
 
-    monkeypatch.setattr(ControlPlane, "kube", kube)
-    monkeypatch.setattr(ControlPlane, "open", open_)
+    monkeypatch.setattr(KubernetesControlPlane, "kube", kube)
+    monkeypatch.setattr(KubernetesControlPlane, "open", open_)
     return told
 
 
 @pytest.mark.parametrize("name", ["demo", "20-reconfig-manager-crash", "24-scheduler-restart", "elastic/11-bad-jobs"])
 def test_a_component_may_do_all_that_it_does(name, shared, refused):
     scenario = load_scenario(shipped("scenario", name))
-    result = Engine(Way("control-plane", "wall", speed=10.0), shared=shared).run(scenario).result
+    result = Engine(RunOptions("control-plane", "wall", speed=10.0), session=shared).run(scenario).result
     assert refused == []
     assert (result.verdict, result.report) == ("passed", "")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario, shipped
-from mews.harness.ways import Way
 
 pytestmark = pytest.mark.wall
 
@@ -35,7 +35,7 @@ YOURS = sorted(path for path in DOCS.glob("*.yaml") if "kind: Scenario" in path.
 
 
 def on_control_plane(path, shared):
-    return Engine(Way("control-plane", "wall", speed=10.0), shared=shared).run(load_scenario(path)).result
+    return Engine(RunOptions("control-plane", "wall", speed=10.0), session=shared).run(load_scenario(path)).result
 
 
 @pytest.mark.parametrize("name", SHIPPED)

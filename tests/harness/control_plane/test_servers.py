@@ -13,9 +13,11 @@ import urllib.request
 import pytest
 
 from mews.harness.clusters import open_cluster
+from mews.harness.clusters.control_plane.backend import servers_of
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.commands.up import scenario_of
 from mews.harness.errors import Lacks
+from mews.harness.options import RunOptions
 from mews.kube.api.objects import labels_of, name_of
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
 from mews.kube.client.http import HttpKube
@@ -39,7 +41,7 @@ POD = {
 
 @pytest.fixture
 def servers(shared):
-    servers = shared.servers()
+    servers = servers_of(shared)
     servers.ready()
     return servers
 
@@ -154,7 +156,9 @@ def test_kubectl_sees_logs_and_runs_commands_through_the_real_api_server(shared,
 
     async def main():
         cluster = await open_cluster(
-            scenario_of(None, None), cluster="control-plane", time="wall", speed=10, folder=tmp_path, shared=shared
+            scenario_of(None, None),
+            RunOptions("control-plane", "wall", speed=10, folder=tmp_path),
+            session=shared,
         )
         try:
             await play(cluster.ready()["kubeconfig"])
@@ -184,12 +188,14 @@ def test_kubectl_sees_logs_and_runs_commands_through_the_real_api_server(shared,
 def test_a_kubelets_server_answers_nobody_but_the_api_server(shared, tmp_path):
     async def main():
         cluster = await open_cluster(
-            scenario_of(None, None), cluster="control-plane", time="wall", speed=10, folder=tmp_path, shared=shared
+            scenario_of(None, None),
+            RunOptions("control-plane", "wall", speed=10, folder=tmp_path),
+            session=shared,
         )
         try:
             node = await cluster.kube.get(NODES, "host-1")
             port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-            context = shared.servers().identity.client_context()
+            context = servers_of(shared).identity.client_context()
             with pytest.raises(OSError):
                 await asyncio.to_thread(ask, f"https://127.0.0.1:{port}/healthz", context)
         finally:

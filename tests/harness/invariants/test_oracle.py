@@ -11,7 +11,7 @@ from mews.harness.recorder import Recorder
 from mews.kube.api.resources import PODS
 from mews.kube.deviceplugin.port import ContainerDevices, PodDevices
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 
@@ -25,7 +25,7 @@ class Bench:
         loop = asyncio.get_running_loop()
         self.clock = virtual_clock()
         self.journal = Journal(loop.time)
-        self.kube = InProcessKube(Store(self.clock.now, random.Random(1)))
+        self.kube = InProcessKube(fresh_store(self.clock.now, random.Random(1)))
         self.row = {"uuid": "GPU-a", "gpuid": "0-a", "port": "1", "host": "host-1"}
         self.hardware = SimpleNamespace(table=self._table)
         self.report = ()

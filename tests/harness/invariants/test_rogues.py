@@ -35,7 +35,7 @@ def violations(play, **bounds):
 
     async def main():
         scenario = parse_scenario(EMPTY, shipped("hardware", "demo").parent / "rogue.yaml")
-        cluster = await open_cluster(scenario, time="virtual", seed=1)
+        cluster = await open_cluster(scenario, seed=1)
         try:
             oracle = Oracle(cluster, bounds=Bounds(**bounds))
             await oracle.start()
@@ -60,7 +60,7 @@ def test_an_honest_run_has_none():
 
 def test_a_client_that_detaches_a_device_in_use_is_found():
     async def steal(cluster, device):
-        chassis = cluster.world.chassis("A", "h3api", timeout_s=60.0)
+        chassis = cluster.ports.chassis.client("A", "h3api", timeout_s=60.0)
         await chassis.detach(device)
         await asyncio.sleep(5)
 
@@ -81,7 +81,7 @@ def test_another_editor_who_does_the_same_is_excused():
 @pytest.mark.parametrize("bound_s", [100.0, None])
 def test_a_device_that_a_client_leaves_unattached_is_found_unless_nobody_asks(bound_s):
     async def orphan(cluster, device):
-        chassis = cluster.world.chassis("A", "h3api", timeout_s=60.0)
+        chassis = cluster.ports.chassis.client("A", "h3api", timeout_s=60.0)
         rows = (await cluster.hardware.table())["A"]
         free = next(d for d, row in sorted(rows.items()) if d != device and row["host"] == rows[device]["host"])
         await chassis.detach(free)
@@ -94,7 +94,7 @@ def test_a_kubelet_that_lost_its_checkpoint_gives_a_device_twice_and_is_found():
     """As a real one does (contract kubelet.md section 6): running pods keep their devices, and they count as free."""
 
     async def forget(cluster, device):
-        cluster.world.checkpoint("host-1").spoil()
+        cluster.ports.kubelets.checkpoint("host-1").spoil()
         await cluster.kill("kubelet/host-1")
         await cluster.start("kubelet/host-1")
         await asyncio.sleep(60)

@@ -7,7 +7,7 @@ from mews.harness.invariants.watches import Watches, missing
 from mews.harness.watch_feed import LISTED, Feed, Sight
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 
 def pod(version, uid="u1"):
@@ -75,7 +75,7 @@ def test_the_embedded_store_keeps_the_law_through_a_thousand_writes():
         import asyncio
 
         clock, rng = virtual_clock(), random.Random(7)
-        kube = InProcessKube(Store(clock.now, rng))
+        kube = InProcessKube(fresh_store(clock.now, rng))
         watches, breaches = Watches(), []
         feed = Feed(kube, CONFIGMAPS, lambda one: breaches.extend(watches.see(one)))
         task = asyncio.create_task(feed.run())

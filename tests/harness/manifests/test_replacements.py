@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import COMPONENT
 from mews.harness.manifests.replacement_objects import manifest_objects
@@ -28,7 +28,7 @@ def spec_of(path, known=None):
     scenario = load_scenario(path)
     document, _ = hardware_document(scenario)
     replaced = replacement_deployment(scenario, NODES).with_images(known or {})
-    place = Place(None, None, "pool", OURS, NODES, prefix="pool-")
+    place = DeploymentTarget(None, None, "pool", OURS, NODES, prefix="pool-")
     return stack_spec(
         scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", replacements=replaced
     )

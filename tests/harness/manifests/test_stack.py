@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from mews.harness.cli import exit_code
-from mews.harness.clusters.control_plane import programs
-from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.programs import finding
 from mews.harness.clusters.real.opening import stack_spec
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.manifests import files_of, node_map
 from mews.harness.errors import BadInput
 from mews.harness.manifests.stack import as_yaml, manifests
@@ -28,7 +28,7 @@ NODES = {"host-1": "worker-a", "host-2": "worker-b", "host-3": "worker-c"}
 
 def stack(text=SCENARIO, nodes=NODES):
     scenario = parse_scenario(text, Path("x"), {})
-    place = Place(None, None, "pool", "registry.example.com/mews:1", nodes, prefix="kubecomp-")
+    place = DeploymentTarget(None, None, "pool", "registry.example.com/mews:1", nodes, prefix="kubecomp-")
     document, _ = hardware_document(scenario)
     spec = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret")
     return manifests(spec)
@@ -151,7 +151,7 @@ def test_a_node_that_does_not_fit_is_told(given, wrong):
 def kubectl(tmp_path_factory):
     """kubectl on a real API server, given manifests: `apply` and what it answers."""
     with real_api(tmp_path_factory.mktemp("kubectl")) as config:
-        program = programs.find("kubectl")
+        program = finding.find("kubectl")
         if program is None:
             pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on PATH")
 

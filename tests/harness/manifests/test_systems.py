@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.systems import check_exclusive, component_names, default_namespaces, deployments
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.rights import cluster_wide
@@ -74,7 +74,7 @@ def spec_with(folder, stack):
     (folder / "one.yaml").write_text(f"{HEAD}stack: {stack}\n")
     scenario = load_scenario(folder / "one.yaml")
     document, _ = hardware_document(scenario)
-    place = Place(None, None, "pool", OURS, NODES, prefix="pool-")
+    place = DeploymentTarget(None, None, "pool", OURS, NODES, prefix="pool-")
     replaced = replacement_deployment(scenario, NODES)
     return stack_spec(
         scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret", replacements=replaced

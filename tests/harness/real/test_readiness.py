@@ -6,19 +6,19 @@ import random
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.kube.api.resources import NODES
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 GPU = "falcon.com/gpu"
 
 
 async def nodes(others=False):
-    kube = InProcessKube(Store(virtual_clock().now, random.Random(1)))
+    kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
     journal = Journal(asyncio.get_running_loop().time)
     journal.write("kubelet", "kubelet/host-1", "registered", resource=GPU)
     journal.write("kubelet", "kubelet/host-1", "devices", resource=GPU)

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.port import ComponentsCrashed
 from mews.harness.clusters.real.replacement_pods import RECORD, ReplacementPods
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.spec import InstalledSystem, ReplacementProgram, StackSpec
+from mews.harness.ports.cluster import ComponentsCrashed
 from mews.harness.scenario.errors import ScenarioError
 from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.system.facility import Facility
 from mews.systems.kubecomp.system import SYSTEM
 
@@ -42,7 +42,7 @@ class Told(InProcessKube):
 
 
 async def world():
-    kube = Told(Store(virtual_clock().now, random.Random(1)))
+    kube = Told(fresh_store(virtual_clock().now, random.Random(1)))
     for name in ("pool", "other"):
         await kube.create(NAMESPACES, {"metadata": {"name": name}})
     journal = Journal(asyncio.get_running_loop().time)

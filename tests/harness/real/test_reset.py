@@ -5,20 +5,20 @@ import random
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.reset import Reset
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.kube.api.errors import NotFound
 from mews.kube.api.resources import CONFIGMAPS, PODS, Resource
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 NEVER_INSTALLED = Resource("toys.example.com", "v1", "toys", "Toy")
-PLACE = Place(None, None, "pool", "ours:1", {"host-1": "host-1"}, ours=("host-1",))
+PLACE = DeploymentTarget(None, None, "pool", "ours:1", {"host-1": "host-1"}, ours=("host-1",))
 
 
 def test_objects_of_swept_kinds_go_whoever_made_them_and_a_kind_that_is_not_there_is_passed_over():
     async def main():
-        kube = InProcessKube(Store(virtual_clock().now, random.Random(1)))
+        kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
         await kube.create(CONFIGMAPS, {"metadata": {"name": "left"}}, namespace="default")
         reset = Reset(kube, PLACE, lambda _: None, swept=[NEVER_INSTALLED, CONFIGMAPS])
         await reset.scenario_objects()
@@ -30,10 +30,10 @@ def test_objects_of_swept_kinds_go_whoever_made_them_and_a_kind_that_is_not_ther
 
 def test_in_somebodys_cluster_nothing_is_swept():
     async def main():
-        kube = InProcessKube(Store(virtual_clock().now, random.Random(1)))
+        kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
         await kube.create(CONFIGMAPS, {"metadata": {"name": "theirs"}}, namespace="default")
-        place = Place(None, None, "pool", "ours:1", {"host-1": "host-1"})
-        reset = Reset(kube, place, lambda _: None, swept=[CONFIGMAPS])
+        target = DeploymentTarget(None, None, "pool", "ours:1", {"host-1": "host-1"})
+        reset = Reset(kube, target, lambda _: None, swept=[CONFIGMAPS])
         reset.made(PODS, "mine", "default")
         await reset.scenario_objects()
         assert await kube.get(CONFIGMAPS, "theirs", namespace="default")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mews.harness.clusters.real.access import Gate
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.rollout import Rollout
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario, parse_scenario
@@ -61,8 +61,8 @@ def test_from_ours_to_the_users_and_back_nothing_of_either_is_left(name, api):
     plain = parse_scenario(PLAIN, Path("x"), {})
 
     async def main():
-        fresh = Place(api, None, f"fresh-{name}", "ours:1", HOSTS, prefix=f"fresh-{name}-")
-        used = Place(api, None, f"used-{name}", "ours:1", HOSTS, prefix=f"used-{name}-")
+        fresh = DeploymentTarget(api, None, f"fresh-{name}", "ours:1", HOSTS, prefix=f"fresh-{name}-")
+        used = DeploymentTarget(api, None, f"used-{name}", "ours:1", HOSTS, prefix=f"used-{name}-")
         gate = Gate(used)
         kube = gate.kube("test")
         try:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mews.harness.clusters.real.cluster import RealCluster
-from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.target import DeploymentTarget
 
 POD = {
     "metadata": {"name": "chassis-1", "namespace": "mews-1"},
@@ -22,7 +22,7 @@ class Kube:
         yield f"{namespace} {pod} {container}\n".encode()
 
 
-class Ground:
+class ClusterAdmin:
     async def logs(self):
         return {"logs/kubelet_host-1.log": "a kubelet\n"}
 
@@ -36,7 +36,7 @@ class Ground:
 )
 def test_in_somebodys_cluster_the_components_logs_are_kept_though_the_scenario_sees_none(namespaces, more):
     cluster = RealCluster.__new__(RealCluster)
-    cluster._ground = Ground()
+    cluster._cluster_admin = ClusterAdmin()
     cluster._admin = Kube()
-    cluster._place = Place(None, None, "mews-1", "image", {}, namespaces=namespaces)
+    cluster._target = DeploymentTarget(None, None, "mews-1", "image", {}, namespaces=namespaces)
     assert asyncio.run(cluster.testimony()) == {"logs/kubelet_host-1.log": "a kubelet\n", **more}

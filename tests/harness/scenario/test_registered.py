@@ -3,9 +3,9 @@
 import pytest
 
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario, schema
-from mews.harness.ways import Way
 
 MODULE = """
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def written(tmp_path):
 
 
 def run(path):
-    return Engine(Way()).run(load_scenario(path)).result
+    return Engine(RunOptions()).run(load_scenario(path)).result
 
 
 def test_a_step_and_a_check_of_the_scenarios_folder_run(written):

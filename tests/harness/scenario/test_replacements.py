@@ -6,12 +6,12 @@ import pytest
 
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
+from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.replacement import fill
 from mews.harness.scenario.requirements import foreseen
-from mews.harness.ways import Way
 
 DOCS = Path(__file__).parents[3] / "docs" / "bring-your-own"
 HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: one}\nhardware: demo\n"
@@ -72,7 +72,7 @@ def test_where_it_cannot_run_the_scenario_is_skipped_with_the_reason(stack, clus
 
 @pytest.mark.parametrize("name", ["plugin", "policy"])
 def test_a_plugin_and_a_policy_of_the_users_run_in_virtual_time(name):
-    result = Engine(Way()).run(load_scenario(DOCS / f"{name}.yaml")).result
+    result = Engine(RunOptions()).run(load_scenario(DOCS / f"{name}.yaml")).result
     assert (result.verdict, result.report) == ("passed", "")
 
 
@@ -108,7 +108,7 @@ def test_an_image_that_no_process_stands_for_is_bad_input_where_nodes_are_emulat
     with pytest.raises(
         BadInput, match=r"one\.yaml:5: stack\.replace\.scheduler\.image: 'registry\.example/mine': emulated"
     ):
-        Engine(Way(time="wall")).run(scenario)
+        Engine(RunOptions(time="wall")).run(scenario)
 
 
 @pytest.mark.parametrize(

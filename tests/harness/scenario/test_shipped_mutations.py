@@ -8,7 +8,7 @@ from mews.harness.scenario.loader import load_scenario
 from mews.kube.chassis.port import Outcome
 from mews.systems.kubecomp import rules
 from mews.systems.kubecomp.mover import Mover
-from tests.harness.scenario.test_shipped_runs import SHIPPED, Engine, Way
+from tests.harness.scenario.test_shipped_runs import SHIPPED, Engine, RunOptions
 
 
 def all_it_wants(view: Any, pod: Any, attached: int) -> int:
@@ -38,10 +38,10 @@ def never(*args: Any, **kwargs: Any) -> bool:
 )
 def test_a_scenario_fails_without_the_rule(monkeypatch, name, owner, rule, broken):
     monkeypatch.setattr(owner, rule, broken)
-    assert Engine(Way()).run(load_scenario(SHIPPED[name]), 1).result.verdict == "failed"
+    assert Engine(RunOptions()).run(load_scenario(SHIPPED[name]), 1).result.verdict == "failed"
 
 
 def test_the_in_use_test_is_also_missed_by_an_invariant(monkeypatch):
     monkeypatch.setattr(rules, "in_use", never)
-    violations = Engine(Way()).run(load_scenario(SHIPPED["26-in-use-stays.yaml"]), 1).result.violations
+    violations = Engine(RunOptions()).run(load_scenario(SHIPPED["26-in-use-stays.yaml"]), 1).result.violations
     assert 2 in {violation["invariant"] for violation in violations}

@@ -6,8 +6,8 @@ import pytest
 
 import mews.scenarios
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import find_scenarios, load_scenario
-from mews.harness.ways import Way
 
 FOLDER = Path(mews.scenarios.__file__).parent
 SHIPPED = {str(path.relative_to(FOLDER)): path for path in find_scenarios([FOLDER])}
@@ -17,7 +17,7 @@ WALL = [name for name, path in SHIPPED.items() if load_scenario(path).requires.t
 
 
 def run(name, *, seed=1, overrides=(), **way):
-    return Engine(Way(**way)).run(load_scenario(SHIPPED[name], overrides), seed).result
+    return Engine(RunOptions(**way)).run(load_scenario(SHIPPED[name], overrides), seed).result
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name not in (*REPLAYS, *WALL)])

@@ -9,12 +9,12 @@ import pytest
 from mews.harness.commands.up import scenario_of, with_stack
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
+from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.loader import parse_scenario, schema
 from mews.harness.scenario.yamlfile import read_yaml
-from mews.harness.ways import Way
 from mews.systems import registry
 
 HEAD = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: one}\nhardware: demo\n"
@@ -140,7 +140,7 @@ steps:
   - assert: {object: {kind: Namespace, metadata: {name: toys}}}
 metrics: {most_pods: 1}
 """
-    run = Engine(Way()).run(read("{toy: {every: 1}}", steps))
+    run = Engine(RunOptions()).run(read("{toy: {every: 1}}", steps))
     assert (run.result.verdict, run.result.report) == ("passed", "")
     killed = [line.actor for line in run.lines if line.layer == "component" and line.event == "killed"]
     assert killed == ["toy.scheduler", "painter/host-2"]
@@ -225,6 +225,6 @@ steps:
   - apply: {kind: Pod, metadata: {name: a}, spec: {containers: [{name: main, image: mews/train}]}}
   - wait: {pod: {name: a, phase: Running}}
 """
-    run = Engine(Way()).run(read("{kubecomp: null}", steps))
+    run = Engine(RunOptions()).run(read("{kubecomp: null}", steps))
     assert (run.result.verdict, run.result.report) == ("passed", "")
     assert "reconfigurations" not in run.result.metrics

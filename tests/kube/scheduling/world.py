@@ -17,7 +17,7 @@ from mews.kube.client.port import DeleteOptions, KubeApi
 from mews.kube.clock import stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.scheduling.config import Profile, SchedulerConfig
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
@@ -64,7 +64,7 @@ class World:
     def __init__(self, seed: int = 1) -> None:
         self.seed = seed
         self.clock = virtual_clock()
-        self.store = Store(self.clock.now, random.Random(seed))
+        self.store = fresh_store(self.clock.now, random.Random(seed))
         self.kube: KubeApi = InProcessKube(self.store)
         self._running: list[tuple[Fence, asyncio.Task[None]]] = []
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from mews.harness.clusters import open_cluster
+from mews.harness.options import RunOptions
 from mews.systems.kod2.config import config_of, load_config
 from mews.systems.kod2.errors import ConfigError
 from mews.systems.kod2.install import crd
@@ -86,8 +87,8 @@ def test_a_person_sees_with_kubectl_what_becomes_of_jobs(tmp_path):
     async def main():
         scenario = cluster_doc()
         without = scenario.model_copy(update={"stack": scenario.stack.model_copy(update={"kod2": None})})
-        cluster = await open_cluster(without, time="wall", seed=1, folder=tmp_path)
-        kubeconfig = str(cluster.world.kubeconfig)
+        cluster = await open_cluster(without, RunOptions(time="wall", folder=tmp_path))
+        kubeconfig = str(cluster.ready()["kubeconfig"])
         operator = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "mews.systems.kod2", "operator",
             "--kubeconfig", kubeconfig, "--metrics-port", "29871",

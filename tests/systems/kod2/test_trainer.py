@@ -9,8 +9,8 @@ import pytest
 
 import mews.scenarios
 from mews.harness.engine import Engine
+from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
-from mews.harness.ways import Way
 from mews.kube.clock import rest
 from mews.systems.kod2.errors import ConfigError
 from mews.systems.kod2.trainer import network
@@ -95,5 +95,5 @@ def _free_port():
 @pytest.mark.wall
 def test_the_loss_falls_while_a_job_of_processes_has_one_three_and_two_workers():
     path = Path(mews.scenarios.__file__).parent / "elastic" / "19-trainer.yaml"
-    result = Engine(Way(time="wall")).run(load_scenario(path), 1).result
+    result = Engine(RunOptions(time="wall")).run(load_scenario(path), 1).result
     assert (result.verdict, result.reason) == ("passed", "")

@@ -22,7 +22,7 @@ from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
@@ -71,7 +71,7 @@ async def cluster(folder: Path, dialect: str) -> AsyncIterator[tuple[InProcessKu
     """API, chassis and kubelets of two hosts with two devices each; the command lines of all components."""
     found = hardware(2, 2)
     clock, pace = Clock.wall(), Pace(SPEED)
-    store = Store(clock.now, stream(1, "store"))
+    store = fresh_store(clock.now, stream(1, "store"))
     kube = InProcessKube(store)
     chassis = ChassisServer(found, speed=SPEED)
     api = ApiServer(store)

@@ -25,7 +25,7 @@ from mews.kube.chassis.dialects import speak
 from mews.kube.clock import Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.images import load_images
@@ -124,7 +124,7 @@ class World:
         self.dialect = dialect
         self.scheduler = scheduler
         self.clock = virtual_clock()
-        self.store = Store(self.clock.now, stream(seed, "store"))
+        self.store = fresh_store(self.clock.now, stream(seed, "store"))
         self.kube = InProcessKube(self.store)
         self.pace = Pace()
         self.happened: list[tuple[str, str]] = []

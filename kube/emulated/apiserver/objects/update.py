@@ -17,6 +17,7 @@ from mews.kube.emulated.apiserver.objects.deletion import is_held
 from mews.kube.emulated.apiserver.objects.merging import merge_keys
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import Fault
 from mews.kube.emulated.apiserver.store.request import ADMIN, Request
@@ -146,8 +147,6 @@ def store_patched(
 ) -> Object:
     """Store what a patch made of an object, given in the kind's form; ``recorded`` when its owners are told in it."""
     if isinstance(patched, list):
-        from mews.kube.emulated.apiserver.wire.negotiation import not_a_struct
-
         text = f"couldn't get version/kind; json parse error: {not_a_struct(patched)}"
         raise unpatchable(json.dumps(patched, separators=(",", ":")))(kind, text)
     if not isinstance(patched, Mapping):  # upstream takes a JSON patch that leaves a scalar for one that does nothing

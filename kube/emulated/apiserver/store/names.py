@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects import limits
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store import limits, refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import Fault
 

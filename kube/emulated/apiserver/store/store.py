@@ -12,22 +12,18 @@ import json
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from mews.kube.api.errors import BadRequest, Gone
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.client.port import ObjectList
-from mews.kube.emulated.apiserver.bootstrap import furnish
-from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
+from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
+from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
 from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, Subscription
 from mews.kube.emulated.apiserver.store.views import view_of
-from mews.kube.emulated.apiserver.types.json_faults import json_fault
 
 _SNAPSHOTS = 64
 """Unfinished paged lists remembered; the token of an older one has expired."""
@@ -40,14 +36,21 @@ CommitListener = Callable[[Kind, "Object | None", "Object | None"], None]
 
 
 class Store:
-    """All objects of one cluster.
+    """All objects of one cluster; empty at first (``bootstrap.fresh_store`` makes one as a cluster has it).
 
-    ``now`` gives unix seconds, ``rng`` uids and generated names. A new store holds what a fresh cluster holds: the four
-    namespaces and the two system priority classes.
+    ``now`` gives unix seconds, ``rng`` uids and generated names; ``rules`` what a kind brings into the life cycle.
     """
 
-    def __init__(self, now: Callable[[], float], rng: random.Random, *, history: int = HISTORY) -> None:
+    def __init__(
+        self,
+        now: Callable[[], float],
+        rng: random.Random,
+        *,
+        rules: Callable[[Kind], KindRules[Store]],
+        history: int = HISTORY,
+    ) -> None:
         self.now = now
+        self.rules = rules
         self.kinds = Registry(BUILTIN)
         self.keeps_owners = False
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
@@ -56,8 +59,7 @@ class Store:
         self._shelves: dict[tuple[str, str], Shelf] = {}
         self._version = 1
         self._snapshots: OrderedDict[_Page, Sequence[Object]] = OrderedDict()
-        self._listeners: list[CommitListener] = [partial(namespaces.attend, self)]
-        furnish(self)
+        self._listeners: list[CommitListener] = []
 
     @property
     def version(self) -> int:
@@ -72,10 +74,6 @@ class Store:
             if kind.custom:  # before its definition there was nothing to watch
                 shelf.compact(self._version)
         return shelf
-
-    def rules(self, kind: Kind) -> Rules:
-        """What the kind brings into the life cycle."""
-        return custom_rules(kind) if kind.custom else rules_of(kind)
 
     def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
         """All shelves in use."""

@@ -14,6 +14,7 @@ from aiohttp import web
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
+from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.shelf import Subscription
 from mews.kube.emulated.apiserver.store.store import Store
@@ -144,7 +145,7 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
         if body is None:
             body = {}
         if not isinstance(body, dict):
-            raise BadRequest(f"couldn't get version/kind; json parse error: {negotiation.not_a_struct(body)}")
+            raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(body)}")
         for name in ("apiVersion", "kind"):
             if body.get(name) is not None and not isinstance(body[name], str):
                 told = f"json: cannot unmarshal {json_type(body[name])} into Go struct field .{name} of type string"

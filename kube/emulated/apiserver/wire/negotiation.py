@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import yaml
 
-from mews.emulator.yaml_text import check_extent
 from mews.kube.api.errors import ApiError, BadRequest
-from mews.kube.emulated.apiserver.types.json_faults import json_fault
+from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.wire import protobuf
+from mews.yaml_text import check_extent
 
 MAX_DEPTH = 256
 """Levels of nesting; Go allows 10,000, of which no object has ever made use."""
@@ -196,10 +196,3 @@ def _go_yaml_complaint(error: Exception) -> str:
     mark = error.problem_mark
     line = (mark.line if mark is not None else 0) + isinstance(error, yaml.scanner.ScannerError)
     return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
-
-
-def not_a_struct(body: Any) -> str:
-    """Go's decoder about a body that is no object."""
-    word = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
-    fields = r'{ APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-    return f"json: cannot unmarshal {word} into Go value of type struct {fields}"

@@ -8,10 +8,11 @@ from typing import Any
 from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.refusals import Fault
 from mews.kube.emulated.apiserver.store.request import Request
 from mews.kube.emulated.apiserver.types.strictness import json_type
-from mews.kube.emulated.apiserver.wire.negotiation import decode, not_a_struct
+from mews.kube.emulated.apiserver.wire.negotiation import decode
 
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 _LONGEST_MANAGER = 128

@@ -12,19 +12,19 @@ from mews.kube.api.objects import Object
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import Patch
-from mews.kube.emulated.apiserver.access import reviews
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, scales, update
 from mews.kube.emulated.apiserver.objects.apply import apply
-from mews.kube.emulated.apiserver.objects.limits import check_stored_size
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
+from mews.kube.emulated.apiserver.store.limits import check_stored_size
 from mews.kube.emulated.apiserver.store.request import Request
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
 from mews.kube.emulated.apiserver.types.bodies import decode_action
-from mews.kube.emulated.apiserver.wire import parameters
+from mews.kube.emulated.apiserver.wire import parameters, reviews
 from mews.kube.emulated.apiserver.wire.call import Call, read_body, read_object, warning
-from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, not_a_struct, parse_json, parse_yaml
+from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml
 from mews.kube.emulated.apiserver.wire.reads import list_body, written
 
 _CREATED = 201

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.access.certificates import make_certificates
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire.server import ApiServer
@@ -74,7 +75,7 @@ def face(
 async def _open(folder: Path, tokens: dict[str, str | User] | None, *, tls: bool, patience_s: float) -> Face:
     clock = Clock.wall()
     certificates = make_certificates(folder, clock.now()) if tls else None
-    store = Store(clock.now, random.Random(1))
+    store = fresh_store(clock.now, random.Random(1))
     context = certificates.server_context() if certificates else None
     server = ApiServer(store, kubelets=FakeKubelets(), tokens=tokens, ssl_context=context, patience_s=patience_s)
     await server.start()

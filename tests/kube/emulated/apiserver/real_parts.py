@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mews.harness.clusters.control_plane.programs import find
-from mews.harness.clusters.embedded.plane import EmbeddedPlane
-from mews.harness.clusters.plane import Program
+from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.finding import find
 from mews.harness.ports.fence import Fence
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock
@@ -29,10 +29,10 @@ def missing(*programs: str) -> str:
 
 
 @dataclass
-class Ground:
+class ClusterAdmin:
     """A served store, a client of it, and the folder of whatever else runs on it."""
 
-    plane: EmbeddedPlane
+    plane: EmbeddedControlPlane
     kube: HttpKube
     folder: Path
     clock: Clock
@@ -56,12 +56,12 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground(folder: Path) -> AsyncIterator[Ground]:
+async def ground(folder: Path) -> AsyncIterator[ClusterAdmin]:
     """Serve an empty store on loopback."""
     clock = Clock.wall()
-    plane = EmbeddedPlane(folder, clock.now, random.Random(1))
+    plane = EmbeddedControlPlane(folder, clock.now, random.Random(1))
     await plane.open(NoKubelets(), [])
-    made = Ground(plane, plane.kube("test"), folder, clock)
+    made = ClusterAdmin(plane, plane.kube("test"), folder, clock)
     plane.write_kubeconfig(made.kubeconfig)
     try:
         yield made

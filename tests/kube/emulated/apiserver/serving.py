@@ -14,7 +14,7 @@ import pytest
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 
@@ -97,7 +97,7 @@ def serve(folder: Path, check: Callable[[Served], Awaitable[None]], *, tokens: d
     """Run a check against a server of its own."""
 
     async def main() -> None:
-        server = ApiServer(Store(Clock.wall().now, random.Random(1)), kubelets=FakeKubelets(), tokens=tokens)
+        server = ApiServer(fresh_store(Clock.wall().now, random.Random(1)), kubelets=FakeKubelets(), tokens=tokens)
         await server.start()
         token = next(iter(tokens or {}), "")
         (folder / "kubeconfig").write_text(KUBECONFIG.format(url=server.url, token=token))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.control_plane.programs import find
-from tests.kube.emulated.apiserver.real_parts import Ground, ground
+from mews.harness.clusters.programs.finding import find
+from tests.kube.emulated.apiserver.real_parts import ClusterAdmin, ground
 
 KUBECTLS = [path for path in (find("kubectl"), *os.environ.get("MEWS_KUBECTLS", "").split(os.pathsep)) if path]
 pytestmark = [
@@ -75,7 +75,7 @@ _VOLATILE = (
 )
 
 
-async def said(on: Ground, kubectl: str) -> list[tuple[str, int, str]]:
+async def said(on: ClusterAdmin, kubectl: str) -> list[tuple[str, int, str]]:
     (on.folder / "manifest.yaml").write_text(MANIFEST)
     environment = {"HOME": str(on.folder), "KUBECONFIG": str(on.kubeconfig), "PATH": os.defpath}
     answers = []

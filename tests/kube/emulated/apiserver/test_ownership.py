@@ -7,6 +7,7 @@ import pytest
 from mews.kube.api.errors import Conflict, ServerError
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.client.port import Patch
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.update import patch
@@ -16,7 +17,7 @@ from mews.kube.emulated.apiserver.store.store import Store
 
 @pytest.fixture
 def store() -> Store:
-    made = Store(lambda: 0.0, random.Random(1))
+    made = fresh_store(lambda: 0.0, random.Random(1))
     made.keeps_owners = True
     return made
 

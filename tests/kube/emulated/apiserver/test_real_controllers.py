@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mews.harness.clusters.control_plane.programs import find
+from mews.harness.clusters.programs.finding import find
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import condition_of, name_of
 from mews.kube.api.resources import (
@@ -27,7 +27,7 @@ from mews.kube.api.resources import (
     SERVICES,
 )
 from mews.kube.client.port import DeleteOptions
-from tests.kube.emulated.apiserver.real_parts import Ground, ground, missing, troubles, until
+from tests.kube.emulated.apiserver.real_parts import ClusterAdmin, ground, missing, troubles, until
 from tests.kube.emulated.controllers.puppet import ENDS, Puppeteer, raise_stage
 
 pytestmark = [
@@ -60,7 +60,7 @@ def job() -> dict[str, Any]:
     return {"metadata": {"name": "once"}, "spec": {"completions": 2, "parallelism": 2, "template": body}}
 
 
-async def furnish(on: Ground) -> None:
+async def furnish(on: ClusterAdmin) -> None:
     kube = on.kube
     await raise_stage(kube, on.clock)
     await kube.create(NAMESPACES, {"metadata": {"name": PLACE}})
@@ -78,7 +78,7 @@ async def furnish(on: Ground) -> None:
     await kube.create(CONFIGMAPS, dangling, namespace=PLACE)
 
 
-async def works(on: Ground) -> None:
+async def works(on: ClusterAdmin) -> None:
     kube = on.kube
 
     async def status(resource: Any, name: str) -> Any:
@@ -113,7 +113,7 @@ async def works(on: Ground) -> None:
         await until(check, check.__name__)
 
 
-async def rolls_back(on: Ground) -> None:
+async def rolls_back(on: ClusterAdmin) -> None:
     kube = on.kube
     change = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 1}}}}
     await kube.patch(DEPLOYMENTS, "web", change, namespace=PLACE)
@@ -142,7 +142,7 @@ def _revision(replica_set: Any) -> int:
     return int(replica_set["metadata"]["annotations"]["deployment.kubernetes.io/revision"])
 
 
-async def ends(on: Ground) -> None:
+async def ends(on: ClusterAdmin) -> None:
     """First what a Deployment owns goes with it, then a namespace with all that is in it."""
     kube = on.kube
     await kube.delete(DEPLOYMENTS, "web", namespace=PLACE, options=DeleteOptions(propagation="Foreground"))

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mews.harness.clusters.control_plane.scheduler import kube_scheduler
+from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.kube.api.objects import Object, condition_of, labels_of, name_of, node_name_of
 from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import NEW_EVENTS, NODES, PODS
-from tests.kube.emulated.apiserver.real_parts import Ground, ground, missing, troubles, until
+from tests.kube.emulated.apiserver.real_parts import ClusterAdmin, ground, missing, troubles, until
 
 pytestmark = [
     pytest.mark.wall,
@@ -78,7 +78,7 @@ def pod(number: int) -> Object:
     return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "x", "resources": resources}]}}
 
 
-async def fill(on: Ground) -> None:
+async def fill(on: ClusterAdmin) -> None:
     for number in range(NODES_COUNT):
         made = await on.kube.create(NODES, node(number))
         await on.kube.patch(NODES, name_of(made), {"spec": {"taints": None}})

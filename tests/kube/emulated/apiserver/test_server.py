@@ -13,6 +13,7 @@ from mews.kube.api.objects import name_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from tests.kube.emulated.apiserver.serving import KUBECONFIG, Served
@@ -32,7 +33,7 @@ async def until_watched(store: Store, count: int) -> None:
 
 def test_a_watch_is_forgotten_when_its_client_goes_and_ends_when_the_server_does() -> None:
     async def main() -> None:
-        store = Store(Clock.wall().now, random.Random(1))
+        store = fresh_store(Clock.wall().now, random.Random(1))
         server = ApiServer(store)
         await server.start()
         staying, leaving = HttpKube(server.url), HttpKube(server.url)
@@ -62,7 +63,7 @@ def test_a_watch_is_forgotten_when_its_client_goes_and_ends_when_the_server_does
 
 def test_many_clients_write_at_once_and_one_watch_sees_it_all() -> None:
     async def main() -> None:
-        server = ApiServer(Store(Clock.wall().now, random.Random(1)))
+        server = ApiServer(fresh_store(Clock.wall().now, random.Random(1)))
         await server.start()
         kube = HttpKube(server.url)
         try:
@@ -96,7 +97,9 @@ def test_tokens_reach_the_server_over_tls(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
 
     async def main() -> None:
-        server = ApiServer(Store(Clock.wall().now, random.Random(1)), tokens={"secret": "me"}, ssl_context=context)
+        server = ApiServer(
+            fresh_store(Clock.wall().now, random.Random(1)), tokens={"secret": "me"}, ssl_context=context
+        )
         await server.start()
         text = KUBECONFIG.format(url=server.url, token="secret")
         authority = f'server: "{server.url}", certificate-authority: "{tmp_path / "cert.pem"}"'

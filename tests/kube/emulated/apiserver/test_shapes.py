@@ -6,9 +6,9 @@ import pytest
 
 from mews.kube.api.errors import BadRequest
 from mews.kube.api.resources import NODES, PODS
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.store.request import ADMIN
-from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.types.bodies import decode
 from mews.kube.emulated.apiserver.wire.negotiation import parse_json
 
@@ -49,7 +49,7 @@ def pod(**spec):
     ],
 )
 def test_a_field_of_another_shape_is_a_bad_request(body, words):
-    store = Store(lambda: 0.0, random.Random(1))
+    store = fresh_store(lambda: 0.0, random.Random(1))
     with pytest.raises(BadRequest) as refused:
         create(store, store.kinds.of(PODS), "default", body)
     assert str(refused.value).startswith('Pod in version "v1" cannot be handled as a Pod: ')
@@ -57,7 +57,7 @@ def test_a_field_of_another_shape_is_a_bad_request(body, words):
 
 
 def test_what_is_well_shaped_passes_and_nulls_are_as_good_as_absent():
-    kinds = Store(lambda: 0.0, random.Random(1)).kinds
+    kinds = fresh_store(lambda: 0.0, random.Random(1)).kinds
     made = decode(kinds.of(PODS), pod(priority=-5, terminationGracePeriodSeconds=0, volumes=None), ADMIN)
     assert (made["spec"]["priority"], made["spec"]["terminationGracePeriodSeconds"]) == (-5, 0)
     assert "volumes" not in made["spec"]
@@ -66,7 +66,7 @@ def test_what_is_well_shaped_passes_and_nulls_are_as_good_as_absent():
 
 
 def test_an_amount_beyond_all_bounds_is_a_bad_request():
-    store = Store(lambda: 0.0, random.Random(1))
+    store = fresh_store(lambda: 0.0, random.Random(1))
     limits = {"resources": {"limits": {"x/y": "1e99999999"}}}
     with pytest.raises(BadRequest, match="quantities must match"):
         create(store, store.kinds.of(PODS), "default", pod(containers=[{**GOOD, **limits}]))

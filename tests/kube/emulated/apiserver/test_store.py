@@ -17,6 +17,7 @@ from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS, Resourc
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import DeleteOptions, EventType
 from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
@@ -28,7 +29,7 @@ def pod(name: str) -> Object:
 
 def run(check: Callable[[Store, InProcessKube], Awaitable[None]], **options: int) -> None:
     async def main() -> None:
-        store = Store(virtual_clock().now, random.Random(1), **options)
+        store = fresh_store(virtual_clock().now, random.Random(1), **options)
         await check(store, InProcessKube(store))
 
     run_virtual(main)
@@ -214,10 +215,11 @@ SCRIPT = """
 import json, random
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.api.resources import NAMESPACES, PODS
 async def main():
-    store = Store(virtual_clock().now, random.Random(3))
+    store = fresh_store(virtual_clock().now, random.Random(3))
     kube = InProcessKube(store)
     log = []
     store.listen(lambda kind, old, new: log.append([kind.plural, new]))

@@ -2,7 +2,7 @@
 
 import random
 
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.types.bodies import shape_of
 from mews.kube.emulated.apiserver.types.decoding import decoder
 from mews.kube.emulated.apiserver.types.gotypes import struct, table
@@ -25,14 +25,14 @@ def test_every_type_decodes_an_empty_object_and_drops_what_it_does_not_know():
 
 
 def test_every_built_in_kind_has_a_type_with_metadata():
-    kinds = Store(lambda: 0.0, random.Random(1)).kinds
+    kinds = fresh_store(lambda: 0.0, random.Random(1)).kinds
     for kind in kinds:
         if not kind.custom:
             assert shape_of(kind).ref.partition("/")[2] in table(shape_of(kind).ref.partition("/")[0]), kind.plural
 
 
 def test_openapi_refers_only_to_schemas_that_it_holds():
-    kinds = Store(lambda: 0.0, random.Random(1)).kinds
+    kinds = fresh_store(lambda: 0.0, random.Random(1)).kinds
     for path in openapi.index(kinds)["paths"]:
         document = openapi.document(kinds, path)
         assert document is not None

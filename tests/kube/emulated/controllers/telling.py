@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.servers import Servers
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.clusters.programs.controllers import kube_controller_manager
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
@@ -19,7 +19,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.controllers.manager import ControllerManager
 from tests.kube.emulated.controllers.puppet import Puppeteer, raise_stage
 from tests.kube.emulated.controllers.stories import Stage
@@ -77,7 +77,7 @@ def ours(stories: Sequence[Story], *, seed: int = 1, run: Sequence[str] = RUN, l
 
     async def main() -> Told:
         clock = virtual_clock()
-        kube = InProcessKube(Store(clock.now, stream(seed, "store")))
+        kube = InProcessKube(fresh_store(clock.now, stream(seed, "store")))
         context = Context(kube, clock, stream(seed, "controllers"), logging.getLogger("controllers"))
 
         def make() -> Runnable:

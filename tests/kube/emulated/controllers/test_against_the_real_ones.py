@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.clusters.control_plane.programs import NEEDED
+from mews.harness.clusters.programs.finding import NEEDED
 from tests.kube.emulated.apiserver.real_parts import missing
 from tests.kube.emulated.controllers.stories import STORIES
 from tests.kube.emulated.controllers.telling import ours, theirs, title

@@ -16,7 +16,7 @@ from mews.kube.clock import Pace, stream
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.kubelet import Kubelet
@@ -63,7 +63,7 @@ class Bench:
 
     def __init__(self, seed: int = 1, **options: Any) -> None:
         self.clock = virtual_clock()
-        self.store = Store(self.clock.now, stream(seed, "store"))
+        self.store = fresh_store(self.clock.now, stream(seed, "store"))
         self.kube = InProcessKube(self.store)
         self.devices = FakeDevices()
         self.pace = Pace()

@@ -21,7 +21,7 @@ from mews.kube.clock import Pace, rest, stream
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.images import load_images
@@ -64,7 +64,7 @@ class Plugin:
 class Node:
     def __init__(self) -> None:
         self.clock, self.pace = virtual_clock(), Pace()
-        self.kube = InProcessKube(Store(self.clock.now, stream(1, "store")))
+        self.kube = InProcessKube(fresh_store(self.clock.now, stream(1, "store")))
         self.notes: list[tuple[str, dict[str, object]]] = []
         self.folder = LocalKubeletFolder()
         self.machine = Machine(

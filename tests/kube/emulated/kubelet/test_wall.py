@@ -17,7 +17,7 @@ from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.kubelet.api import KubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.wall
 class WallNode:
     def __init__(self, folder: Path) -> None:
         self.clock, self.pace = Clock.wall(), Pace(30.0)
-        self.kube = InProcessKube(Store(self.clock.now, stream(1, "store")))
+        self.kube = InProcessKube(fresh_store(self.clock.now, stream(1, "store")))
         self.devices = FakeDevices(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2"})
         simulated, processes = SimulatedRuntime(self.pace), ProcessRuntime(folder)
         rng = stream(1, "containerd")

@@ -1,85 +1,12 @@
-"""What a kind may bring of its own into the common life cycle: defaults, admission, validation, deletion."""
+"""Rules, as those of this store are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.store.refusals import Fault
-
-if TYPE_CHECKING:
-    from mews.kube.emulated.apiserver.store.kinds import Kind
-    from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.rules import KindRules
+from mews.kube.emulated.apiserver.store.store import Store
 
 
-def _nothing(_: Object) -> None:
-    return None
+class Rules(KindRules[Store]):
+    """What one kind brings into the life cycle of this store's objects."""
 
-
-def _no_faults(_: Object) -> list[Fault]:
-    return []
-
-
-def _no_change_faults(_new: Object, _old: Object) -> list[Fault]:
-    return []
-
-
-def _kept(_new: Object, _old: Object) -> None:
-    return None
-
-
-def _admitted(_store: Store, _kind: Kind, _obj: Object) -> None:
-    return None
-
-
-def _graceless(_obj: Object, _asked_s: int | None) -> int | None:
-    return None
-
-
-def _leaving(_store: Store, _obj: Object) -> None:
-    return None
-
-
-def _free(_obj: Object) -> bool:
-    return False
-
-
-def _committed(_store: Store, _old: Object | None, _new: Object | None) -> None:
-    return None
-
-
-def _same(_new: Object, _old: Object) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The hooks, in the order in which a write meets them. All but ``committed`` may change the object they are given,
-    which nobody else holds yet; refusals are raised or returned as faults."""
-
-    default: Callable[[Object], None] = _nothing
-    """Fill in defaults, on create and update."""
-    birth: Callable[[Object], None] = _nothing
-    """Initial status and spec, on create."""
-    admit: Callable[[Store, Kind, Object], None] = _admitted
-    """Admission on create; sees the other objects."""
-    validate: Callable[[Object], list[Fault]] = _no_faults
-    """What is wrong with the object."""
-    inherit: Callable[[Object, Object], None] = _kept
-    """What an update keeps of the old object when it does not say it (new, old)."""
-    compare: Callable[[Object, Object], list[Fault]] = _no_change_faults
-    """What is wrong with the change (new, old)."""
-    renewed: Callable[[Object, Object], bool] = _same
-    """Whether a change (new, old) makes a new generation though the spec is the same."""
-    leaving: Callable[[Store, Object], None] = _leaving
-    """Before a deletion: raise when it may not be, or clear up what hangs on the object."""
-    held: Callable[[Object], bool] = _free
-    """Whether something besides finalizers and grace keeps a deleted object."""
-    grace: Callable[[Object, int | None], int | None] = _graceless
-    """Seconds of grace for a deletion that asks for so many; None = the kind knows no grace."""
-    committed: Callable[[Store, Object | None, Object | None], None] = _committed
-    """After each commit (old, new)."""
-    keeps_status: bool = False
-    """A status given on create is kept."""
+    __slots__ = ()

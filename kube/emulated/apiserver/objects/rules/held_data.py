@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.refusals import Fault
-from mews.kube.emulated.apiserver.types.json_faults import json_fault
 
 _KEY = "[-._a-zA-Z0-9]+"
 _KEY_TEXT = (

@@ -1,6 +1,6 @@
 """Files that let one in."""
 
-from mews.harness.clusters.plane import write_kubeconfig
+from mews.harness.kubeconfig_file import write_kubeconfig
 
 
 def test_a_kubeconfig_is_its_owners_alone_though_others_could_read_the_one_before(tmp_path):

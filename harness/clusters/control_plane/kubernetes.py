@@ -1,4 +1,4 @@
-"""The real control plane as a Plane: API server, default scheduler and controllers of Kubernetes, our kubelets."""
+"""The real control plane: API server, default scheduler and controllers of Kubernetes, with our kubelets as nodes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.control_plane.controllers import kube_controller_manager
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
-from mews.harness.clusters.control_plane.scheduler import kube_scheduler
 from mews.harness.clusters.control_plane.servers import Servers
-from mews.harness.clusters.plane import Program, write_kubeconfig
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.controllers import kube_controller_manager
+from mews.harness.clusters.programs.scheduler import kube_scheduler
+from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 
 _OF_ENDPOINTS = ("endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller")
 
 
-class ControlPlane:
-    """``servers`` may have served another scenario: they are emptied. Whoever gave them stops them."""
+class KubernetesControlPlane:
+    """The ControlPlane of ``--cluster control-plane``: etcd and kube-apiserver as processes.
+
+    ``servers`` may have served another scenario: they are emptied. Whoever gave them stops them.
+    """
 
     name = "control-plane"
 

@@ -1,9 +1,7 @@
-"""The Kubernetes side of a wall-clock world: its API server and what of its control plane is not ours."""
+"""The Kubernetes side of a wall-clock cluster of emulated nodes: its API server and control plane."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +15,7 @@ Program = Callable[[Fence], Runnable]
 """Makes one incarnation of a component that is a program of its own."""
 
 
-class Plane(Protocol):
+class ControlPlane(Protocol):
     """``embedded``: our store and API server; ``control-plane``: the real ones."""
 
     name: str
@@ -59,24 +57,3 @@ class Plane(Protocol):
     async def close(self) -> None:
         """Give everything back."""
         ...
-
-
-def write_kubeconfig(path: Path, *, server: Mapping[str, Any], user: Mapping[str, Any]) -> None:
-    """A kubeconfig of one context, readable by its owner alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "mews", "cluster": dict(server)}],
-        "users": [{"name": "admin", "user": dict(user)}],
-        "contexts": [{"name": "mews", "context": {"cluster": "mews", "user": "admin"}}],
-        "current-context": "mews",
-    }
-    write_own(path, json.dumps(content, indent=2) + "\n")
-
-
-def write_own(path: Path, text: str) -> None:
-    """Write a file that its owner alone may read, also where it was there before."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)

@@ -1,29 +1,35 @@
-"""The ways to run, and which of them go together (docs/clusters.md)."""
+"""What the user may choose for a run, and which choices go together (docs/clusters.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mews.dialects import DIALECTS
+from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of
 from mews.harness.errors import BadInput
 from mews.registry import NotRegistered
 
-TIMES: Mapping[str, tuple[str, ...]] = {
-    "embedded": ("virtual", "wall"),
-    "control-plane": ("wall",),
-    "kind": ("wall",),
-    "kubeconfig": ("wall",),
-}
-"""Cluster -> the times it can run in, its default first."""
+
+@dataclass(frozen=True, slots=True)
+class ApiAccess:
+    """How an API that we serve is reached on loopback: in plain HTTP by everybody there, or over TLS by who has the
+    token; ``port`` 0 takes a free one."""
+
+    tls: bool = False
+    port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How to run scenarios. ``dialect`` None: as the scenario says; ``timeout_s`` None too."""
+class RunOptions:
+    """What the user chose: how scenarios are run, on which cluster.
 
-    cluster: str = "embedded"
+    ``dialect`` None: as the scenario says; ``timeout_s`` None too. ``kubeconfig`` and ``context`` name the user's own
+    cluster; ``keep`` leaves what runs. ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without
+    one a temporary folder does. ``api`` is for the API server that is ours.
+    """
+
+    cluster: str = DEFAULT_BACKEND
     time: str = "virtual"
     speed: float = 1.0
     dialect: str | None = None
@@ -31,6 +37,8 @@ class Way:
     context: str | None = None
     timeout_s: float | None = None
     keep: bool = False
+    folder: Path | None = None
+    api: ApiAccess = field(default_factory=ApiAccess)
 
 
 def time_of(cluster: str, time: str | None) -> str:
@@ -38,26 +46,20 @@ def time_of(cluster: str, time: str | None) -> str:
 
     Raises BadInput for a cluster, a time or a pair of them that is none.
     """
-    check_choice("--cluster", cluster, tuple(TIMES))
+    check_choice("--cluster", cluster, tuple(BACKENDS))
+    times = backend_of(cluster).times
     if time is None:
-        return TIMES[cluster][0]
+        return times[0]
     check_choice("--time", time, ("virtual", "wall"))
-    if time not in TIMES[cluster]:
-        allowed = ", ".join(TIMES[cluster])
+    if time not in times:
+        allowed = ", ".join(times)
         raise BadInput(f"--time {time}: --cluster {cluster} runs in {allowed} time only; virtual time needs embedded")
     return time
 
 
 def check_available(cluster: str) -> None:
     """Raise Lacks for a cluster whose programs are not on this machine."""
-    if cluster == "control-plane":
-        from mews.harness.clusters.control_plane.programs import needed
-
-        needed()
-    if cluster == "kind":
-        from mews.harness.clusters.kind import tools
-
-        tools.needed()
+    backend_of(cluster).check_available()
 
 
 def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mews.harness.clusters.kubeconfig.ground import assigned, find_place
+from mews.harness.clusters.kubeconfig.target import assigned, find_target
 from mews.harness.clusters.real.access import Gate
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.rewriting import RUN
 from mews.harness.clusters.real.systems import component_names
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import SITE_FILE, Owned, site_state
 from mews.harness.manifests.kinds import KINDS
@@ -30,7 +30,7 @@ from mews.kube.clock import rest
 _GONE_S = 90.0
 
 
-class Site:
+class KubeconfigCluster:
     """One cluster over several scenarios; ``keep``: what was made there stays."""
 
     def __init__(
@@ -41,33 +41,33 @@ class Site:
         self._keep = keep
         self._tell = tell
         self._owned: Owned | None = None
-        self._place: Place | None = None
+        self._target: DeploymentTarget | None = None
 
-    async def place(self, hosts: Sequence[str]) -> Place:
+    async def target(self, hosts: Sequence[str]) -> DeploymentTarget:
         """Where the stack goes; the nodes are looked up anew for each scenario's hosts.
 
         Raises Lacks.
         """
-        if self._place is None:
-            place = await find_place(self._kubeconfig, self._context, hosts)
-            self._note(place)
-            self._place = place
-        gate = Gate(self._place)
+        if self._target is None:
+            target = await find_target(self._kubeconfig, self._context, hosts)
+            self._note(target)
+            self._target = target
+        gate = Gate(self._target)
         try:
             nodes: Sequence[Object] = (await gate.kube("place").list(NODES)).items
         except (ApiError, Unavailable) as error:
             raise Lacks(f"--cluster kubeconfig: the cluster cannot be asked for its nodes: {error}") from error
         finally:
             await gate.close()
-        return replace(self._place, nodes=assigned(nodes, hosts))
+        return replace(self._target, nodes=assigned(nodes, hosts))
 
-    def _note(self, place: Place) -> None:
-        self._owned = Owned.below(site_state(), place.namespace)
+    def _note(self, target: DeploymentTarget) -> None:
+        self._owned = Owned.below(site_state(), target.namespace)
         known = {
-            "kubeconfig": None if place.kubeconfig is None else str(place.kubeconfig),
-            "context": place.context,
-            "namespaces": list(dict.fromkeys([place.namespace, *place.namespaces.values()])),
-            "prefix": place.prefix,
+            "kubeconfig": None if target.kubeconfig is None else str(target.kubeconfig),
+            "context": target.context,
+            "namespaces": list(dict.fromkeys([target.namespace, *target.namespaces.values()])),
+            "prefix": target.prefix,
         }
         (self._owned.folder / SITE_FILE).write_text(json.dumps(known), encoding="utf-8")
 
@@ -92,23 +92,25 @@ def purge(folder: Path) -> None:
     try:
         known = json.loads((folder / SITE_FILE).read_text(encoding="utf-8"))
         kubeconfig = None if known["kubeconfig"] is None else Path(known["kubeconfig"])
-        place = Place(kubeconfig, known["context"], known["namespaces"][0], "", {}, prefix=str(known["prefix"]))
+        target = DeploymentTarget(
+            kubeconfig, known["context"], known["namespaces"][0], "", {}, prefix=str(known["prefix"])
+        )
         namespaces = [str(name) for name in known["namespaces"]]
     except (OSError, ValueError, LookupError, TypeError) as error:
         by_hand = f"delete the namespaces {folder.name} and {folder.name}-*, then this folder"
         raise Lacks(f"{folder / SITE_FILE}: cannot be read ({type(error).__name__}: {error}): {by_hand}") from error
-    asyncio.run(_purge(place, namespaces))
+    asyncio.run(_purge(target, namespaces))
 
 
-async def _purge(place: Place, namespaces: Sequence[str]) -> None:
-    gate = Gate(place)
+async def _purge(target: DeploymentTarget, namespaces: Sequence[str]) -> None:
+    gate = Gate(target)
     kube = gate.kube("purge")
     try:
-        namespaces = [*namespaces, *await _sweep(kube, place, namespaces)]
+        namespaces = [*namespaces, *await _sweep(kube, target, namespaces)]
         for name in namespaces:
             with contextlib.suppress(NotFound):
                 await kube.delete(NAMESPACES, name)
-        for kind, made in cluster_wide(component_names(), place.prefix):
+        for kind, made in cluster_wide(component_names(), target.prefix):
             with contextlib.suppress(NotFound):
                 await kube.delete(KINDS[kind], made)
         await _gone(kube, namespaces)
@@ -136,12 +138,12 @@ async def _gone(kube: KubeApi, namespaces: Sequence[str]) -> None:
                 await rest(0.25)
 
 
-async def _sweep(kube: KubeApi, place: Place, besides: Sequence[str]) -> list[str]:
+async def _sweep(kube: KubeApi, target: DeploymentTarget, besides: Sequence[str]) -> list[str]:
     """Delete what scenarios created outside those namespaces; the namespaces among it are returned."""
     found = []
     for resource in await kube.discovery():
         try:
-            marked = (await kube.list(resource, label_selector=f"{RUN}={place.namespace}")).items
+            marked = (await kube.list(resource, label_selector=f"{RUN}={target.namespace}")).items
         except ApiError:
             continue  # it has no list, or not for us
         for obj in marked:

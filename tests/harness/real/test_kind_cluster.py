@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from mews.harness.cli import exit_code
+from mews.harness.clusters.kind.cluster import KindCluster, kind_config
 from mews.harness.clusters.kind.image import build
-from mews.harness.clusters.kind.machine import KindMachine, kind_config
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import Owned, born, kept_kind_clusters, sweep_kind
 
@@ -65,33 +65,33 @@ def clusters(tmp_path):
 
 
 def test_one_cluster_and_one_load_serve_several_scenarios_and_nothing_is_left(asked, tmp_path):
-    machine = KindMachine()
-    place = machine.place(["host-1", "host-2"])
-    assert place.nodes == {"host-1": "host-1", "host-2": "host-2"}
-    assert machine.place(["host-2"]) == place
+    cluster = KindCluster()
+    target = cluster.target(["host-1", "host-2"])
+    assert target.nodes == {"host-1": "host-1", "host-2": "host-2"}
+    assert cluster.target(["host-2"]) == target
     assert (asked("kind create cluster"), asked("kind load docker-image")) == (1, 1)
     assert clusters(tmp_path) == [f"mews-{os.getpid()}"]
-    assert machine.container("host-2") == f"mews-{os.getpid()}-worker2"
-    machine.close()
+    assert cluster.container("host-2") == f"mews-{os.getpid()}-worker2"
+    cluster.close()
     assert clusters(tmp_path) == []
     assert kept_kind_clusters() == []
 
 
 def test_nodes_get_as_many_processors_as_their_hosts_once(asked, tmp_path):
-    machine = KindMachine()
-    machine.place(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
-    machine.place(["host-1", "host-2"], {"host-1": 10, "host-2": 64})
+    cluster = KindCluster()
+    cluster.target(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
+    cluster.target(["host-1", "host-2"], {"host-1": 10, "host-2": 64})
     assert (asked("systemctl restart kubelet"), asked("status.capacity.cpu}=64")) == (3, 1)
-    machine.close()
+    cluster.close()
 
 
 def test_a_kubelet_that_counts_right_is_not_restarted_when_its_cluster_is_used_again(asked, tmp_path):
-    first = KindMachine(keep=True)
-    first.place(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
+    first = KindCluster(keep=True)
+    first.target(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
     first.close()
     assert asked("systemctl restart kubelet") == 2
-    again = KindMachine()
-    again.place(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
+    again = KindCluster()
+    again.target(["host-1", "host-2"], {"host-1": 10, "host-2": 10})
     assert asked("systemctl restart kubelet") == 3, "host-2 is told to have ten already"
     again.close()
 
@@ -102,25 +102,25 @@ def test_an_image_of_the_users_is_loaded_once_until_its_content_changes_and_only
     inspect = f'case "$*" in *inspect*mine:1) cat {tmp_path}/identity;; *inspect*) exit 1;; esac'
     docker.write_text(DOCKER + inspect)
     for keep in (True, False):
-        machine = KindMachine(keep=keep)
-        machine.place(["host-1"])
-        assert machine.bring(["mine:1", "theirs:1"]) == {"mine:1": "sha256:1"}
-        assert machine.bring(["mine:1"]) == {"mine:1": "sha256:1"}
-        machine.close() if keep else None
+        cluster = KindCluster(keep=keep)
+        cluster.target(["host-1"])
+        assert cluster.bring(["mine:1", "theirs:1"]) == {"mine:1": "sha256:1"}
+        assert cluster.bring(["mine:1"]) == {"mine:1": "sha256:1"}
+        cluster.close() if keep else None
     assert (asked("mine:1"), asked("load docker-image")) == (5, 2)
     (tmp_path / "identity").write_text("sha256:2")
-    assert machine.bring(["mine:1"]) == {"mine:1": "sha256:2"}
+    assert cluster.bring(["mine:1"]) == {"mine:1": "sha256:2"}
     assert asked("load docker-image") == 3
-    machine.close()
+    cluster.close()
 
 
 def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):
-    first = KindMachine(keep=True)
-    first.place(["host-1"])
+    first = KindCluster(keep=True)
+    first.target(["host-1"])
     first.close()
     assert len(clusters(tmp_path)) == 1
-    again = KindMachine(keep=True)
-    again.place(["host-1"])
+    again = KindCluster(keep=True)
+    again.target(["host-1"])
     assert (asked("kind create cluster"), asked("kind load docker-image")) == (1, 1)
     assert kept_kind_clusters() == [], "it has an owner again"
     again.close()
@@ -129,18 +129,18 @@ def test_a_kept_cluster_is_used_again_and_mews_down_removes_it(asked, tmp_path):
 
 
 def test_a_scenario_with_more_hosts_gets_a_new_cluster(asked, tmp_path):
-    machine = KindMachine()
-    machine.place(["host-1"])
-    machine.place(["host-1", "host-2"])
+    cluster = KindCluster()
+    cluster.target(["host-1"])
+    cluster.target(["host-1", "host-2"])
     assert (asked("kind create cluster"), asked("kind delete cluster")) == (2, 1)
-    machine.close()
+    cluster.close()
 
 
 def test_a_kubelet_that_did_not_start_is_told_with_what_to_do(asked, tmp_path):
-    machine = KindMachine()
+    cluster = KindCluster()
     with pytest.raises(Lacks, match=r"kubelet of host-3 did not start: .* raise fs.inotify.max_user_instances"):
-        machine.place(["host-1", "host-3"])
-    machine.close()
+        cluster.target(["host-1", "host-3"])
+    cluster.close()
     assert clusters(tmp_path) == []
 
 
@@ -148,7 +148,7 @@ def test_a_cluster_that_cannot_be_created_leaves_nothing_and_says_why(asked, tmp
     program = tmp_path / "bin" / "kind"
     program.write_text(KIND.replace("exit 0", 'case "$1" in create) echo "no space left" >&2; exit 1;; esac'))
     with pytest.raises(Lacks, match=r"kind create cluster .* no space left"):
-        KindMachine().place(["host-1"])
+        KindCluster().target(["host-1"])
     assert asked("kind delete cluster") == 1
     assert kept_kind_clusters() == []
 
@@ -165,21 +165,21 @@ def creating(tmp_path):
     raise AssertionError("nothing was created")
 
 
-def placed(machine, said):
+def placed(cluster, said):
     """Ask for a place that cannot be had, and note why."""
     try:
-        machine.place(["host-1"])
+        cluster.target(["host-1"])
     except Lacks as error:
         said.append(str(error))
 
 
 def test_an_interrupt_ends_the_creation_at_once_and_leaves_nothing(asked, tmp_path):
     (tmp_path / "bin" / "kind").write_text(SLOW)
-    machine, said = KindMachine(), []
-    thread = threading.Thread(target=placed, args=(machine, said))
+    cluster, said = KindCluster(), []
+    thread = threading.Thread(target=placed, args=(cluster, said))
     thread.start()
     creating(tmp_path)
-    machine.interrupt()
+    cluster.interrupt()
     thread.join(60)
     assert len(said) == 1
     assert (asked("kind create cluster"), asked("kind delete cluster")) == (1, 1)
@@ -203,15 +203,15 @@ def test_an_interrupt_ends_the_building_of_the_image_too(asked, tmp_path, monkey
     monkeypatch.setattr(build, "_wheels", lambda *_: tmp_path / "bin")
     monkeypatch.setattr(build, "copy_to", lambda _: None)
     (tmp_path / "bin" / "docker").write_text(BUILDING)
-    machine, said = KindMachine(), []
-    thread = threading.Thread(target=placed, args=(machine, said))
+    cluster, said = KindCluster(), []
+    thread = threading.Thread(target=placed, args=(cluster, said))
     thread.start()
     pid = creating(tmp_path)
-    machine.interrupt()
+    cluster.interrupt()
     thread.join(60)
     assert born(pid) == ""
     assert len(said) == 1
-    machine.close()
+    cluster.close()
     assert clusters(tmp_path) == []
 
 
@@ -246,13 +246,13 @@ GIVING = DOCKER + 'case "$1" in run) sleep 1; echo "docker gave" >> "$LOG";; esa
 def test_a_container_that_docker_was_asked_for_is_there_before_the_cluster_is_deleted(asked, tmp_path):
     (tmp_path / "bin" / "kind").write_text(ASKING)
     (tmp_path / "bin" / "docker").write_text(GIVING)
-    machine = KindMachine()
-    thread = threading.Thread(target=placed, args=(machine, []))
+    cluster = KindCluster()
+    thread = threading.Thread(target=placed, args=(cluster, []))
     thread.start()
     creating(tmp_path)
     while not asked("docker run"):
         threading.Event().wait(0.05)
-    machine.interrupt()
+    cluster.interrupt()
     thread.join(60)
     done = [line.split()[:2] for line in (tmp_path / "log").read_text().splitlines()]
     assert done.index(["docker", "gave"]) < done.index(["kind", "delete"])
@@ -260,15 +260,15 @@ def test_a_container_that_docker_was_asked_for_is_there_before_the_cluster_is_de
 
 def test_a_cluster_whose_creator_was_killed_is_not_used_and_its_creation_is_ended(asked, tmp_path):
     (tmp_path / "bin" / "kind").write_text(SLOW)
-    code = "from mews.harness.clusters.kind.machine import KindMachine; KindMachine().place(['host-1'])"
+    code = "from mews.harness.clusters.kind.cluster import KindCluster; KindCluster().target(['host-1'])"
     creator = subprocess.Popen([sys.executable, "-c", code])
     pid = creating(tmp_path)
     creator.kill()
     creator.wait()
     (tmp_path / "bin" / "kind").write_text(KIND)
-    machine = KindMachine()
-    machine.place(["host-1"])
-    machine.close()
+    cluster = KindCluster()
+    cluster.target(["host-1"])
+    cluster.close()
     assert len(clusters(tmp_path)) == 1, "the half one is still there"
     assert len(sweep_kind()[0]) == 1
     assert clusters(tmp_path) == []
@@ -277,24 +277,24 @@ def test_a_cluster_whose_creator_was_killed_is_not_used_and_its_creation_is_ende
 
 def test_a_cluster_that_somebody_else_has_made_under_this_name_is_not_touched(asked, tmp_path):
     (tmp_path / "clusters").write_text(f"mews-{os.getpid()}\n")
-    machine = KindMachine()
-    machine.place(["host-1"])
+    cluster = KindCluster()
+    cluster.target(["host-1"])
     assert clusters(tmp_path) == [f"mews-{os.getpid()}", f"mews-{os.getpid()}-2"]
-    machine.close()
+    cluster.close()
     assert clusters(tmp_path) == [f"mews-{os.getpid()}"]
 
 
 def test_a_cluster_whose_kubelets_did_not_start_is_not_used_by_the_next_scenario(asked, tmp_path):
-    machine = KindMachine()
+    cluster = KindCluster()
     for _ in range(2):
         with pytest.raises(Lacks, match="the kubelet of host-3 did not start"):
-            machine.place(["host-1", "host-3"])
+            cluster.target(["host-1", "host-3"])
         assert clusters(tmp_path) == []
 
 
 def test_a_kept_cluster_is_used_by_one_run_only(asked, tmp_path):
-    first = KindMachine(keep=True)
-    first.place(["host-1"])
+    first = KindCluster(keep=True)
+    first.target(["host-1"])
     first.close()
     (folder,) = kept_kind_clusters()
     assert Owned.claim(folder) is not None
@@ -303,8 +303,8 @@ def test_a_kept_cluster_is_used_by_one_run_only(asked, tmp_path):
 
 
 def test_a_cluster_that_cannot_be_deleted_is_told_and_found_again(asked, tmp_path, capsys):
-    first = KindMachine(keep=True)
-    first.place(["host-1"])
+    first = KindCluster(keep=True)
+    first.target(["host-1"])
     first.close()
     (folder,) = kept_kind_clusters()
     (folder / "kind.json").write_text("garbage")
@@ -320,12 +320,12 @@ def test_a_cluster_that_cannot_be_deleted_is_told_and_found_again(asked, tmp_pat
 
 
 def test_what_is_no_cluster_any_more_is_not_used_again(asked, tmp_path):
-    first = KindMachine(keep=True)
-    first.place(["host-1"])
+    first = KindCluster(keep=True)
+    first.target(["host-1"])
     first.close()
     (tmp_path / "clusters").write_text("")
-    again = KindMachine()
-    again.place(["host-1"])
+    again = KindCluster()
+    again.target(["host-1"])
     assert asked("kind create cluster") == 2
     again.close()
 

@@ -1,4 +1,4 @@
-"""The hosts of a wall-clock world: their process, its events and its files, and the hardware's one back door."""
+"""The hosts of a wall-clock cluster: their process, its events and its files, and the hardware's one back door."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ import aiohttp
 
 from mews.harness.clusters.embedded.host_process import HostProcess
 from mews.harness.host_feed import HostFeed
-from mews.harness.journal import Journal
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.ports.hosts_http import HttpHosts, WireUsers
+from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.process import SEARCH_PATH
 from mews.kube.emulated.kubelet.users import Users
 from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree, FolderTree
 
 
-class HostsSide:
-    """One process for all hosts."""
+class ServedHosts:
+    """A HostsPort and a HostServer: one process serves all hosts. The journal gets their events."""
 
     def __init__(
         self,
         folder: Path,
         hardware: Path,
         chassis: Path,
-        journal: Journal,
+        run: RunContext,
         *,
-        speed: float,
-        seed: int | str,
         env: Mapping[str, str],
     ) -> None:
-        self._process = HostProcess(folder, hardware, chassis, speed=speed, seed=seed, env=env)
-        self._journal = journal
-        self._speed = speed
+        self._process = HostProcess(folder, hardware, chassis, run, env=env)
+        self._journal = run.journal
+        self._speed = run.speed
         self._said: dict[str, Any] = {}
         self._control: HttpHosts | None = None
         self._users = WireUsers(lambda: self._control)
@@ -108,16 +107,20 @@ class HostsSide:
         said: dict[str, str] = self._said["control"]
         return said
 
-    def files(self, host: str) -> Path:
+    def root(self, host: str) -> Path:
         """The folder with the host's ``sys``, ``proc`` and ``dev``."""
         return Path(self._said["hosts"][host]["root"])
 
     def env(self, host: str) -> dict[str, str]:
         """What a shell needs to see the host's GPUs; nvidia-smi is not put on anybody's PATH."""
-        found = {"MEWS_HOST_ROOT": str(self.files(host))}
+        found = {"MEWS_HOST_ROOT": str(self.root(host))}
         if self._said["without_library"] is None:
             found["LD_LIBRARY_PATH"] = str(self._said["hosts"][host]["nvml"])
         return found
+
+    def files(self, host: str) -> FileTree:
+        """The host's files, where its process serves them."""
+        return FolderTree(self.root(host))
 
     def extras(self, host: str) -> ContainerExtras:
         """For every container with a device."""
@@ -141,7 +144,7 @@ class HostsSide:
 
         Only where FUSE serves the files does a write fail or wait.
         """
-        writing = asyncio.ensure_future(asyncio.to_thread(_write, self.files(host) / path, text))
+        writing = asyncio.ensure_future(asyncio.to_thread(_write, self.root(host) / path, text))
         done, _ = await asyncio.wait([writing], timeout=wait_s / self._speed)
         return writing.result() if done else "waiting"
 
@@ -162,7 +165,7 @@ def _write(path: Path, text: str) -> str:
 class ServedHardware:
     """HardwareControl of whichever processes serve chassis and hosts at the time of a call."""
 
-    def __init__(self, control: Callable[[], HttpHardwareControl], hosts: HostsSide, names: Sequence[str]) -> None:
+    def __init__(self, control: Callable[[], HttpHardwareControl], hosts: ServedHosts, names: Sequence[str]) -> None:
         self._control = control
         self._hosts = hosts
         self._names = tuple(names)

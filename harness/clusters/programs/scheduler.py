@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mews.harness.clusters.control_plane.programs import SCHEDULER, find
-from mews.harness.clusters.plane import Program
 from mews.harness.clusters.process import ProcessComponent
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.finding import SCHEDULER, find
 from mews.harness.ports.fence import Fence
 from mews.kube.component import Runnable
 

@@ -1,4 +1,4 @@
-"""The machines of a kind cluster: containers of Docker's, in which systemd runs a kubelet."""
+"""The nodes of a kind cluster: containers of Docker's, in which systemd runs a kubelet."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.harness.clusters.kind.machine import KindMachine
+from mews.harness.clusters.kind.cluster import KindCluster
 from mews.harness.clusters.kind.scheduler import DefaultScheduler
 from mews.harness.clusters.kind.tools import call
-from mews.harness.clusters.real.ground import Place
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 
 _KUBELET_DOWN = "systemctl kill --signal=SIGKILL kubelet; systemctl stop kubelet"
 _KUBELET_UP = "systemctl reset-failed kubelet; systemctl start kubelet"
 
 
-class KindGround:
-    """Ground over Docker."""
+class KindAdmin:
+    """The ClusterAdmin of ``--cluster kind``: works on the Docker containers that are the nodes."""
 
     name = "kind"
 
-    def __init__(self, machine: KindMachine, place: Place) -> None:
-        self.place = place
-        self._machine = machine
-        self._scheduler = DefaultScheduler(machine.control_plane)
+    def __init__(self, cluster: KindCluster, target: DeploymentTarget) -> None:
+        self.target = target
+        self._cluster = cluster
+        self._scheduler = DefaultScheduler(cluster.control_plane)
 
     async def kill(self, component: str) -> None:
         """Kill -9 of a kubelet's or the default scheduler's process; containers run on."""
         kind, _, host = component.partition("/")
         if kind == "kubelet":
-            await self._run(self._machine.container(host), _KUBELET_DOWN)
+            await self._run(self._cluster.container(host), _KUBELET_DOWN)
         else:
             await asyncio.to_thread(self._scheduler.kill)
 
@@ -38,7 +38,7 @@ class KindGround:
         """Start it again."""
         kind, _, host = component.partition("/")
         if kind == "kubelet":
-            await self._run(self._machine.container(host), _KUBELET_UP)
+            await self._run(self._cluster.container(host), _KUBELET_UP)
         else:
             await asyncio.to_thread(self._scheduler.start)
 
@@ -55,8 +55,8 @@ class KindGround:
     async def logs(self) -> Mapping[str, str]:
         """The kubelets' journals."""
         found = {}
-        for host in self.place.nodes:
-            argv = ["docker", "exec", self._machine.container(host), "journalctl", "--unit", "kubelet", "--no-pager"]
+        for host in self.target.nodes:
+            argv = ["docker", "exec", self._cluster.container(host), "journalctl", "--unit", "kubelet", "--no-pager"]
             try:
                 found[f"logs/kubelet_{host}.log"] = await asyncio.to_thread(call, [*argv, "--lines", "2000"])
             except Lacks as error:

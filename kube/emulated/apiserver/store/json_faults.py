@@ -1,8 +1,9 @@
-"""What Go's decoder says of text that is no JSON (encoding/json/scanner.go): the first character it did not expect."""
+"""What Go's decoder says of text that is no JSON (encoding/json/scanner.go), and of JSON that is no object."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 CUT = "unexpected end of JSON input"
 _SPACE = " \t\r\n"
@@ -132,3 +133,10 @@ def json_fault(raw: bytes) -> str:
     except RecursionError:
         return "invalid character '[' exceeded max depth"
     return "invalid JSON"
+
+
+def not_a_struct(body: Any) -> str:
+    """Go's decoder about a body that is no object."""
+    word = "array" if isinstance(body, list) else "string" if isinstance(body, str) else "number"
+    fields = r'{ APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+    return f"json: cannot unmarshal {word} into Go value of type struct {fields}"

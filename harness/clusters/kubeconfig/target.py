@@ -1,21 +1,19 @@
-"""Somebody's cluster: which of its nodes we were told to use, and nothing below its API."""
+"""Where a stack goes in somebody's cluster: the nodes we were told to use, and namespaces of this run's own."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mews.harness.clusters.kind.image.build import IMAGE
 from mews.harness.clusters.kubeconfig.rights import missing_rights
 from mews.harness.clusters.real.access import Gate, known_contexts
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.systems import default_namespaces
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.scenario.errors import Lacking
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import NODES
@@ -28,36 +26,7 @@ _NAMED = 5
 """Missing rights that are named one by one."""
 
 
-class SomeonesGround:
-    """Ground of ``--cluster kubeconfig``."""
-
-    name = "kubeconfig"
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-
-    async def kill(self, component: str) -> None:
-        """Raises Lacking: what is not ours is not killed."""
-        raise Lacking(f"needs to kill {component}: it belongs to the cluster")
-
-    async def start(self, component: str) -> None:
-        """Raises Lacking."""
-        raise Lacking(f"needs to start {component}: it belongs to the cluster")
-
-    async def restore(self) -> None:
-        """Nothing to do: nobody has changed it."""
-
-    async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Raises Lacking for any: its scheduler belongs to the cluster."""
-        if settings:
-            raise Lacking("needs to give the default scheduler extenders: it belongs to the cluster")
-
-    async def logs(self) -> Mapping[str, str]:
-        """None: the nodes are not ours to look into."""
-        return {}
-
-
-async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequence[str]) -> Place:
+async def find_target(kubeconfig: Path | None, context: str | None, hosts: Sequence[str]) -> DeploymentTarget:
     """Where the stack goes: namespaces of this run's own, on the nodes that bear our label.
 
     Raises BadInput for a context that the kubeconfig does not have, Lacks for a cluster that cannot be reached, rights
@@ -65,7 +34,7 @@ async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequen
     """
     # Processes of several machines or containers may bear the same number.
     name = f"mews-{os.getpid()}-{secrets.token_hex(3)}"
-    unnamed = Place(kubeconfig, context, name, _image(), {}, prefix=f"{name}-")
+    unnamed = DeploymentTarget(kubeconfig, context, name, _image(), {}, prefix=f"{name}-")
     check_context(kubeconfig, context)
     gate = Gate(unnamed)
     try:
@@ -86,7 +55,7 @@ async def find_place(kubeconfig: Path | None, context: str | None, hosts: Sequen
             f"--cluster kubeconfig: this user may not {', '.join(missing[:_NAMED])}{more}: "
             "a run makes namespaces, roles and workloads of its own; take an administrator's context"
         )
-    return Place(
+    return DeploymentTarget(
         kubeconfig,
         context,
         name,

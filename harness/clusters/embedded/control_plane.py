@@ -8,41 +8,33 @@ import random
 import secrets
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.plane import Program, write_kubeconfig
+from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.errors import Lacks
+from mews.harness.kubeconfig_file import write_kubeconfig
+from mews.harness.options import ApiAccess
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.access.certificates import Certificates, make_certificates
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 
 _JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How the API is reached on loopback: in plain HTTP by everybody there, or over TLS by who has the token; ``port``
-    0 takes a free one."""
-
-    tls: bool = False
-    port: int = 0
-
-
-class EmbeddedPlane:
-    """Plane of the embedded cluster, on loopback."""
+class EmbeddedControlPlane:
+    """The ControlPlane of ``--cluster embedded``: our own store, served on loopback."""
 
     name = "embedded"
 
     def __init__(
-        self, folder: Path, now: Callable[[], float], rng: random.Random, *, access: Access | None = None
+        self, folder: Path, now: Callable[[], float], rng: random.Random, api: ApiAccess | None = None
     ) -> None:
         self._folder = folder
-        self._access = access or Access()
-        self._store = Store(now, rng)
+        self._access = api or ApiAccess()
+        self._store = fresh_store(now, rng)
         self._token = secrets.token_hex(16) if self._access.tls else ""
         self._certificates: Certificates | None = None
         self._trust: ssl.SSLContext | None = None
@@ -97,12 +89,12 @@ class EmbeddedPlane:
         name: those are Kubernetes' own where they are found."""
         kubeconfig = self._folder / "admin.kubeconfig"
         if component == "default-scheduler" and extenders:
-            from mews.harness.clusters.control_plane.scheduler import kube_scheduler
+            from mews.harness.clusters.programs.scheduler import kube_scheduler
 
             self.write_kubeconfig(kubeconfig)
             return kube_scheduler(self._folder, kubeconfig, extenders=extenders, content_type=_JSON)
         if component == "controller-manager" and options.get("program") == "kube-controller-manager":
-            from mews.harness.clusters.control_plane.controllers import kube_controller_manager
+            from mews.harness.clusters.programs.controllers import kube_controller_manager
 
             self.write_kubeconfig(kubeconfig)
             form = f"--kube-api-content-type={_JSON}"

@@ -18,8 +18,8 @@ import yaml
 from mews.harness.clusters.kind.image.build import component_image
 from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors, processors_of
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
-from mews.harness.clusters.real.ground import Place
 from mews.harness.clusters.real.systems import default_namespace
+from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import (
     KIND_FILE,
@@ -38,7 +38,7 @@ _STATUS_S = "1s"
 """How often kubelets look whether their node's status changed; their default is 10 s."""
 
 
-class KindMachine:
+class KindCluster:
     """One kind cluster over several scenarios. ``keep``: it outlives this process."""
 
     def __init__(self, *, keep: bool = False, tell: Tell = lambda _: None) -> None:
@@ -70,7 +70,7 @@ class KindMachine:
         """The Docker container with the control plane."""
         return f"{self._name}-control-plane"
 
-    def place(self, hosts: Sequence[str], cpus: Mapping[str, int] = MappingProxyType({})) -> Place:
+    def target(self, hosts: Sequence[str], cpus: Mapping[str, int] = MappingProxyType({})) -> DeploymentTarget:
         """The cluster with at least these hosts, with so many processors (those of this machine), and our image.
 
         Raises Lacks for what this machine does not have.
@@ -96,7 +96,9 @@ class KindMachine:
         self._equip(cpus)
         nodes = {host: host for host in self._hosts}
         namespace, image = default_namespace(), self._image
-        return Place(self.kubeconfig, None, namespace, image, nodes, ours=self._hosts, prefix=f"{namespace}-")
+        return DeploymentTarget(
+            self.kubeconfig, None, namespace, image, nodes, ours=self._hosts, prefix=f"{namespace}-"
+        )
 
     def bring(self, images: Sequence[str]) -> dict[str, str]:
         """Load those of these images that Docker has here into the nodes; name -> what Docker calls its content.

@@ -1,7 +1,6 @@
 """The narrow view that the scenario runner has of a running cluster with its hardware.
 
-One implementation per way to run: ``embedded`` (virtual and wall clock) first; ``control_plane``, ``kind`` and
-``kubeconfig`` later.
+``EmbeddedCluster`` (emulated nodes) and ``RealCluster`` (nodes of a real cluster) implement it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,9 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.system.configured import ConfiguredSystem
+
+DEFAULT_SCHEDULER = "default-scheduler"
+"""The component that places pods which ask for no scheduler of their own."""
 
 
 class ComponentsCrashed(Exception):
@@ -138,8 +140,8 @@ class Cluster(Protocol):
         ...
 
 
-class ServedCluster(Cluster, Protocol):
-    """A cluster that other processes can reach: ``embedded`` in wall-clock time, ``control-plane``."""
+class ReachableCluster(Cluster, Protocol):
+    """A cluster that other processes can reach, in wall-clock time."""
 
     def keep_alive(self) -> None:
         """From now on a component that crashes is started again after a back-off; in a scenario it stays down."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mews.harness.clusters.control_plane.programs import CONTROLLERS, find
-from mews.harness.clusters.control_plane.scheduler import no_server, program
-from mews.harness.clusters.plane import Program
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.clusters.programs.finding import CONTROLLERS, find
+from mews.harness.clusters.programs.scheduler import no_server, program
 
 _MONITOR_PERIOD_S, _MONITOR_GRACE_S = 5.0, 50.0
 """Its defaults (contract kubelet.md section 11); heartbeats run at the same pace."""

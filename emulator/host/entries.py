@@ -1,0 +1,39 @@
+"""The entries of a host's file tree: files, links and folders as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mews.emulator.host.deed import Deed
+
+Write = Callable[[str, float], Deed]
+"""What writing a text at a time does."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A regular file. ``size``: what ``stat`` says, None: its content's; ``unlink``: what removing it does."""
+
+    read: Callable[[], bytes]
+    mode: int = 0o444
+    write: Write | None = None
+    size: int | None = None
+    unlink: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder; ``children`` looks anew."""
+
+    children: Callable[[], Mapping[str, Node]]
+
+
+Node = File | Link | Folder

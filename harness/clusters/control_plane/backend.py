@@ -1,0 +1,46 @@
+"""The backend ``control-plane``: emulated nodes around the real etcd and kube-apiserver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mews.harness.backends import Backend
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.control_plane.servers import Servers
+    from mews.harness.clusters.request import ClusterRequest
+    from mews.harness.clusters.session import ClusterSession
+    from mews.harness.ports.cluster import ReachableCluster
+
+
+def _check_available() -> None:
+    from mews.harness.clusters.programs.finding import needed
+
+    needed()
+
+
+def servers_of(session: ClusterSession) -> Servers:
+    """The session's etcd and kube-apiserver: started once, emptied between scenarios."""
+    from mews.harness.clusters.control_plane.servers import Servers
+
+    return session.share("control-plane", Servers, Servers.stop)
+
+
+async def open_cluster(request: ClusterRequest) -> ReachableCluster:
+    """A running cluster for that request."""
+    from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
+    from mews.harness.clusters.embedded.opening import open_served
+
+    run = request.begin()
+    servers = None if request.session is None else servers_of(request.session)
+    return await open_served(
+        request, run, lambda folder: KubernetesControlPlane(folder, servers=servers, speed=run.speed)
+    )
+
+
+BACKEND = Backend(
+    "control-plane",
+    times=("wall",),
+    opener="mews.harness.clusters.control_plane.backend:open_cluster",
+    check_available=_check_available,
+)

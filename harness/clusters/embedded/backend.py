@@ -1,0 +1,34 @@
+"""The backend ``embedded``: emulated nodes around our own API server, in virtual or in wall-clock time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mews.harness.backends import Backend
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.request import ClusterRequest
+    from mews.harness.ports.cluster import ReachableCluster
+
+
+async def open_cluster(request: ClusterRequest) -> ReachableCluster:
+    """A running cluster for that request."""
+    run = request.begin()
+    if request.options.time == "virtual":
+        from mews.harness.clusters.embedded.opening import open_in_process
+
+        return await open_in_process(request, run)
+    from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
+    from mews.harness.clusters.embedded.opening import open_served
+
+    now, rng, api = run.clock.now, run.rng("store"), request.options.api
+    return await open_served(request, run, lambda folder: EmbeddedControlPlane(folder, now, rng, api))
+
+
+BACKEND = Backend(
+    "embedded",
+    times=("virtual", "wall"),
+    opener="mews.harness.clusters.embedded.backend:open_cluster",
+    check_available=lambda: None,  # it is all in this package
+    chooses_api_port=True,
+)

@@ -1,0 +1,136 @@
+"""The ports of a cluster in one process under virtual time: nothing is opened, nothing written."""
+
+from __future__ import annotations
+
+from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.host.events import HostEvent
+from mews.harness.chassis_feed import ChassisFeed
+from mews.harness.clusters.ports import ClusterPorts
+from mews.harness.host_feed import HostFeed
+from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
+from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
+from mews.harness.ports.hardware_control import LocalHardwareControl
+from mews.harness.ports.hosts import LocalHosts, LocalUsers
+from mews.harness.run_context import RunContext
+from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.port import Account, ChassisApi
+from mews.kube.deviceplugin.port import DevicePluginLink
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
+from mews.kube.emulated.kubelet.users import Users
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree
+
+
+class InProcessHardware:
+    """Chassis and hosts as values: a ChassisPort and a HostsPort. The journal gets their events."""
+
+    def __init__(self, hardware: Hardware, run: RunContext) -> None:
+        self._feeds = {spec.name: ChassisFeed(run.journal, spec) for spec in hardware.chassis}
+        self._host_feeds = {host.name: HostFeed(run.journal, host.name) for host in hardware.hosts}
+        self._hosts = LocalHosts(hardware, pace=run.pace, seed=run.seed, listener=self._on_host_event)
+        self._fleet = LocalFleet(hardware, pace=run.pace, seed=run.seed, listener=self._on_chassis_event)
+        self.control = LocalHardwareControl(self._fleet, self._hosts)
+
+    def begin(self) -> None:
+        """Write the tables into the journal; boot the hosts."""
+        for feed in self._feeds.values():
+            feed.begin()
+        self._hosts.begin()
+
+    def _on_chassis_event(self, event: ChassisEvent) -> None:
+        self._feeds[event.chassis].hear(event.number, event.event, event.fields)
+        self._hosts.hear(event)
+
+    def _on_host_event(self, event: HostEvent) -> None:
+        self._host_feeds[event.host].hear(event.event, event.fields)
+
+    def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
+        """The chassis' dialect without a socket."""
+        transport = self._fleet.transport(name, dialect, timeout_s=timeout_s)
+        return speak(dialect, transport, Account("admin", LOCAL_PASSWORD), patience_s=timeout_s)
+
+    async def kill(self, name: str) -> None:
+        """Connections end, new ones are refused."""
+        self._fleet.kill(name)
+
+    async def start(self, name: str) -> None:
+        """It comes back with its table."""
+        self._fleet.start(name)
+
+    def files(self, host: str) -> FileTree:
+        """The host's files, as values."""
+        return self._hosts.tree(host)
+
+    def extras(self, host: str) -> ContainerExtras:
+        """Simulated containers load no library."""
+        return ContainerExtras()
+
+    def users(self, host: str) -> Users:
+        """The host itself."""
+        return LocalUsers(self._hosts, host)
+
+    def lacks(self, requirement: str) -> str | None:
+        """There are no files and no programs."""
+        return f"there is no {requirement} in virtual time"
+
+    async def close(self) -> None:
+        """Cancel the hardware's timers."""
+        self._hosts.close()
+        self._fleet.close()
+
+
+class InProcessKubelets:
+    """The kubelets' folders as values: a KubeletsPort and a PluginsPort."""
+
+    def __init__(self, hardware: Hardware) -> None:
+        self._folders = {host.name: LocalKubeletFolder() for host in hardware.hosts}
+        self._checkpoints = {host.name: MemoryCheckpoint() for host in hardware.hosts}
+
+    def folder(self, host: str) -> LocalKubeletFolder:
+        """The node's folder."""
+        return self._folders[host]
+
+    def checkpoint(self, host: str) -> MemoryCheckpoint:
+        """In memory; it outlives the kubelet."""
+        return self._checkpoints[host]
+
+    def pod_resources(self, host: str) -> LocalPodResources:
+        """The node's podresources."""
+        return self._folders[host].pod_resources()
+
+    def address(self, host: str) -> tuple[str, int] | None:
+        """Kubelets are asked in process."""
+        return None
+
+    def network(self, number: int) -> str:
+        """As kind numbers its nodes."""
+        return f"10.244.{number}"
+
+    def link(self, host: str) -> LocalLink:
+        """A link of one plugin incarnation."""
+        return self._folders[host].link()
+
+    def bury(self, link: DevicePluginLink) -> None:
+        """Its streams end."""
+        assert isinstance(link, LocalLink)
+        link.kill()
+
+
+def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirectory) -> ClusterPorts:
+    """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory."""
+    store = fresh_store(run.clock.now, run.rng("store"))
+    devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
+    devices.begin()
+    return ClusterPorts(
+        kube=lambda actor: InProcessKube(store, f"system:{actor}", kubelets=kubelets),
+        hardware=devices.control,
+        chassis=devices,
+        hosts=devices,
+        kubelets=folders,
+        plugins=folders,
+        close=devices.close,
+    )

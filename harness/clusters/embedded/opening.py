@@ -1,0 +1,67 @@
+"""Opens clusters of emulated nodes: the ports first, then the cluster that works through them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+from mews.harness.clusters.request import ClusterRequest
+from mews.harness.run_context import RunContext
+from mews.harness.scenario.hardware import hardware_document, hardware_of
+from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
+
+if TYPE_CHECKING:
+    from mews.emulator.chassis.inventory import Hardware
+    from mews.harness.clusters.ports import ClusterPorts
+    from mews.harness.clusters.programs.control_plane import ControlPlane
+
+
+async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedCluster:
+    """A cluster in this process, on the running virtual loop.
+
+    Raises ScenarioError for hardware or options that cannot be read.
+    """
+    from mews.harness.clusters.embedded.in_process import in_process_ports
+
+    hardware, kubelets = hardware_of(request.scenario), Kubelets()
+    return await _opened(request, run, hardware, in_process_ports(hardware, run, kubelets), kubelets)
+
+
+async def open_served(
+    request: ClusterRequest, run: RunContext, control_plane: Callable[[Path], ControlPlane]
+) -> EmbeddedCluster:
+    """A cluster that other processes can reach; its control plane is made in the cluster's own folder.
+
+    Raises ScenarioError for hardware or options that cannot be read, Lacks for what this machine lacks.
+    """
+    # gRPC's C core reports on standard error what a killed plugin looks like from the other side.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from mews.harness.clusters.embedded.served import ServedPorts
+
+    hardware, kubelets = hardware_of(request.scenario), Kubelets()
+    document, _ = hardware_document(request.scenario)
+    served = ServedPorts(hardware, document, run, control_plane=control_plane, folder=request.options.folder)
+    try:
+        await served.open(kubelets)
+    except BaseException:
+        await served.close()
+        raise
+    return await _opened(request, run, hardware, served.ports(), kubelets)
+
+
+async def _opened(
+    request: ClusterRequest, run: RunContext, hardware: Hardware, ports: ClusterPorts, kubelets: Kubelets
+) -> EmbeddedCluster:
+    running: EmbeddedCluster | None = None
+    try:
+        running = EmbeddedCluster(
+            request.scenario, hardware, name=request.options.cluster, run=run, ports=ports, kubelets=kubelets
+        )
+        await running.open()
+    except BaseException:
+        await (ports if running is None else running).close()
+        raise
+    return running

@@ -1,0 +1,125 @@
+"""The ports of a wall-clock cluster: a real HTTP API, chassis and hosts in processes of their own, unix sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clusters.embedded.chassis_process import ChassisProcess
+from mews.harness.clusters.embedded.served_chassis import ServedChassis
+from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
+from mews.harness.clusters.embedded.served_kubelets import PLUGINS, POD_RESOURCES, ServedKubelets
+from mews.harness.clusters.embedded.served_process import with_scenario_folder
+from mews.harness.clusters.ports import ClusterPorts
+from mews.harness.clusters.programs.control_plane import ControlPlane, Program
+from mews.harness.errors import Lacks
+from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
+from mews.harness.run_context import RunContext
+from mews.harness.systems import find_program
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.controllers.service_names import HOSTS_FILE
+from mews.kube.emulated.kubelet.process import ProcessRuntime
+
+
+class ServedPorts:
+    """Makes the ports, and is the ProcessesPort among them. ``await open()`` before ``ports``.
+
+    Everything lies in a short folder of its own, since a socket's path has at most 107 bytes; the user's ``folder``
+    gets the kubeconfig and keeps the chassis' tables; ``control_plane`` is made in the cluster's own folder.
+
+    Raises Lacks where even that folder's name is too long.
+    """
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        document: Mapping[str, Any],
+        run: RunContext,
+        *,
+        control_plane: Callable[[Path], ControlPlane],
+        folder: Path | None = None,
+    ) -> None:
+        self.scratch = make_runtime_folder("mews-")
+        self._owned = Owned(self.scratch)
+        self._hardware = hardware
+        try:
+            self._kubelets = ServedKubelets(self.scratch, hardware, self._kubelet_address)
+        except Lacks:
+            self._owned.release()
+            raise
+        self._kubeconfig = (folder or self.scratch) / "kubeconfig"
+        self._control_plane = control_plane(self.scratch)
+        env = with_scenario_folder(self._owned.env())
+        self._chassis = ServedChassis(ChassisProcess(self.scratch, document, run, keep=folder, env=env), hardware, run)
+        self._hosts = ServedHosts(self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env)
+        self.names_file = self.scratch / "hosts"
+        known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
+        self.runtime = ProcessRuntime(self.scratch / "pods", known, speed=run.speed, programs=find_program)
+
+    def ports(self) -> ClusterPorts:
+        """All of them."""
+        names = [host.name for host in self._hardware.hosts]
+        return ClusterPorts(
+            kube=self._control_plane.kube,
+            hardware=ServedHardware(self._chassis.control, self._hosts, names),
+            chassis=self._chassis,
+            hosts=self._hosts,
+            kubelets=self._kubelets,
+            plugins=self._kubelets,
+            close=self.close,
+            host_server=self._hosts,
+            processes=self,
+        )
+
+    async def open(self, kubelets: KubeletDirectory) -> None:
+        """Start the API server and the chassis; follow the chassis from their first event on."""
+        beginning = asyncio.ensure_future(self._chassis.begin())
+        try:
+            await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
+        finally:
+            await beginning
+        self._control_plane.write_kubeconfig(self._kubeconfig)
+        self._chassis.begin_feeds(await self._chassis.control().table())
+        await self._hosts.open()
+        self._chassis.follow()
+
+    def _kubelet_address(self, host: str) -> tuple[str, int] | None:
+        return self._control_plane.kubelet_address(host)
+
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
+        """The real program in a component's place."""
+        return self._control_plane.program(component, options, extenders=extenders)
+
+    def ready(self) -> dict[str, Any]:
+        """Where everything is, as ``mews up`` writes it."""
+        return {
+            "api": self._control_plane.url,
+            "kubeconfig": str(self._kubeconfig),
+            **self._chassis.ready(),
+            "hosts": self._hosts.control_said(),
+            "nodes": {host.name: self._node(host.name) for host in self._hardware.hosts},
+        }
+
+    def _node(self, host: str) -> dict[str, Any]:
+        folder, files = self._kubelets.node_folder(host), self._hosts.root(host)
+        return {
+            "device_plugins": str(folder / PLUGINS),
+            "pod_resources": str(folder / POD_RESOURCES),
+            "sysfs": str(files / "sys"),
+            "root": str(files),
+            "env": self._hosts.env(host),
+        }
+
+    async def close(self) -> None:
+        """Give everything back: processes, sockets, the folder."""
+        await self._chassis.stop_following()
+        await self._kubelets.close()
+        await self._chassis.close_clients()
+        await asyncio.gather(self._hosts.close(), self._chassis.stop(), self._control_plane.close())
+        self._kubeconfig.unlink(missing_ok=True)
+        await asyncio.to_thread(self._owned.release)

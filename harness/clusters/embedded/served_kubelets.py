@@ -1,0 +1,105 @@
+"""The kubelets' side of a wall-clock cluster: folders of the nodes, gRPC on their unix sockets, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.harness.errors import Lacks
+from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.grpc_client import GrpcPodResources
+from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
+from mews.kube.emulated.kubelet.devices import FileCheckpoint
+from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
+
+PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
+
+
+class PluginLink:
+    """GrpcLink that can be buried: what a dead incarnation served ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._link = GrpcLink(folder)
+        self._served: list[Endpoint] = []
+
+    async def serve(self, endpoint: str, plugin: DevicePlugin) -> Endpoint:
+        """Serve the plugin on that socket name."""
+        served = await self._link.serve(endpoint, plugin)
+        self._served.append(served)
+        return served
+
+    async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
+        """Registration/Register. Raises PluginError."""
+        await self._link.register(endpoint, resource, options)
+
+    async def kubelet_restarted(self) -> None:
+        """Return once the kubelet has started anew."""
+        await self._link.kubelet_restarted()
+
+    async def kill(self) -> None:
+        """The process is gone, its sockets with it."""
+        while self._served:
+            await self._served.pop().close()
+
+
+class ServedKubelets:
+    """A KubeletsPort and a PluginsPort: each node has a folder of its name below ``root``.
+
+    Raises Lacks where ``root`` has so long a name that no socket can lie in it.
+    """
+
+    def __init__(self, root: Path, hardware: Hardware, address: Callable[[str], tuple[str, int] | None]) -> None:
+        self._root = root
+        self._address = address
+        nodes = {host.name: self.node_folder(host.name) for host in hardware.hosts}
+        try:
+            self._folders = {
+                name: GrpcKubeletFolder(node / PLUGINS, node / POD_RESOURCES) for name, node in nodes.items()
+            }
+        except SocketPathTooLong as error:
+            raise Lacks(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
+        self._pod_resources: dict[str, GrpcPodResources] = {}
+
+    def node_folder(self, host: str) -> Path:
+        """The folder of one node."""
+        return self._root / host
+
+    def folder(self, host: str) -> GrpcKubeletFolder:
+        """The node's plugin folder."""
+        return self._folders[host]
+
+    def checkpoint(self, host: str) -> FileCheckpoint:
+        """The file in the plugin folder, as on a real node."""
+        folder = self.node_folder(host) / PLUGINS
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileCheckpoint(folder)
+
+    def pod_resources(self, host: str) -> GrpcPodResources:
+        """A client of the node's podresources socket."""
+        if host not in self._pod_resources:
+            self._pod_resources[host] = GrpcPodResources(self.node_folder(host) / POD_RESOURCES / "kubelet.sock")
+        return self._pod_resources[host]
+
+    def address(self, host: str) -> tuple[str, int] | None:
+        """As the control plane says."""
+        return self._address(host)
+
+    def network(self, number: int) -> str:
+        """Loopback addresses, so that each pod has one of its own."""
+        return f"127.77.{number}"
+
+    def link(self, host: str) -> PluginLink:
+        """The folder as one plugin incarnation sees it."""
+        return PluginLink(self.node_folder(host) / PLUGINS)
+
+    async def bury(self, link: DevicePluginLink) -> None:
+        """Its sockets close."""
+        assert isinstance(link, PluginLink)
+        await link.kill()
+
+    async def close(self) -> None:
+        """Close the clients."""
+        for resources in self._pod_resources.values():
+            await resources.close()

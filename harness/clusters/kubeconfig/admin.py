@@ -1,0 +1,38 @@
+"""Somebody's cluster: nothing below its API is ours to kill or to configure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mews.harness.clusters.real.target import DeploymentTarget
+from mews.harness.scenario.errors import Lacking
+
+
+class KubeconfigAdmin:
+    """The ClusterAdmin of ``--cluster kubeconfig``: refuses whatever would change the user's own cluster."""
+
+    name = "kubeconfig"
+
+    def __init__(self, target: DeploymentTarget) -> None:
+        self.target = target
+
+    async def kill(self, component: str) -> None:
+        """Raises Lacking: what is not ours is not killed."""
+        raise Lacking(f"needs to kill {component}: it belongs to the cluster")
+
+    async def start(self, component: str) -> None:
+        """Raises Lacking."""
+        raise Lacking(f"needs to start {component}: it belongs to the cluster")
+
+    async def restore(self) -> None:
+        """Nothing to do: nobody has changed it."""
+
+    async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Raises Lacking for any: its scheduler belongs to the cluster."""
+        if settings:
+            raise Lacking("needs to give the default scheduler extenders: it belongs to the cluster")
+
+    async def logs(self) -> Mapping[str, str]:
+        """None: the nodes are not ours to look into."""
+        return {}

@@ -1,0 +1,174 @@
+"""What a cluster of emulated nodes reaches what lies outside its components by: a port for each part of it.
+
+There are two sets of them: in one process under virtual time (``in_process``), and over sockets, files and processes
+(``served``). What one of them cannot do is None there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mews.harness.clusters.programs.control_plane import Program
+from mews.harness.ports.cluster import HardwareControl
+from mews.kube.chassis.port import ChassisApi
+from mews.kube.client.port import KubeApi
+from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+from mews.kube.emulated.kubelet.devices import CheckpointStore
+from mews.kube.emulated.kubelet.machine import KubeletFolder
+from mews.kube.emulated.kubelet.runtime import Runtime
+from mews.kube.emulated.kubelet.users import Users
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FileTree
+
+
+class ChassisPort(Protocol):
+    """The emulated chassis: by their wire dialects, and as machines that can be switched off."""
+
+    def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
+        """One chassis over its wire dialect."""
+        ...
+
+    async def kill(self, name: str) -> None:
+        """Kill -9 of a chassis' management server.
+
+        Raises ValueError for one that cannot be killed alone.
+        """
+        ...
+
+    async def start(self, name: str) -> None:
+        """Start it again; its table is the acknowledged one."""
+        ...
+
+
+class HostsPort(Protocol):
+    """What the emulated hosts show to the programs that run on them."""
+
+    def files(self, host: str) -> FileTree:
+        """The host's sys and proc, as a component on that node reads them."""
+        ...
+
+    def extras(self, host: str) -> ContainerExtras:
+        """What every container with a device needs on that node: where the library and its programs are."""
+        ...
+
+    def users(self, host: str) -> Users:
+        """Who is notified which devices containers on that host use."""
+        ...
+
+    def lacks(self, requirement: str) -> str | None:
+        """Why ``fuse`` (writes into sysfs that block and fail) or ``nvml`` (programs that load the library) cannot be
+        had, None where they can."""
+        ...
+
+
+class HostServer(Protocol):
+    """The process that serves the hosts, where they have one."""
+
+    async def kill(self) -> None:
+        """Kill -9."""
+        ...
+
+    async def start(self) -> None:
+        """Start it again."""
+        ...
+
+
+class KubeletsPort(Protocol):
+    """Where the kubelet of each node has its folders and its addresses."""
+
+    def folder(self, host: str) -> KubeletFolder:
+        """The device-plugins folder of a node."""
+        ...
+
+    def checkpoint(self, host: str) -> CheckpointStore:
+        """Where that node's kubelet keeps its checkpoint."""
+        ...
+
+    def pod_resources(self, host: str) -> PodResources:
+        """The podresources API of whichever kubelet runs on that node."""
+        ...
+
+    def address(self, host: str) -> tuple[str, int] | None:
+        """Where the API server finds that host's kubelet; None where it needs no address."""
+        ...
+
+    def network(self, number: int) -> str:
+        """The first three numbers of the pods' addresses on the node of that number."""
+        ...
+
+
+class PluginsPort(Protocol):
+    """How device plugins reach their kubelet."""
+
+    def link(self, host: str) -> DevicePluginLink:
+        """The node's kubelet, as one incarnation of a plugin sees it."""
+        ...
+
+    def bury(self, link: DevicePluginLink) -> Awaitable[None] | None:
+        """A plugin's process is gone: what it served ends."""
+        ...
+
+
+class ProcessesPort(Protocol):
+    """Processes and files of this machine, where the cluster runs in wall-clock time."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What runs containers as processes."""
+        ...
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for configuration files and logs; it goes with the cluster."""
+        ...
+
+    @property
+    def names_file(self) -> Path:
+        """A file in the form of /etc/hosts, where the processes look up the names of services."""
+        ...
+
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
+        """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any."""
+        ...
+
+    def ready(self) -> dict[str, Any]:
+        """Where other processes reach everything (``ReachableCluster.ready``)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPorts:
+    """All ports of one cluster of emulated nodes; ``kube`` gives an actor its Kubernetes API, ``close`` gives
+    everything back."""
+
+    kube: Callable[[str], KubeApi]
+    hardware: HardwareControl
+    chassis: ChassisPort
+    hosts: HostsPort
+    kubelets: KubeletsPort
+    plugins: PluginsPort
+    close: Callable[[], Awaitable[None]]
+    host_server: HostServer | None = None
+    """None: the hosts are values in this process."""
+    processes: ProcessesPort | None = None
+    """None in virtual time, where nothing is started and nothing written."""
+
+    def program(
+        self, component: str, options: Mapping[str, Any], *, extenders: Sequence[Mapping[str, Any]] = ()
+    ) -> Program | None:
+        """The real program in a component's place; None where ours runs."""
+        return None if self.processes is None else self.processes.program(component, options, extenders=extenders)
+
+    def needed_processes(self) -> ProcessesPort:
+        """The processes, for what is only asked for in wall-clock time.
+
+        Raises RuntimeError in virtual time.
+        """
+        if self.processes is None:
+            raise RuntimeError("in virtual time nothing is written, and no other process can reach the cluster")
+        return self.processes

@@ -1,0 +1,45 @@
+"""What can be done below a cluster's API: where a kind cluster of our own and somebody's cluster differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mews.harness.clusters.real.target import DeploymentTarget
+
+
+class ClusterAdmin(Protocol):
+    """Administers the programs below a cluster's API: its kubelets and its default scheduler."""
+
+    name: str
+    target: DeploymentTarget
+
+    async def kill(self, component: str) -> None:
+        """Kill -9 ``kubelet/<host>`` or ``default-scheduler``, and keep it down.
+
+        Raises Lacking where nobody may.
+        """
+        ...
+
+    async def start(self, component: str) -> None:
+        """Start it again.
+
+        Raises Lacking where nobody may.
+        """
+        ...
+
+    async def restore(self) -> None:
+        """Let the default scheduler be again what it was before any scenario: not killed, without extenders. Soon."""
+        ...
+
+    async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Give a restored default scheduler extenders (entries of KubeSchedulerConfiguration), and wait until it has
+        them; none: until it is restored.
+
+        Raises Lacks, Lacking where nobody may.
+        """
+        ...
+
+    async def logs(self) -> Mapping[str, str]:
+        """Logs that the API does not have, by file name: the kubelets'."""
+        ...

@@ -1,0 +1,54 @@
+"""What several scenarios of one run share, since it is dear to start: a control plane, a kind cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from mews.harness.errors import BadInput, Lacks
+
+T = TypeVar("T")
+
+
+class ClusterSession:
+    """Holds what backends share: made for the first scenario that needs it, used by each later one, ended by ``close``.
+
+    Used by one scenario at a time; outlives their event loops. ``keep``: a real cluster outlives even this; ``notify``
+    is called with what takes its time.
+    """
+
+    def __init__(self, *, keep: bool = False, notify: Callable[[str], None] = lambda _: None) -> None:
+        self.keep = keep
+        self.notify = notify
+        self._shared: dict[str, tuple[Any, Callable[[Any], None]]] = {}
+
+    def share(self, name: str, make: Callable[[], T], end: Callable[[T], None]) -> T:
+        """What is shared under that name; made at the first call. ``end`` ends it, with the session."""
+        if name not in self._shared:
+            self._shared[name] = (make(), end)
+        return cast("T", self._shared[name][0])
+
+    def close(self) -> None:
+        """End it all, the last first.
+
+        Raises Lacks for what cannot be ended, after the rest was.
+        """
+        shared, self._shared = self._shared, {}
+        with contextlib.ExitStack() as ending:
+            for thing, end in shared.values():
+                ending.callback(end, thing)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except Lacks as left:
+            if isinstance(error, Lacks | BadInput):  # why it ended is not forgotten over what is left
+                raise type(error)(f"{error}\n{left}") from error
+            raise

@@ -17,7 +17,7 @@ import yaml
 from faker import Faker
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import parse_hardware
+from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.profiles import PROFILES
 
 

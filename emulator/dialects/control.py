@@ -25,7 +25,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from mews.emulator.chassis.inventory import DeviceSpec, HostSpec, is_there
+from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
+from mews.emulator.chassis.inventory_reading import is_there
 from mews.emulator.dialects.control_time import time_routes
 from mews.emulator.dialects.door import Door, Routes
 from mews.emulator.dialects.openapi import document

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.inventory_file import read_inventory
 from mews.emulator.yaml_document import Document, Place
 from mews.harness.scenario.errors import ScenarioError

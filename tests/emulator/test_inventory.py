@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import HostSpec, parse_hardware
+from mews.emulator.chassis.inventory import HostSpec
+from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.inventory_file import load_hardware
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"

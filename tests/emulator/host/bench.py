@@ -2,7 +2,7 @@
 
 import random
 
-from mews.emulator.chassis.inventory import parse_hardware
+from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree

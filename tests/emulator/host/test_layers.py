@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.emulator.chassis.inventory import parse_hardware
+from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import Stage
 from mews.emulator.host.profiles import ARROWS

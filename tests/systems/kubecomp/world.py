@@ -12,7 +12,8 @@ from functools import partial, wraps
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.inventory import Hardware, parse_hardware
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder

@@ -311,7 +311,7 @@ class Host:
     # Use
 
     def hold(self, holder: Holder, now_s: float) -> None:
-        """Somebody opens devices."""
+        """Let a process open devices, as a container's process does."""
         self.settle(now_s)
         self.holders.hold(holder)
         self.version += 1
@@ -337,7 +337,7 @@ class Host:
         self._agenda.at(at_s, action, owner)
 
     def forget(self, owner: object) -> None:
-        """Cancel an owner's actions."""
+        """Cancel the timed actions of one owner."""
         self._agenda.forget(owner)
 
     def settle(self, now_s: float) -> None:

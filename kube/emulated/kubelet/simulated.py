@@ -33,12 +33,12 @@ class MemoryLog:
         self._waiters: list[asyncio.Future[None]] = []
 
     def write(self, text: str) -> None:
-        """Append."""
+        """Append text to the log."""
         self._data += text.encode()
         self._wake()
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Close the log: its followers read what is left and stop."""
         self._ended = True
         self._wake()
 
@@ -61,7 +61,7 @@ class MemoryLog:
 
 
 class SimulatedProcess:
-    """One played container."""
+    """A container that is played from a script and runs no process."""
 
     def __init__(self, scene: Play, env: dict[str, str], pace: Pace, illnesses: Sequence[Illness] = ()) -> None:
         self.log = MemoryLog()
@@ -125,11 +125,11 @@ class SimulatedProcess:
         return Answer(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
 
     def say(self, text: str) -> None:
-        """Write to its log."""
+        """Write text to the container's log."""
         self.log.write(text)
 
     def end(self, code: int) -> None:
-        """End by itself."""
+        """End the container with an exit code of its own accord."""
         self._end(code)
 
     def on_end(self, call: Callable[[], None]) -> None:
@@ -153,7 +153,7 @@ class SimulatedRuntime:
         self._running: list[SimulatedProcess] = []
 
     async def start(self, launch: Launch) -> SimulatedProcess:
-        """Start one.
+        """Start one simulated container.
 
         Raises StartError where nothing says what it would do.
         """
@@ -166,7 +166,7 @@ class SimulatedRuntime:
         return process
 
     async def close(self) -> None:
-        """End all."""
+        """End every simulated container."""
         for process in self._running:
             process._end(137)
         self._running.clear()

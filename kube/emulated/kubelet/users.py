@@ -13,19 +13,19 @@ from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
 
 
 class Users(Protocol):
-    """Who hears it; must not wait."""
+    """Who is told which processes use devices; its methods must not wait."""
 
     def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
-        """A process opens devices."""
+        """A process has opened devices."""
         ...
 
     def end(self, key: str) -> None:
-        """It has ended."""
+        """The process has ended, and its devices are closed."""
         ...
 
 
 class ToldRuntime:
-    """A Runtime whose containers are told of: which devices they use stands in their variable ``uuid_env``."""
+    """A Runtime that reports which devices its containers use; the variable ``uuid_env`` of a container names them."""
 
     def __init__(self, runtime: Runtime, users: Users, uuid_env: str) -> None:
         self._runtime = runtime
@@ -33,7 +33,7 @@ class ToldRuntime:
         self._uuid_env = uuid_env
 
     async def start(self, launch: Launch) -> Process:
-        """Start one.
+        """Start one container, and report the devices that it uses.
 
         Raises StartError.
         """
@@ -48,7 +48,7 @@ class ToldRuntime:
         return _Told(process, self._users, key)
 
     async def close(self) -> None:
-        """End everything."""
+        """End every container."""
         await self._runtime.close()
 
 

@@ -86,7 +86,7 @@ class ApiServer:
 
     @property
     def watches(self) -> int:
-        """How many are open."""
+        """How many watches are open."""
         return len(self._world.watches)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:

@@ -41,7 +41,7 @@ def at_least_zero(path: str, value: Any) -> Iterator[Fault]:
 
 
 def label_faults(path: str, text: str) -> Iterator[Fault]:
-    """An RFC 1123 label."""
+    """What is wrong with a text that must be an RFC 1123 label."""
     if len(text) > 63:
         yield refusals.bad(path, text, "must be no more than 63 characters")
     if not names.is_label(text):

@@ -33,12 +33,12 @@ class MemoryLog:
         self._waiters: list[asyncio.Future[None]] = []
 
     def write(self, text: str) -> None:
-        """Append text to the log."""
+        """Append."""
         self._data += text.encode()
         self._wake()
 
     def end(self) -> None:
-        """Close the log: its followers read what is left and stop."""
+        """Nothing follows."""
         self._ended = True
         self._wake()
 
@@ -61,7 +61,7 @@ class MemoryLog:
 
 
 class SimulatedProcess:
-    """A container that is played from a script and runs no process."""
+    """One played container."""
 
     def __init__(self, scene: Play, env: dict[str, str], pace: Pace, illnesses: Sequence[Illness] = ()) -> None:
         self.log = MemoryLog()
@@ -125,11 +125,11 @@ class SimulatedProcess:
         return Answer(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
 
     def say(self, text: str) -> None:
-        """Write text to the container's log."""
+        """Write to its log."""
         self.log.write(text)
 
     def end(self, code: int) -> None:
-        """End the container with an exit code of its own accord."""
+        """End by itself."""
         self._end(code)
 
     def on_end(self, call: Callable[[], None]) -> None:
@@ -153,7 +153,7 @@ class SimulatedRuntime:
         self._running: list[SimulatedProcess] = []
 
     async def start(self, launch: Launch) -> SimulatedProcess:
-        """Start one simulated container.
+        """Start one.
 
         Raises StartError where nothing says what it would do.
         """
@@ -166,7 +166,7 @@ class SimulatedRuntime:
         return process
 
     async def close(self) -> None:
-        """End every simulated container."""
+        """End all."""
         for process in self._running:
             process._end(137)
         self._running.clear()

@@ -25,7 +25,7 @@ class Users(Protocol):
 
 
 class ToldRuntime:
-    """A Runtime that reports which devices its containers use; the variable ``uuid_env`` of a container names them."""
+    """A Runtime whose containers are told of: which devices they use stands in their variable ``uuid_env``."""
 
     def __init__(self, runtime: Runtime, users: Users, uuid_env: str) -> None:
         self._runtime = runtime

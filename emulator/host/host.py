@@ -1,5 +1,6 @@
-"""One server: which devices its chassis ports give it, and how far each has come up. Pure, like a chassis' ``Box``.
+"""One server: which devices its chassis ports give it, and how far each has come up.
 
+Pure, like a chassis' ``Box``: no clock, no I/O.
 A device climbs the layers of ``ARROWS`` one by one, each with its own delay from the profile. It comes down at once:
 orderly from the top, or by surprise, when the chassis takes a device away that is still there.
 """

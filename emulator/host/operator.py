@@ -1,7 +1,7 @@
 """What an operator or a program does to a host: writes into sysfs, hot-plug calls of NVML.
 
-Each returns a ``Deed``: what cannot happen while the GPU is open waits, as the kernel lets the write wait; what
-NVML refuses is refused at once (contract host.md sections 2 to 4).
+Each returns a ``Deed``: what cannot happen while the GPU is open waits, as the kernel lets the write wait;
+what NVML refuses is refused at once (contract host.md sections 2 to 4).
 """
 
 from __future__ import annotations

@@ -207,6 +207,57 @@ def test_whoever_is_told_to_install_something_is_told_our_distributions_name():
     assert found == []
 
 
+def public_classes():
+    """(name, where) of every class without a leading underscore, nested ones too."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_no_two_public_classes_share_a_name():
+    places = {}
+    for name, where in public_classes():
+        places.setdefault(name, []).append(where)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+NOT_OUR_VERBS = re.compile(
+    r"tell|tells|told|telling|untold|hear|hears|heard|unheard|say|says|said|saying|wish|wishes|wished|deed|deeds|deaf"
+    r"|testimony"
+)
+"""CONTRIBUTING's "One vocabulary" says which verbs stand in their places: emit, notify, handle, report, …"""
+
+WORDS_OF_FILES = frozenset({"says"})
+"""Keys that users write into files keep their word: ``says`` belongs to the faults that lie about an attach."""
+
+
+def names_given(path):
+    """(line, name) of everything that a module gives a name to."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.lineno, node.name
+            case ast.arg():
+                yield node.lineno, node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield node.lineno, node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.lineno, node.attr
+
+
+def test_names_use_the_verbs_of_the_field():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in SOURCES
+        for line, name in names_given(path)
+        if name not in WORDS_OF_FILES
+        for word in re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_")
+        if NOT_OUR_VERBS.fullmatch(word)
+    ]
+    assert found == []
+
+
 def imported(path):
     """The top-level names of all modules that a file imports, those in functions too."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

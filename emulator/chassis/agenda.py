@@ -50,5 +50,5 @@ class Agenda:
         return [entry[3] for entry in taken]
 
     def clear(self) -> None:
-        """Cancel everything."""
+        """Cancel every action that has not happened yet."""
         self._entries = []

@@ -84,7 +84,7 @@ class Box:
         return self._table.row(device)
 
     def device(self, device: str) -> DeviceSpec:
-        """A device's inventory record.
+        """Return the inventory record of the device with that ID.
 
         Raises UnknownDevice.
         """
@@ -342,7 +342,7 @@ class Box:
         self.at(self._down_until_s, self._back, REBOOT)
 
     def come_back(self) -> None:
-        """End a reboot early."""
+        """End a reboot of the management CPU before its time."""
         if self._now_s < self._down_until_s:
             self._down_until_s = self._free_s = self._now_s
             self._back(self._now_s)

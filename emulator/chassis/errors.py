@@ -22,7 +22,7 @@ from typing import ClassVar
 
 
 class EmulatorError(Exception):
-    """Root of the tree."""
+    """Every error of the emulator is one of these."""
 
 
 class HardwareError(EmulatorError):

@@ -52,4 +52,4 @@ Listener = Callable[[ChassisEvent], None]
 
 
 def ignore(event: ChassisEvent) -> None:
-    """Nobody listens."""
+    """A listener that drops every event, for a chassis to which nobody listens."""

@@ -36,7 +36,7 @@ class Fleet:
         return Box(spec, rng, listener=self._listener, store=self._stores.get(name))
 
     def box(self, name: str) -> Box:
-        """One chassis.
+        """Return the chassis of that name.
 
         Raises ValueError naming those there are.
         """

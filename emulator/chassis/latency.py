@@ -16,30 +16,30 @@ class Latency(Protocol):
     """A distribution of durations."""
 
     def draw(self, rng: random.Random) -> float:
-        """One duration in seconds, never below 0."""
+        """Draw one duration, in seconds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Always the same."""
+    """A duration that is the same every time."""
 
     seconds: float
 
     def draw(self, rng: random.Random) -> float:
-        """The fixed value; takes no chance."""
+        """Draw one duration, in seconds."""
         return self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Anything between two bounds."""
+    """A duration that is equally likely anywhere between two bounds."""
 
     low: float
     high: float
 
     def draw(self, rng: random.Random) -> float:
-        """One duration."""
+        """Draw one duration, in seconds."""
         return rng.uniform(self.low, self.high)
 
 
@@ -53,7 +53,7 @@ class Normal:
     max: float
 
     def draw(self, rng: random.Random) -> float:
-        """One duration."""
+        """Draw one duration, in seconds."""
         return min(max(rng.normalvariate(self.mean, self.sd), self.min), self.max)
 
 
@@ -67,7 +67,7 @@ class Gamma:
     max: float
 
     def draw(self, rng: random.Random) -> float:
-        """One duration."""
+        """Draw one duration, in seconds."""
         return min(self.shift + rng.gammavariate(self.shape, self.scale), self.max)
 
 

@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client gets.
+    """What a client is answered to an operation.
 
     For a REPLY to a write, ``ok`` is what the box says and ``truth`` what happened; ``refusal`` says why not.
     ``lie`` marks a reply that is wrong on purpose: a dialect without a boolean cannot express it and tells the truth.
@@ -81,7 +81,8 @@ class Operation:
         self.answer_s = max(self.due_s, self.start_s)
 
     def refuse(self, refusal: Refusal) -> None:
-        """It will not take effect and says so, unless something else refused it before."""
+        """Let the operation have no effect and be answered with this refusal, unless something else refused it
+        before."""
         if self.refusal is None:
             self.refusal = refusal
 

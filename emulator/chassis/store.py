@@ -16,14 +16,14 @@ class TableStore(Protocol):
         ...
 
     def save(self, row: DeviceSpec) -> None:
-        """Write one row.
+        """Write one row of the table.
 
         Raises StoreFailed, having written nothing.
         """
         ...
 
     def remove(self, device: str) -> None:
-        """Delete one row.
+        """Delete the row of one device.
 
         Raises StoreFailed, having deleted nothing.
         """
@@ -44,17 +44,17 @@ class MemoryStore:
         self._rows: dict[str, DeviceSpec] | None = None
 
     def load(self) -> tuple[DeviceSpec, ...] | None:
-        """All rows, or None."""
+        """Return all rows, or None if nothing was ever written."""
         return None if self._rows is None else tuple(self._rows.values())
 
     def save(self, row: DeviceSpec) -> None:
-        """Write one row."""
+        """Write one row of the table."""
         if self._rows is None:
             self._rows = {}
         self._rows[row.id] = row
 
     def remove(self, device: str) -> None:
-        """Delete one row."""
+        """Delete the row of one device."""
         if self._rows is not None:
             self._rows.pop(device, None)
 

@@ -59,7 +59,7 @@ class Table:
         return len(self._rows)
 
     def row(self, device: str) -> Row:
-        """One row.
+        """Return the row of one device.
 
         Raises UnknownDevice.
         """
@@ -137,7 +137,7 @@ class Table:
         return row.port
 
     def reset(self) -> None:
-        """As the hardware file says.
+        """Make the table again what the hardware file says.
 
         Raises NotStored.
         """

@@ -47,7 +47,7 @@ class Addresses:
         return Address(f"{domain:04x}:{bus:02x}:00.0", bridge)
 
     def take(self, bdf: str) -> None:
-        """Take an address back."""
+        """Release the address of a device that went."""
         domain, bus, _ = bdf.split(":")
         place = (int(domain, 16) - self._port) // OVERFLOW * BUSES + int(bus, 16) - FIRST_BUS
         self._given.discard(place)

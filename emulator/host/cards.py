@@ -28,7 +28,7 @@ class Card:
 
     @property
     def modalias(self) -> str:
-        """As the kernel writes it."""
+        """The device's ``modalias`` text, as the kernel writes it."""
         base, sub, interface = self.pci_class >> 16, self.pci_class >> 8 & 0xFF, self.pci_class & 0xFF
         return (
             f"pci:v{self.vendor:08X}d{self.device:08X}sv{self.subsystem_vendor:08X}sd{self.subsystem_device:08X}"

@@ -20,5 +20,5 @@ class DriverEvents:
         self._kept.append(NvmlEvent(self._total, kind, bdf, data))
 
     def last(self) -> tuple[NvmlEvent, ...]:
-        """What is kept."""
+        """Return the events that are kept, the oldest first."""
         return tuple(self._kept)

@@ -22,7 +22,7 @@ class HostRefusal(Exception):
 
 
 class InUse(HostRefusal):
-    """Somebody uses the GPU."""
+    """A process has the GPU open, so that it cannot be taken away."""
 
     code = "IN_USE"
     errno = errno.EBUSY
@@ -43,7 +43,7 @@ class AlreadyBound(HostRefusal):
 
 
 class DriverFailed(HostRefusal):
-    """The driver's probe failed."""
+    """The driver's probe of the function failed."""
 
     code = "DRIVER_FAILED"
     errno = errno.EIO

@@ -67,4 +67,4 @@ Listener = Callable[[HostEvent], None]
 
 
 def ignore(event: HostEvent) -> None:
-    """Nobody listens."""
+    """A listener that drops every event, for a host to which nobody listens."""

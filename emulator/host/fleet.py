@@ -33,7 +33,7 @@ class Hosts:
         }
 
     def host(self, name: str) -> Host:
-        """One host.
+        """Return the host of that name.
 
         Raises ValueError naming those there are.
         """

@@ -109,7 +109,7 @@ class Function:
 
     @property
     def has_function(self) -> bool:
-        """Whether sysfs has it."""
+        """Whether the device has a PCI function, so that sysfs shows it."""
         return self.stage >= Stage.FUNCTION
 
     @property

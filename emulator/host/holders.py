@@ -33,7 +33,7 @@ class Holders:
         return self._holders.pop(key, None)
 
     def of(self, uuid: str, *, but: Iterable[str] = ()) -> list[Holder]:
-        """Who uses that device, except those keys."""
+        """Return who uses a device, without the holders of the keys in ``but``."""
         left_out = tuple(but)
         return [h for h in self._holders.values() if uuid in h.uuids and h.key not in left_out]
 

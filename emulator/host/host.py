@@ -1,5 +1,6 @@
-"""One server: which devices its chassis ports give it, and how far each has come up. Pure, like a chassis' ``Box``.
+"""One server: which devices its chassis ports give it, and how far each has come up.
 
+Pure, like a chassis' ``Box``: no clock, no I/O.
 A device climbs the layers of ``ARROWS`` one by one, each with its own delay from the profile. It comes down at once:
 orderly from the top, or by surprise, when the chassis takes a device away that is still there.
 """
@@ -311,7 +312,7 @@ class Host:
     # Use
 
     def hold(self, holder: Holder, now_s: float) -> None:
-        """Somebody opens devices."""
+        """Let a process open devices, as a container's process does."""
         self.settle(now_s)
         self.holders.hold(holder)
         self.version += 1
@@ -337,7 +338,7 @@ class Host:
         self._agenda.at(at_s, action, owner)
 
     def forget(self, owner: object) -> None:
-        """Cancel an owner's actions."""
+        """Cancel the timed actions of one owner."""
         self._agenda.forget(owner)
 
     def settle(self, now_s: float) -> None:

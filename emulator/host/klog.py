@@ -50,7 +50,7 @@ class KernelLog:
         self.write(t, f"NVRM: Xid (PCI:{place}): {xid}, pid='<unknown>', name=<unknown>, {xid_text(xid)}")
 
     def lines(self) -> tuple[str, ...]:
-        """What is kept."""
+        """Return the lines of the kernel log that are kept."""
         return tuple(self._lines)
 
     def text(self) -> str:

@@ -1,7 +1,7 @@
 """What an operator or a program does to a host: writes into sysfs, hot-plug calls of NVML.
 
-Each returns a ``Deed``: what cannot happen while the GPU is open waits, as the kernel lets the write wait; what NVML
-refuses is refused at once (contract host.md sections 2 to 4).
+Each returns a ``Deed``: what cannot happen while the GPU is open waits, as the kernel lets the write wait;
+what NVML refuses is refused at once (contract host.md sections 2 to 4).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mews.emulator.host.host import Host
 
 
 class Operator:
-    """Hands on one host."""
+    """What an operator, or a program with root's rights, can do to one host."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -139,7 +139,7 @@ class Operator:
         return self._now(Deed(f"driver_override of {bdf}", _always, act))
 
     def unlink_node(self, minor: int, now_s: float) -> None:
-        """``rm /dev/nvidia<minor>``.
+        """Remove a device node, as ``rm /dev/nvidia<minor>`` does.
 
         Raises NoSuchDevice.
         """
@@ -153,7 +153,7 @@ class Operator:
     # NVML's hot-plug calls
 
     def persistence(self, bdf: str, on: bool, now_s: float) -> None:
-        """nvmlDeviceSetPersistenceMode.
+        """Switch a GPU's persistence mode (nvmlDeviceSetPersistenceMode).
 
         Raises NoSuchDevice.
         """

@@ -31,7 +31,7 @@ class Sysfs:
         self._operator = operator
 
     def folder(self) -> Folder:
-        """``sys``."""
+        """Build the folder ``sys``."""
         pci = Folder(
             lambda: {
                 "devices": Folder(self._device_links),

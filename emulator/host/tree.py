@@ -76,7 +76,7 @@ class HostTree:
         return node, parts
 
     def read(self, path: str) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises FileNotFoundError, NotADirectoryError, IsADirectoryError.
         """
@@ -86,7 +86,7 @@ class HostTree:
         return node.read()
 
     def names(self, path: str) -> list[str]:
-        """A folder's names, sorted.
+        """Return the names in a folder, sorted.
 
         Raises FileNotFoundError, NotADirectoryError.
         """
@@ -96,7 +96,7 @@ class HostTree:
         return sorted(node.children())
 
     def target(self, path: str) -> str:
-        """A link's target.
+        """Return what a symbolic link points to.
 
         Raises FileNotFoundError, ValueError where it is no link.
         """

@@ -68,7 +68,7 @@ def install(folder: Path) -> None:
 
 
 def install_copies(folder: Path) -> None:
-    """As ``install``, with copies instead of links: for folders that are mounted elsewhere."""
+    """Do as ``install``, with copies in place of links: for folders that are mounted elsewhere."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, target in ((LIBRARY, library_path()), (SMI, smi_path())):
         shutil.copy2(target, folder / name)

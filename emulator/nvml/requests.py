@@ -67,7 +67,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """nvmlDeviceModifyDrainState."""
+    """The request of nvmlDeviceModifyDrainState."""
 
     bus_id: str
     draining: bool
@@ -91,7 +91,7 @@ class Discover:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """nvmlDeviceSetPersistenceMode."""
+    """The request of nvmlDeviceSetPersistenceMode."""
 
     bus_id: str
     enabled: bool

@@ -260,6 +260,7 @@ def _check_operator(key: str, value: Any, path: str) -> None:
     where = f"at {path}: {key}: " if path else f"{key}: "
     if key not in _OPERATORS:
         raise ValueError(f"{where}unknown operator; allowed: {', '.join(_OPERATORS)}")
+    # One branch per shape of operand; each must name its own place and what is allowed, which a table cannot.
     if key in _OF_PATTERNS:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}{value!r} must be a list")

@@ -64,7 +64,7 @@ class BadRequest(ApiError):
 
 
 class Unauthorized(ApiError):
-    """401: no valid credentials."""
+    """401: the request carries no valid credentials."""
 
     code, reason = 401, "Unauthorized"
 
@@ -106,13 +106,13 @@ class Invalid(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """429: refused for now."""
+    """429: the server refuses for now and may be asked again."""
 
     code, reason = 429, "TooManyRequests"
 
 
 class ServerError(ApiError):
-    """5xx: the server failed."""
+    """5xx: the server failed while it served the request."""
 
     code, reason = 500, "InternalError"
 

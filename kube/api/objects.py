@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
-    """``metadata.name``, "" when absent."""
+    """Return ``metadata.name``, "" when absent."""
     return str(obj.get("metadata", {}).get("name", ""))
 
 
@@ -20,7 +20,7 @@ def namespace_of(obj: Mapping[str, Any]) -> str:
 
 
 def uid_of(obj: Mapping[str, Any]) -> str:
-    """``metadata.uid``, "" when absent."""
+    """Return ``metadata.uid``, "" when absent."""
     return str(obj.get("metadata", {}).get("uid", ""))
 
 
@@ -36,22 +36,22 @@ def version_of(obj: Mapping[str, Any]) -> int:
 
 
 def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
-    """``metadata.annotations``, empty when absent."""
+    """Return ``metadata.annotations``, empty when absent."""
     return obj.get("metadata", {}).get("annotations") or {}
 
 
 def labels_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
-    """``metadata.labels``, empty when absent."""
+    """Return ``metadata.labels``, empty when absent."""
     return obj.get("metadata", {}).get("labels") or {}
 
 
 def phase_of(pod: Mapping[str, Any]) -> str:
-    """``status.phase``, "Pending" when absent."""
+    """Return ``status.phase``, "Pending" when absent."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
 def node_name_of(pod: Mapping[str, Any]) -> str:
-    """``spec.nodeName``, "" while unbound."""
+    """Return ``spec.nodeName``, "" while the pod is not bound."""
     return str(pod.get("spec", {}).get("nodeName") or "")
 
 
@@ -61,7 +61,7 @@ def is_terminal(pod: Mapping[str, Any]) -> bool:
 
 
 def is_deleting(obj: Mapping[str, Any]) -> bool:
-    """Whether deletion has begun."""
+    """Whether the object's deletion has begun."""
     return bool(obj.get("metadata", {}).get("deletionTimestamp"))
 
 

@@ -99,7 +99,7 @@ class Connection:
     async def socket(
         self, path: str, *, query: Query, protocols: Sequence[str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A WebSocket.
+        """Open a WebSocket, as ``exec`` and ``attach`` need one.
 
         Raises ``ApiError`` when the upgrade is refused, ``Unavailable`` when the connection breaks.
         """

@@ -48,7 +48,7 @@ class HttpKube:
 
     @property
     def base_url(self) -> str:
-        """Where the server is."""
+        """The server's URL, without a path."""
         return self._connection.base_url
 
     async def get(
@@ -85,7 +85,7 @@ class HttpKube:
         timeout_s: int | None = None,
         bookmarks: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """All later events."""
+        """Yield every change after ``resource_version``."""
         query = _query(
             watch="true",
             labelSelector=label_selector,
@@ -104,7 +104,7 @@ class HttpKube:
     async def create(
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
     ) -> Object:
-        """The object as stored."""
+        """Create an object (POST) and return it as stored."""
         path = _path(resource, namespace or namespace_of(obj) or None)
         return await self._call("POST", path, query=_query(fieldManager=field_manager), body=_typed(resource, obj))
 
@@ -117,7 +117,7 @@ class HttpKube:
         subresource: str | None = None,
         field_manager: str = "",
     ) -> Object:
-        """PUT."""
+        """Replace an object (PUT) and return it as stored."""
         path = _path(resource, namespace or namespace_of(obj) or None, name_of(obj), subresource)
         return await self._call("PUT", path, query=_query(fieldManager=field_manager), body=_typed(resource, obj))
 
@@ -170,7 +170,7 @@ class HttpKube:
         uid: str | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """POST pods/binding."""
+        """Bind a pod to a node (POST pods/binding)."""
         metadata: Object = {"name": pod, "namespace": namespace}
         if uid:
             metadata["uid"] = uid
@@ -181,7 +181,7 @@ class HttpKube:
         await self._call("POST", PODS.path(namespace, pod, "binding"), body=body)
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
-        """POST pods/eviction."""
+        """Evict a pod (POST pods/eviction)."""
         metadata = {"name": pod, "namespace": namespace}
         body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         if options is not None:

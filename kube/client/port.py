@@ -122,7 +122,7 @@ class KubeApi(Protocol):
     async def create(
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
     ) -> Object:
-        """The object as stored."""
+        """Create an object and return it as stored."""
         ...
 
     async def replace(
@@ -210,5 +210,5 @@ class KubeApi(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections that the client holds."""
         ...

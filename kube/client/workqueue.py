@@ -38,7 +38,7 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     async def get(self) -> str:
-        """The next key."""
+        """Wait for the next key, and take it out of the queue."""
         while not self._keys:
             self._filled.clear()
             await self._filled.wait()

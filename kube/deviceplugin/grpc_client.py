@@ -52,7 +52,7 @@ class GrpcPlugin:
         return self._channel.get_state() is grpc.ChannelConnectivity.READY
 
     async def options(self) -> PluginOptions:
-        """GetDevicePluginOptions."""
+        """Call GetDevicePluginOptions."""
         return messages.options_value(await self._call("GetDevicePluginOptions", pb.Empty(), pb.DevicePluginOptions))
 
     async def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
@@ -80,7 +80,7 @@ class GrpcPlugin:
         return tuple(answer.container_responses[0].deviceIDs) if answer.container_responses else ()
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
-        """Allocate."""
+        """Call Allocate for one container."""
         answer = await self._call("Allocate", messages.allocate_request(requests), pb.AllocateResponse)
         return messages.allocate_value(answer)
 
@@ -109,18 +109,18 @@ class GrpcPodResources:
         self._open: grpc.aio.Channel | None = None
 
     async def list(self) -> tuple[PodDevices, ...]:
-        """List. Raises PluginError."""
+        """Call List of the pod-resources service. Raises PluginError."""
         answer = await self._call("List", resources.ListPodResourcesRequest(), resources.ListPodResourcesResponse)
         return tuple(messages.pod_value(pod) for pod in answer.pod_resources)
 
     async def get(self, name: str, namespace: str) -> PodDevices:
-        """Get. Raises PluginError."""
+        """Call Get of the pod-resources service. Raises PluginError."""
         request = resources.GetPodResourcesRequest(pod_name=name, pod_namespace=namespace)
         answer = await self._call("Get", request, resources.GetPodResourcesResponse)
         return messages.pod_value(answer.pod_resources)
 
     async def allocatable(self) -> tuple[ContainerDevices, ...]:
-        """GetAllocatableResources. Raises PluginError."""
+        """Call GetAllocatableResources. Raises PluginError."""
         request = resources.AllocatableResourcesRequest()
         answer = await self._call("GetAllocatableResources", request, resources.AllocatableResourcesResponse)
         return tuple(messages.devices_value(devices) for devices in answer.devices)

@@ -36,7 +36,7 @@ class GrpcLink:
             self._served = None
 
     async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
-        """Registration/Register.
+        """Register a plugin with the kubelet (Registration/Register).
 
         Raises PluginError.
         """

@@ -21,14 +21,14 @@ API_VERSION = "v1beta1"
 
 
 def register_request(endpoint: str, resource: str, options: PluginOptions) -> Any:
-    """RegisterRequest."""
+    """Build a RegisterRequest."""
     return plugin.RegisterRequest(
         version=API_VERSION, endpoint=endpoint, resource_name=resource, options=options_message(options)
     )
 
 
 def options_message(options: PluginOptions) -> Any:
-    """DevicePluginOptions."""
+    """Build a DevicePluginOptions message from our value."""
     return plugin.DevicePluginOptions(
         pre_start_required=options.pre_start_required,
         get_preferred_allocation_available=options.preferred_allocation_available,
@@ -36,12 +36,12 @@ def options_message(options: PluginOptions) -> Any:
 
 
 def options_value(message: Any) -> PluginOptions:
-    """PluginOptions of a DevicePluginOptions."""
+    """Read our PluginOptions out of a DevicePluginOptions message."""
     return PluginOptions(message.pre_start_required, message.get_preferred_allocation_available)
 
 
 def list_message(devices: Iterable[PluginDevice]) -> Any:
-    """ListAndWatchResponse."""
+    """Build a ListAndWatchResponse from a plugin's devices."""
     return plugin.ListAndWatchResponse(
         devices=[plugin.Device(ID=d.id, health=d.health, topology=_topology(plugin, d.numa_nodes)) for d in devices]
     )
@@ -53,7 +53,7 @@ def list_value(message: Any) -> tuple[PluginDevice, ...]:
 
 
 def preferred_request(available: Sequence[str], must_include: Sequence[str], size: int) -> Any:
-    """PreferredAllocationRequest for one container."""
+    """Build a PreferredAllocationRequest for one container."""
     one = plugin.ContainerPreferredAllocationRequest(
         available_deviceIDs=available, must_include_deviceIDs=must_include, allocation_size=size
     )
@@ -61,14 +61,14 @@ def preferred_request(available: Sequence[str], must_include: Sequence[str], siz
 
 
 def allocate_request(requests: Sequence[Sequence[str]]) -> Any:
-    """AllocateRequest."""
+    """Build an AllocateRequest for one container."""
     return plugin.AllocateRequest(
         container_requests=[plugin.ContainerAllocateRequest(devices_ids=ids) for ids in requests]
     )
 
 
 def allocate_message(allocations: Iterable[Allocation]) -> Any:
-    """AllocateResponse."""
+    """Build an AllocateResponse."""
     return plugin.AllocateResponse(container_responses=[_container_message(a) for a in allocations])
 
 
@@ -78,7 +78,7 @@ def allocate_value(message: Any) -> tuple[Allocation, ...]:
 
 
 def pod_message(pod: PodDevices) -> Any:
-    """PodResources."""
+    """Build a PodResources message."""
     containers = [
         resources.ContainerResources(name=name, devices=[devices_message(d) for d in devices])
         for name, devices in pod.containers
@@ -93,7 +93,7 @@ def pod_value(message: Any) -> PodDevices:
 
 
 def devices_message(devices: ContainerDevices) -> Any:
-    """ContainerDevices."""
+    """Build a ContainerDevices message."""
     return resources.ContainerDevices(
         resource_name=devices.resource,
         device_ids=devices.device_ids,

@@ -61,7 +61,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """One ContainerAllocateResponse."""
+    """What a plugin gives one container: variables, mounts, device nodes (ContainerAllocateResponse)."""
 
     envs: dict[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
@@ -74,7 +74,7 @@ class DevicePlugin(Protocol):
     """What the kubelet calls. Every method may raise PluginError."""
 
     async def options(self) -> PluginOptions:
-        """GetDevicePluginOptions."""
+        """Return which optional calls the plugin takes part in (GetDevicePluginOptions)."""
         ...
 
     def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
@@ -84,7 +84,7 @@ class DevicePlugin(Protocol):
     async def preferred_allocation(
         self, available: Sequence[str], must_include: Sequence[str], size: int
     ) -> tuple[str, ...]:
-        """GetPreferredAllocation for one container."""
+        """Choose devices for one container among those available (GetPreferredAllocation)."""
         ...
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
@@ -92,12 +92,12 @@ class DevicePlugin(Protocol):
         ...
 
     async def pre_start(self, devices: Sequence[str]) -> None:
-        """PreStartContainer."""
+        """Prepare devices before a container starts (PreStartContainer)."""
         ...
 
 
 class Endpoint(Protocol):
-    """A plugin being served."""
+    """A plugin that is being served on a socket."""
 
     async def close(self) -> None:
         """Stop serving; open streams end."""
@@ -112,7 +112,7 @@ class DevicePluginLink(Protocol):
         ...
 
     async def register(self, endpoint: str, resource: str, options: PluginOptions) -> None:
-        """Registration/Register.
+        """Register a served plugin with the kubelet (Registration/Register).
 
         Raises PluginError.
         """

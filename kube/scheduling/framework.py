@@ -84,7 +84,7 @@ class WaitingPod(Protocol):
 
     @property
     def node(self) -> str:
-        """The node chosen."""
+        """The node that was chosen for the pod."""
         ...
 
     @property
@@ -175,7 +175,7 @@ class Handle(Protocol):
 
 
 class Plugin(Protocol):
-    """Anything with a name."""
+    """What every plugin has: a name, which profiles and messages use."""
 
     @property
     def name(self) -> str:
@@ -200,7 +200,7 @@ class PreEnqueue(Plugin, Protocol):
     """May this pod be queued at all? Refused ones wait, silently, until their object changes."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """SUCCESS or UNRESOLVABLE."""
+        """Decide whether a pod may enter the queue: SUCCESS, or UNRESOLVABLE until it changes."""
         ...
 
 

@@ -45,7 +45,7 @@ class ProfileHandle:
         return self._scheduler.waiting.get(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
-        """Retry these pods."""
+        """Let these pods be tried again at once."""
         self._scheduler.queue.activate(uids)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

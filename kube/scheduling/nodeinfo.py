@@ -107,7 +107,7 @@ class NodeInfo:
         )
 
     def copy(self) -> NodeInfo:
-        """The same books apart, for "what if"."""
+        """Return a copy that may be changed to ask "what if", without touching the original."""
         other = NodeInfo.__new__(NodeInfo)
         for slot in NodeInfo.__slots__:
             value = getattr(self, slot)

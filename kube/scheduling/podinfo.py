@@ -97,7 +97,7 @@ class PodInfo:
 
     @property
     def resource_version(self) -> str:
-        """``metadata.resourceVersion``."""
+        """The pod's ``metadata.resourceVersion``."""
         return str(self.pod["metadata"].get("resourceVersion", ""))
 
     @property
@@ -109,7 +109,7 @@ class PodInfo:
 
 
 def pod_info(pod: Object) -> PodInfo:
-    """Read a pod."""
+    """Read from a pod what scheduling needs, once, so that plugins do not parse it again for every node."""
     spec: Mapping[str, Any] = pod.get("spec") or {}
     status: Mapping[str, Any] = pod.get("status") or {}
     affinity: Mapping[str, Any] = spec.get("affinity") or {}

@@ -32,7 +32,8 @@ def candidates_wanted(nodes: int) -> int:
 
 
 def spare(victims: Iterable[PodInfo], fits_with: Callable[[PodInfo], bool]) -> tuple[PodInfo, ...]:
-    """Who must go: the others are let back in, the most important first, as long as the pod still fits.
+    """Return which victims must go: the others are let back in, the most important first, as long as the pod still
+    fits.
 
     ``fits_with`` puts one back and says whether the pod still fits; where not it has taken it off again.
     """

@@ -24,7 +24,7 @@ from mews.kube.scheduling.points import ANY_CHANGE
 
 
 class Place(Enum):
-    """Where a pod is."""
+    """In which part of the queue a pod is."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -93,7 +93,7 @@ class Queue:
         return len(self._entries)
 
     def get(self, uid: str) -> Entry | None:
-        """The pod's entry."""
+        """Return the entry of the pod with that uid."""
         return self._entries.get(uid)
 
     # ---------------------------------------------------------------------------------------------- coming and going

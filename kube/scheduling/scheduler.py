@@ -87,7 +87,7 @@ class Scheduler:
     # ------------------------------------------------------------------------------------------------------- running
 
     async def run(self) -> None:
-        """Schedule until cancelled."""
+        """Schedule pods until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             for informer in self._informers.values():
@@ -365,12 +365,12 @@ class Scheduler:
 
     @property
     def context(self) -> Context:
-        """The scheduler's world."""
+        """The context that the scheduler was made with: clock, client, log."""
         return self._context
 
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
-        """The living books."""
+        """The scheduler's own view of the nodes, which changes as pods are assumed and bound."""
         return self._cache.nodes
 
     @property
@@ -380,12 +380,12 @@ class Scheduler:
 
     @property
     def nominations(self) -> Nominations:
-        """Who waits for room where."""
+        """Which pods wait for room that preemption makes, and on which nodes."""
         return self._nominations
 
     @property
     def queue(self) -> Queue:
-        """The queue."""
+        """The pods that wait to be scheduled."""
         return self._queue
 
     @property
@@ -394,5 +394,5 @@ class Scheduler:
         return self._events
 
     def points(self, scheduler_name: str) -> Points:
-        """A profile's plugins."""
+        """Return the plugins of a profile by extension point."""
         return self._points[scheduler_name]

@@ -69,7 +69,7 @@ class StatusWriter:
         self._written.pop(uid, None)
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write the statuses in the queue until cancelled."""
         while True:
             while self._wanted:
                 await self._write(*self._wanted.pop(next(iter(self._wanted))))

@@ -11,7 +11,7 @@ MAX_PERMIT_S = 900.0
 
 
 class Code(Enum):
-    """What a plugin answers."""
+    """The kinds of answer that a plugin can give."""
 
     SUCCESS = "Success"
     ERROR = "Error"
@@ -46,7 +46,7 @@ class Status:
 
     @property
     def rejected(self) -> bool:
-        """Whether this is a verdict that the pod does not fit (no error)."""
+        """Whether the plugin found that the pod does not fit; an error is no such finding."""
         return self.code is Code.UNSCHEDULABLE or self.code is Code.UNRESOLVABLE
 
     @property
@@ -55,7 +55,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same answer with its plugin named."""
+        """Return the same status with the plugin that gave it named."""
         return self if self.plugin else replace(self, plugin=plugin)
 
 
@@ -64,17 +64,17 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Does not fit now."""
+    """The pod does not fit now, but would if other pods went."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Does not fit, whoever makes room."""
+    """The pod does not fit, whichever pods went."""
     return Status(Code.UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
-    """Could not be decided."""
+    """The plugin could not decide."""
     return Status(Code.ERROR, reasons)
 
 

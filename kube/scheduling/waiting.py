@@ -37,7 +37,7 @@ class WaitingPod:
                 self._decide(SUCCESS)
 
     def reject(self, plugin: str, message: str) -> None:
-        """Give up."""
+        """End the wait: the pod is refused and goes back to the queue."""
         self._decide(unschedulable(message).by(plugin))
 
     def _decide(self, status: Status) -> None:

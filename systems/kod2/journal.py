@@ -55,6 +55,7 @@ def tfjob_metrics(lines: Iterable[Line], speed: float = 1.0) -> dict[str, Any]:
     ended: dict[str, float] = {}
     failed: set[str] = set()
     added = removed = 0
+    # One pass with a branch per kind of line: journals have a hundred thousand lines, and five passes would show.
     for line in lines:
         if line.layer != "api" or not line.actor.startswith("tfjob/"):
             continue

@@ -27,7 +27,7 @@ class ReadAftermath:
     grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: Bench) -> bool:
-        """Plant the two faults."""
+        """Plant the faults that spoil later reads."""
         wait_s = bench.rng.uniform(0.0, self.within_s)
         at_s, left_s = operation.due_s + wait_s, self.within_s - wait_s
         if bench.rng.random() < self.partial:

@@ -12,13 +12,13 @@ from mews.emulator.chassis.table import Row
 
 
 class Bench(Protocol):
-    """One armed fault's hands on its chassis."""
+    """What an armed fault may do to the chassis it sits in."""
 
     rng: random.Random
 
     @property
     def now_s(self) -> float:
-        """Emulated seconds."""
+        """The time now, in emulated seconds."""
         ...
 
     def fire(self, after_s: float) -> None:
@@ -38,28 +38,28 @@ class Bench(Protocol):
         ...
 
     def reboot(self, after_s: float, down_s: float) -> None:
-        """Restart the management CPU."""
+        """Restart the management CPU after a time; it then answers nothing for ``down_s`` emulated seconds."""
         ...
 
     def come_back(self) -> None:
-        """End a restart early."""
+        """End a restart of the management CPU before its time."""
         ...
 
     def rewound(self, age_s: float) -> tuple[Row, ...]:
-        """The listing of that long ago."""
+        """Return the listing as it was ``age_s`` emulated seconds ago."""
         ...
 
     def devices(self) -> tuple[str, ...]:
-        """All device IDs."""
+        """Return the IDs of all devices in the chassis."""
         ...
 
     def add_at(self, at_s: float, spec: Mapping[str, Any]) -> None:
-        """Add another fault later."""
+        """Add another fault, given by its spec, at an emulated time."""
         ...
 
 
 class Fault(Protocol):
-    """What every fault has."""
+    """What the chassis needs to know of every fault."""
 
     kind: ClassVar[str]
     on: ClassVar[tuple[str, ...]]
@@ -82,17 +82,17 @@ class Arms(Protocol):
     """Happens at a time of its own."""
 
     def arm(self, bench: Bench) -> None:
-        """Set the time."""
+        """Ask ``fire`` for the time at which the fault is to happen."""
         ...
 
     def happen(self, bench: Bench) -> None:
-        """The time has come."""
+        """Do the fault's damage: its time has come."""
         ...
 
 
 @runtime_checkable
 class Delays(Protocol):
-    """Holds events back."""
+    """A fault that holds back events of the chassis."""
 
     def delay(self, event: ChassisEvent) -> float | None:
         """For how many seconds; None lets it pass."""

@@ -36,7 +36,7 @@ class Armed:
 
     @property
     def now_s(self) -> float:
-        """Emulated seconds."""
+        """The time now, in emulated seconds."""
         return self.box.now_s
 
     def fire(self, after_s: float) -> None:
@@ -56,15 +56,15 @@ class Armed:
             self.box.set_link(device, up)
 
     def set_uuid(self, device: str, uuid: str | None) -> None:
-        """Show another UUID."""
+        """Let a device show another UUID."""
         self.box.set_uuid(device, uuid)
 
     def reboot(self, after_s: float, down_s: float) -> None:
-        """Restart the management CPU."""
+        """Restart the management CPU after a time."""
         self.box.at(self.now_s + after_s, lambda t: self.box.reboot(down_s), self)
 
     def come_back(self) -> None:
-        """End a restart early."""
+        """End a restart of the management CPU before its time."""
         self.box.come_back()
 
     def rewound(self, age_s: float) -> tuple[Row, ...]:
@@ -72,11 +72,11 @@ class Armed:
         return self.box.rewound(self.now_s - age_s)
 
     def devices(self) -> tuple[str, ...]:
-        """All device IDs."""
+        """Return the IDs of all devices in the chassis."""
         return self.box.devices()
 
     def add_at(self, at_s: float, spec: Mapping[str, Any]) -> None:
-        """Add another fault later."""
+        """Add another fault at an emulated time."""
         self.box.at(at_s, lambda t: self.box.faults.plant(spec, t), self)
 
 

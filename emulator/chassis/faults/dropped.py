@@ -25,7 +25,7 @@ class DroppedConnection:
     grace_s: ClassVar[float] = 300.0
 
     def strike(self, operation: Operation, bench: Bench) -> bool:
-        """Drop it."""
+        """Drop the connection in place of answering the operation."""
         operation.outcome = Outcome.DROPPED
         if self.when == "before":
             operation.applies = False

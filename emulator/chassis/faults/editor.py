@@ -29,13 +29,13 @@ class ConcurrentEditor:
     grace_s: ClassVar[float] = 300.0
 
     def arm(self, bench: Bench) -> None:
-        """Set the time."""
+        """Ask for the time of the edit."""
         if self.edit is None:
             raise ValueError("fault concurrent-editor: edit is required where no operation is named")
         bench.fire(self.after_s)
 
     def happen(self, bench: Bench) -> None:
-        """Edit."""
+        """Edit the table as another client of the chassis would."""
         if self.edit is not None:
             bench.edit(self.edit, self.port)
 

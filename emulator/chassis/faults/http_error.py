@@ -23,7 +23,7 @@ class HttpError:
     grace_s: ClassVar[float] = 300.0
 
     def strike(self, operation: Operation, bench: Bench) -> bool:
-        """Answer with the status."""
+        """Let the operation be answered with the fault's HTTP status."""
         operation.outcome, operation.status = Outcome.ERROR, self.status
         if self.when == "before":
             operation.applies = False

@@ -25,13 +25,13 @@ class LinkDownFault:
     grace_s: ClassVar[float] = float("inf")
 
     def arm(self, bench: Bench) -> None:
-        """Set the time."""
+        """Ask for the time at which the link goes down."""
         bench.fire(self.after_s)
 
     def happen(self, bench: Bench) -> None:
-        """Down."""
+        """Take the link down."""
         bench.set_link(self.device, False)
 
     def undo(self, bench: Bench) -> None:
-        """Up."""
+        """Bring the link up again."""
         bench.set_link(self.device, True)

@@ -25,13 +25,13 @@ class LostUuidFault:
     grace_s: ClassVar[float] = float("inf")
 
     def arm(self, bench: Bench) -> None:
-        """Set the time."""
+        """Ask for the time at which the UUID is lost."""
         bench.fire(self.after_s)
 
     def happen(self, bench: Bench) -> None:
-        """Gone."""
+        """Let the device show no UUID."""
         bench.set_uuid(self.device, "")
 
     def undo(self, bench: Bench) -> None:
-        """Its own again."""
+        """Let the device show its own UUID again."""
         bench.set_uuid(self.device, None)

@@ -27,7 +27,7 @@ class LyingResult:
     grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: Bench) -> bool:
-        """Turn the reply around."""
+        """Let the reply say something else than what happens to the operation."""
         if self.says is not None and self.says is (operation.refusal is None):
             return False
         operation.lies, operation.says = True, self.says

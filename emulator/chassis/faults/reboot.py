@@ -26,19 +26,19 @@ class ManagementReboot:
     grace_s: ClassVar[float] = 300.0
 
     def arm(self, bench: Bench) -> None:
-        """Set the time."""
+        """Ask for the time of the restart."""
         bench.fire(self.after_s)
 
     def happen(self, bench: Bench) -> None:
-        """Restart."""
+        """Restart the management CPU."""
         bench.reboot(0.0, self.down_s)
 
     def strike(self, operation: Operation, bench: Bench) -> bool:
-        """Restart half-way through."""
+        """Restart the management CPU while the operation is half done."""
         middle = (operation.start_s + operation.due_s) / 2
         bench.reboot(middle - bench.now_s, self.down_s)
         return True
 
     def undo(self, bench: Bench) -> None:
-        """The server is back."""
+        """Let the management CPU answer again."""
         bench.come_back()

@@ -23,6 +23,6 @@ class SlowOperation:
     grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: Bench) -> bool:
-        """Stretch it."""
+        """Let the operation take longer."""
         operation.last((operation.due_s - operation.start_s) * self.factor + self.extra_s)
         return True

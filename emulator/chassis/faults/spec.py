@@ -32,7 +32,7 @@ class When:
 
     @property
     def spent(self) -> bool:
-        """Whether it has fired as often as it may."""
+        """Whether the fault has fired as often as its spec allows."""
         return self.count is not None and self.fired >= self.count
 
 

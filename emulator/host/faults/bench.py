@@ -8,7 +8,7 @@ from mews.emulator.host.function import Function
 
 
 class Bench(Protocol):
-    """One armed fault's hands on its host."""
+    """What an armed fault may do to the host it sits in."""
 
     def fire(self, after_s: float) -> None:
         """Have ``happen`` called after that time, if the fault is still there."""
@@ -27,15 +27,15 @@ class Bench(Protocol):
         ...
 
     def ecc(self, device: str, corrected: int, uncorrected: int) -> None:
-        """Count memory errors."""
+        """Add memory errors to a device's counters."""
         ...
 
     def fail(self, function: Function, for_s: float) -> None:
-        """Let NVML answer "unknown error" about it for that long."""
+        """Let NVML answer "unknown error" about a device for ``for_s`` emulated seconds."""
         ...
 
     def recover(self) -> None:
-        """End all of that now."""
+        """Let NVML answer about every device again."""
         ...
 
     def retry(self) -> None:
@@ -45,47 +45,47 @@ class Bench(Protocol):
 
 @runtime_checkable
 class Cuts(Protocol):
-    """Keeps a layer from coming up."""
+    """A fault that keeps a layer from coming up."""
 
     def cuts(self, function: Function, arrow: str) -> bool:
-        """Whether it does so now."""
+        """Whether the fault keeps this device from crossing this arrow now."""
         ...
 
 
 @runtime_checkable
 class Slows(Protocol):
-    """Makes a layer come up later."""
+    """A fault that makes a layer come up later."""
 
     def slows(self, function: Function, arrow: str) -> float:
-        """By how many seconds; 0: not at all."""
+        """Return by how many seconds the arrow takes longer; 0 if it does not."""
         ...
 
 
 @runtime_checkable
 class Tops(Protocol):
-    """Strikes when a device has come up."""
+    """A fault that strikes when a device has come up."""
 
     def tops(self, function: Function, bench: Bench) -> bool:
-        """Do it; False if there was nothing to do."""
+        """Strike the device; False if there was nothing to do."""
         ...
 
 
 @runtime_checkable
 class Arms(Protocol):
-    """Happens at a time of its own."""
+    """A fault that happens at a time of its own."""
 
     def arm(self, bench: Bench) -> None:
-        """Set the time."""
+        """Ask ``fire`` for the time at which the fault is to happen."""
         ...
 
     def happen(self, bench: Bench) -> None:
-        """The time has come."""
+        """Do the fault's damage: its time has come."""
         ...
 
 
 @runtime_checkable
 class Undoes(Protocol):
-    """Has something to take back."""
+    """A fault that has something to take back when it is cleared."""
 
     def undo(self, bench: Bench) -> None:
         """Take back what still shows."""

@@ -53,7 +53,7 @@ class Armed:
             self.host.fall(function)
 
     def revive(self, device: str) -> None:
-        """Remove and rescan."""
+        """Take a fallen device out of the PCI bus and rescan for it."""
         function = self._function(device)
         if function is not None and function.lost and function.link:
             self.host.take_down(function, Stage.LINK)
@@ -81,7 +81,7 @@ class Armed:
         self.host.at(self.host.now_s + for_s, lambda t: self._well(function), self)
 
     def recover(self) -> None:
-        """NVML is well again."""
+        """Let NVML answer about every device again."""
         for function in self.host.functions():
             self._well(function)
 

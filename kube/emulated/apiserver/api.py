@@ -150,7 +150,7 @@ class InProcessKube:
     async def create(
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
     ) -> Object:
-        """The object as stored."""
+        """Create an object (POST) and return it as stored."""
         await asyncio.sleep(0)
         kind = self._kind(resource)
         target = _place(kind, namespace or namespace_of(obj) or None)
@@ -165,7 +165,7 @@ class InProcessKube:
         subresource: str | None = None,
         field_manager: str = "",
     ) -> Object:
-        """PUT."""
+        """Replace an object (PUT) and return it as stored."""
         await asyncio.sleep(0)
         kind = self._kind(resource)
         _check_subresource(kind, subresource)
@@ -246,14 +246,14 @@ class InProcessKube:
         uid: str | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """POST pods/binding."""
+        """Bind a pod to a node (POST pods/binding)."""
         await asyncio.sleep(0)
         metadata = {"name": pod, "uid": uid, "annotations": annotations}
         body = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
         pod_actions.bind(self._store, namespace, pod, body)
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
-        """POST pods/eviction."""
+        """Evict a pod (POST pods/eviction)."""
         await asyncio.sleep(0)
         pod_actions.evict(self._store, namespace, pod, options)
 
@@ -293,7 +293,7 @@ class InProcessKube:
         return [kind.resource for kind in self._store.kinds]
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is no connection to close."""
 
 
 def _place(kind: Kind, namespace: str | None) -> str:

@@ -27,12 +27,12 @@ _NANOSECOND = 1e-9
 
 
 def is_active(pod: Object) -> bool:
-    """Whether it has neither ended nor begun to be deleted."""
+    """Whether the pod has neither ended nor begun to be deleted."""
     return not is_terminal(pod) and not is_deleting(pod)
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether its Ready condition is true."""
+    """Whether the pod's condition Ready is true."""
     return (condition_of(pod, "Ready") or {}).get("status") == "True"
 
 
@@ -43,7 +43,7 @@ def ready_since(pod: Object) -> float | None:
 
 
 def is_available(pod: Object, min_ready_s: int, now: float) -> bool:
-    """Whether it has been ready for so long."""
+    """Whether the pod has been ready for ``min_ready_s`` seconds."""
     if not is_ready(pod):
         return False
     since = ready_since(pod)

@@ -20,7 +20,7 @@ def data_of(owner: Object) -> dict[str, Any]:
 
 
 def revision_of(revision: Object) -> int:
-    """Its number."""
+    """Return the number of a ControllerRevision."""
     return int(revision.get("revision", 0))
 
 

@@ -66,5 +66,5 @@ def bears_s(pod: Mapping[str, Any], taints: Iterable[Taint]) -> float:
 
 
 def no_execute(node: Mapping[str, Any] | None) -> list[Taint]:
-    """The node's NoExecute taints."""
+    """Return the node's taints with the effect NoExecute."""
     return [taint for taint in taints_of(node or {}) if taint.get("effect") == "NoExecute"]

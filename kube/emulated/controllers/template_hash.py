@@ -30,7 +30,7 @@ def template_hash(template: Mapping[str, Any], collisions: int | None = None) ->
 
 
 def fnv(data: bytes) -> int:
-    """FNV-1a, 32 bits."""
+    """Hash bytes with FNV-1a, 32 bits."""
     value = 2166136261
     for byte in data:
         value = (value ^ byte) * 16777619 & 0xFFFFFFFF

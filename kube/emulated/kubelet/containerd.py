@@ -31,7 +31,7 @@ class Instance:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the container has not ended yet."""
         return self.exit_code is None
 
 

@@ -69,7 +69,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 
 def expand_all(words: Sequence[str] | None, env: Mapping[str, str]) -> tuple[str, ...]:
-    """``expand`` over an argv."""
+    """Apply ``expand`` to every argument of a command."""
     return tuple(expand(str(word), env) for word in words or ())
 
 

@@ -35,7 +35,7 @@ class HttpGet:
 
 @dataclass(frozen=True, slots=True)
 class TcpSocket:
-    """Connect."""
+    """A check that connects to a port."""
 
     host: str
     port: int
@@ -71,7 +71,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether it is well, and what there is to say of it."""
+    """The result of a probe or hook: whether it succeeded, and the text that goes with it."""
 
     well: bool
     text: str = ""
@@ -120,7 +120,7 @@ def timed_out(action: Action) -> str:
 
 
 def refused(action: Action) -> str:
-    """What it says when nobody listens, or when a simulated container is to be ill."""
+    """Return the text of an attempt that nobody answers, as where a simulated container is to be unhealthy."""
     match action:
         case HttpGet():
             return f'Get "{action.url}": dial tcp {action.host}:{action.port}: connect: connection refused'

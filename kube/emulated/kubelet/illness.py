@@ -19,14 +19,15 @@ _ENTRY = re.compile(rf"(?:([^/:,]+)/)?({'|'.join(_PURPOSES)})(?::(\d+(?:\.\d+)?)
 
 @dataclass(frozen=True, slots=True)
 class Illness:
-    """That purpose is not served from ``since_s`` to ``until_s`` after the container's start."""
+    """A time in which a simulated container fails one kind of probe or hook: from ``since_s`` to ``until_s`` after
+    its start."""
 
     purpose: str
     since_s: float = 0.0
     until_s: float = math.inf
 
     def covers(self, purpose: str, age_s: float) -> bool:
-        """Whether it is so at that age."""
+        """Whether probes or hooks of this purpose fail in a container that started ``age_s`` seconds ago."""
         return purpose == self.purpose and self.since_s <= age_s < self.until_s
 
 

@@ -64,7 +64,7 @@ class ImageBook:
         return self._images.get(reference) or self._images.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
+        """Return the names of all images, sorted."""
         return tuple(sorted(self._images))
 
 

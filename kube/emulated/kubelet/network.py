@@ -29,7 +29,7 @@ async def get(action: HttpGet, timeout_s: float) -> Answer:
 
 
 async def connect(action: TcpSocket, timeout_s: float) -> Answer:
-    """Connect and hang up."""
+    """Open a TCP connection and close it at once."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(action.host, action.port)

@@ -9,7 +9,7 @@ class Note(Protocol):
     """Writes a line of layer kubelet (``mews.harness.journal``)."""
 
     def __call__(self, event: str, /, **fields: object) -> object:
-        """One line."""
+        """Write one line with these fields."""
         ...
 
 

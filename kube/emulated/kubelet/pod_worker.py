@@ -71,7 +71,7 @@ class PodWorker:
         self._wake.set()
 
     async def run(self) -> None:
-        """Live."""
+        """Bring the pod up, keep it as its spec demands and take it down, until it is gone."""
         try:
             await self._tools.sleep(self._tools.timings.see_pod)
             self._set_deadline()

@@ -43,7 +43,7 @@ class PodState:
     killed: tuple[str, str] = ("", "")
 
     def latest(self, container: str) -> Instance | None:
-        """The container's last start."""
+        """Return the container's latest start, or None."""
         starts = self.instances.get(container, ())
         return starts[-1] if starts else None
 

@@ -28,17 +28,17 @@ class Probe:
 
     @property
     def name(self) -> str:
-        """The container's."""
+        """The name of the probed container."""
         return str(self.container["name"])
 
     @property
     def label(self) -> str:
-        """As events begin: ``Liveness``."""
+        """The probe's kind as events begin with it: ``Liveness``."""
         return self.kind.capitalize()
 
 
 def probes_of(container: Mapping[str, Any]) -> tuple[Probe, ...]:
-    """A container's probes."""
+    """Return the probes that a container's spec declares."""
     return tuple(_probe(container, kind) for kind in KINDS if container.get(f"{kind}Probe"))
 
 

@@ -58,7 +58,7 @@ class Prober:
             task.cancel()
 
     def update(self, pod: Object) -> None:
-        """The API's pod changed."""
+        """Take in a changed pod of the API."""
         self._pod = pod
 
     def see(self, instances: Mapping[str, Sequence[Instance]], ip: str) -> None:

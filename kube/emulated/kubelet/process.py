@@ -54,7 +54,7 @@ class FileLog:
 
 
 class RealProcess:
-    """One process group."""
+    """A container that runs as a group of processes on this machine."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: FileLog, env: dict[str, str], folder: Path) -> None:
         self.log = log
@@ -152,7 +152,7 @@ class ProcessRuntime:
         self._running: list[RealProcess] = []
 
     async def start(self, launch: Launch) -> RealProcess:
-        """Start one.
+        """Start one container as a process.
 
         Raises StartError (``RunContainerError``) when the program is not there.
         """

@@ -31,47 +31,47 @@ class Log(Protocol):
     """What a container wrote, standard output and error in one."""
 
     def read(self, offset: int = 0) -> bytes:
-        """All bytes from that offset on."""
+        """Return all bytes from ``offset`` on."""
         ...
 
     async def grown(self, offset: int) -> None:
-        """Return once there is more than that many bytes, or the container has ended."""
+        """Return once the log holds more than ``offset`` bytes, or the container has ended."""
         ...
 
 
 class Process(Protocol):
-    """One started container."""
+    """A container that was started."""
 
     @property
     def log(self) -> Log:
-        """What it writes."""
+        """The log that the container writes."""
         ...
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait until the container has ended and return its exit code."""
         ...
 
     async def stop(self, grace_s: float) -> None:
-        """TERM, and KILL once the grace is over; returns when it has ended."""
+        """Send TERM, and KILL once the grace period is over; return when the container has ended."""
         ...
 
     async def exec(self, command: Sequence[str]) -> ExecResult:
-        """Run a command beside it.
+        """Run a command in the container, beside its main process.
 
         Raises ExecRefused where that cannot be played.
         """
         ...
 
     async def ask(self, question: Question) -> Answer:
-        """Do a probe's or a hook's action, within its time."""
+        """Run a probe's or hook's action against the container, within its time limit."""
         ...
 
 
 class Runtime(Protocol):
-    """Starts containers."""
+    """What starts containers: as processes, or as simulations of them."""
 
     async def start(self, launch: Launch) -> Process:
-        """Start one.
+        """Start one container.
 
         Raises StartError.
         """

@@ -53,7 +53,7 @@ class _Shell:
         self.term_delay_s = 0.0
 
     def text(self, text: str) -> None:
-        """Run a shell text."""
+        """Run a text in the shell's language."""
         if any(sign in text for sign in ("$(", "`", "<<")):
             raise _NotUnderstood
         lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=_SIGNS)

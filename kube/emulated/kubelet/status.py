@@ -56,7 +56,7 @@ class StatusManager:
             self._queued.set()
 
     def forget(self, uid: str) -> None:
-        """The pod is gone."""
+        """Drop the pod's status: the pod is gone."""
         self._published.pop(uid, None)
         self._wanted.pop(uid, None)
 
@@ -67,7 +67,7 @@ class StatusManager:
             await self._written.wait()
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write the pods' statuses until cancelled."""
         while True:
             while self._wanted:
                 uid = next(iter(self._wanted))

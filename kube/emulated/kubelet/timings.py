@@ -16,7 +16,7 @@ class Span:
     high_s: float
 
     def draw(self, rng: random.Random) -> float:
-        """One span."""
+        """Draw one duration from the span."""
         return rng.triangular(self.low_s, self.high_s, self.usual_s)
 
 

@@ -49,7 +49,7 @@ class Devices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The world of one kubelet's pod workers."""
+    """What the pod workers of one kubelet work with."""
 
     context: Context
     node: str
@@ -69,7 +69,7 @@ class Tools:
 
     @property
     def rng(self) -> random.Random:
-        """This kubelet's chance."""
+        """The stream of chance of this kubelet."""
         return self.context.rng
 
     def up_s(self) -> float:

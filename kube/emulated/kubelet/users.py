@@ -13,14 +13,14 @@ from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
 
 
 class Users(Protocol):
-    """Who hears it; must not wait."""
+    """Who is told which processes use devices; its methods must not wait."""
 
     def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
-        """A process opens devices."""
+        """A process has opened devices."""
         ...
 
     def end(self, key: str) -> None:
-        """It has ended."""
+        """The process has ended, and its devices are closed."""
         ...
 
 
@@ -33,7 +33,7 @@ class ToldRuntime:
         self._uuid_envs = tuple(uuid_envs)
 
     async def start(self, launch: Launch) -> Process:
-        """Start one.
+        """Start one container, and report the devices that it uses.
 
         Raises StartError.
         """
@@ -48,7 +48,7 @@ class ToldRuntime:
         return _Told(process, self._users, key)
 
     async def close(self) -> None:
-        """End everything."""
+        """End every container."""
         await self._runtime.close()
 
 

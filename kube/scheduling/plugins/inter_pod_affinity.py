@@ -83,12 +83,12 @@ class InterPodAffinity:
                 _bump(counts.apart, term, node, sign)
 
     def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """Counts it in."""
+        """Count a pod in, for "what if it were on this node"."""
         if self.name in state.data:
             self._count(state.data[self.name], pod, other, node, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """Counts it out."""
+        """Count a pod out, for "what if it were gone from this node"."""
         if self.name in state.data:
             self._count(state.data[self.name], pod, other, node, -1)
 
@@ -143,7 +143,7 @@ class InterPodAffinity:
         return sum(weight for (key, value), weight in weights.items() if node.labels.get(key) == value)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
-        """Smallest 0, largest 100."""
+        """Stretch the scores so that the smallest becomes 0 and the largest 100."""
         return stretched(scores)
 
     def wakes_on(self) -> Sequence[Wake]:

@@ -25,7 +25,7 @@ class NodeUnschedulable:
         pass
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-        """Unresolvable when cordoned."""
+        """Refuse cordoned nodes; removing other pods does not help there."""
         if not node.unschedulable or tolerated(_CORDON_TAINT, pod.tolerations):
             return SUCCESS
         return CORDONED

@@ -17,7 +17,7 @@ class SchedulingGates:
         pass
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Unresolvable while gated."""
+        """Keep a pod out of the queue while it has scheduling gates."""
         return unresolvable(f"waiting for scheduling gates: [{' '.join(pod.gates)}]") if pod.gates else SUCCESS
 
     def wakes_on(self) -> Sequence[Wake]:
@@ -34,5 +34,5 @@ class PrioritySort:
         pass
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
-        """Higher priority first."""
+        """Sort pods of higher priority first, then those that entered the queue earlier."""
         return -queued.pod.priority, queued.entered_s

@@ -21,7 +21,7 @@ _SOFT = "PreferNoSchedule"
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration covers one taint."""
+    """Whether this toleration covers this taint."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
@@ -67,7 +67,7 @@ class TaintToleration:
         return sum(taint.get("effect") == _SOFT and not tolerated(taint, soft) for taint in node.taints)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
-        """The fewer the better."""
+        """Turn counts of taints into scores: the fewer taints are not tolerated, the better."""
         return spread_out(scores, reverse=True)
 
     def wakes_on(self) -> Sequence[Wake]:

@@ -127,12 +127,12 @@ class PodTopologySpread:
         return SUCCESS
 
     def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """Counts it in."""
+        """Count a pod in, for "what if it were on this node"."""
         if self.name in state.data:
             state.data[self.name].count(pod, other, node, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
-        """Counts it out."""
+        """Count a pod out, for "what if it were gone from this node"."""
         if self.name in state.data:
             state.data[self.name].count(pod, other, node, -1)
 

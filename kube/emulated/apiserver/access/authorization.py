@@ -45,7 +45,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether it is allowed, and by what; or what stood in the way of finding out."""
+    """The decision on a request: whether it is allowed and by which binding, or what kept it from being decided."""
 
     allowed: bool
     reason: str = ""

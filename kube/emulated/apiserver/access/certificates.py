@@ -29,7 +29,7 @@ class Certificates:
     key: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """Serves with this certificate."""
+        """Return the TLS context of a server that shows this certificate."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, self.key)
         return context

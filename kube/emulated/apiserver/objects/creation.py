@@ -48,6 +48,8 @@ def create(
 
     Raises ``AlreadyExists``, ``Invalid``, ``Forbidden``, ``NotFound`` (the namespace) or ``BadRequest``.
     """
+    # Long because the order matters and must be read in one place: defaults are filled before managedFields record the
+    # fields, and admission runs before validation: its answer is the one seen for an object that is wrong in both ways.
     obj = received(kind, body, request)
     metadata = obj["metadata"]
     place(kind, obj, namespace)

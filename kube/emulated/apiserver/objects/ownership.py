@@ -27,7 +27,7 @@ _NOBODY: Owner = ("", "", "", "")
 
 
 def owner_of(entry: Mapping[str, Any]) -> Owner:
-    """Whose entry that is."""
+    """Return the field manager that an entry of managedFields belongs to."""
     return (
         entry.get("manager", ""),
         entry.get("operation", ""),

@@ -28,7 +28,7 @@ _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 
 
 def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], request: Request = ADMIN) -> Object:
-    """POST pods/binding.
+    """Bind a pod to a node, as POST pods/binding does.
 
     Raises ``NotFound``; ``Conflict`` when the pod is bound, gated or being deleted.
     """
@@ -89,7 +89,7 @@ def with_condition(status: Mapping[str, Any], condition: Mapping[str, Any]) -> d
 def evict(
     store: Store, namespace: str, name: str, options: DeleteOptions | None = None, request: Request = ADMIN
 ) -> Object:
-    """POST pods/eviction.
+    """Evict a pod, as POST pods/eviction does: not where a disruption budget forbids it.
 
     Raises ``TooManyRequests`` when a budget refuses.
     """

@@ -15,7 +15,7 @@ _GO = {str: "string", float: "float64", bool: "bool", dict: "map[string]interfac
 
 
 def scale_of(kind: Kind, obj: Object) -> Object:
-    """An object's autoscaling/v1 Scale."""
+    """Return the autoscaling/v1 Scale that stands for an object."""
     metadata = obj["metadata"]
     shown = {
         key: metadata[key]

@@ -109,12 +109,12 @@ class Registry:
         self.generation += 1
 
     def remove(self, resource: Resource) -> None:
-        """Serve it no more."""
+        """Stop serving a kind, as when its definition is deleted."""
         if self._kinds.pop((resource.group, resource.version, resource.plural), None) is not None:
             self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind, or None."""
+        """Return the kind that serves a resource, or None."""
         return self._kinds.get((group, version, plural))
 
     def of(self, resource: Resource) -> Kind:

@@ -57,28 +57,28 @@ def shown(value: Any) -> str:
 
 
 def bad(path: str, value: Any, text: str) -> Fault:
-    """Invalid value."""
+    """The field has a value that is not valid, and ``text`` says what would be."""
     return Fault(path, "FieldValueInvalid", f"{shown(value)}: {text}")
 
 
 def required(path: str, text: str = "") -> Fault:
-    """Required value."""
+    """The field is missing."""
     return Fault(path, "FieldValueRequired", text)
 
 
 def forbidden_field(path: str, text: str) -> Fault:
-    """Forbidden."""
+    """The field may not be set here."""
     return Fault(path, "FieldValueForbidden", text)
 
 
 def unsupported(path: str, value: Any, allowed: Sequence[str]) -> Fault:
-    """Unsupported value, with those that are."""
+    """The field has a value that is not among those allowed."""
     options = ", ".join(shown(option) for option in allowed)
     return Fault(path, "FieldValueNotSupported", f"{shown(value)}: supported values: {options}")
 
 
 def duplicate(path: str, value: Any) -> Fault:
-    """Duplicate value."""
+    """The field repeats a value that must be unique."""
     return Fault(path, "FieldValueDuplicate", shown(value))
 
 
@@ -110,7 +110,7 @@ def unknown_resource() -> NotFound:
 
 
 def wrong_method() -> ApiError:
-    """405."""
+    """405: the resource does not know this method."""
     return ApiError(
         "the server does not allow this method on the requested resource",
         code=405,
@@ -120,12 +120,12 @@ def wrong_method() -> ApiError:
 
 
 def missing(kind: Kind, name: str) -> NotFound:
-    """404: no such object."""
+    """404: there is no object of that name."""
     return NotFound(f'{kind.qualified} "{name}" not found', details=details_of(kind, name))
 
 
 def exists(kind: Kind, name: str, *, deleting: bool = False) -> AlreadyExists:
-    """409 AlreadyExists."""
+    """409: there is an object of that name already."""
     text = f'{kind.qualified} "{name}" already exists'
     return AlreadyExists(f"object is being deleted: {text}" if deleting else text, details=details_of(kind, name))
 
@@ -157,7 +157,7 @@ def precondition(kind: Kind, name: str, *, what: str, asked: str, stored: str) -
 
 
 def forbidden(kind: Kind, name: str, text: str, *, causes: Sequence[dict[str, str]] = ()) -> Forbidden:
-    """403 of admission."""
+    """403: admission refuses the request."""
     details = details_of(kind, name)
     if causes:
         details["causes"] = list(causes)

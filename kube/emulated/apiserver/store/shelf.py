@@ -128,7 +128,7 @@ class Shelf:
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
-        """The object, or None."""
+        """Return the stored object, or None."""
         return self._objects.get(key)
 
     def select(self, selection: Selection) -> Iterator[Object]:
@@ -218,7 +218,7 @@ class Shelf:
         return later
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Forget a watch."""
+        """End a watch: its inbox gets nothing more."""
         if subscription.bucket is None:
             self._broad.pop(subscription, None)
             return

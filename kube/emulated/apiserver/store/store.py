@@ -76,7 +76,7 @@ class Store:
         return shelf
 
     def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
-        """All shelves in use."""
+        """Yield every resource's key with its objects."""
         yield from list(self._shelves.items())
 
     def drop_shelf(self, kind: Kind) -> None:
@@ -176,11 +176,11 @@ class Store:
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def new_name(self, prefix: str) -> str:
-        """A name after ``generateName``."""
+        """Make a name with the prefix ``generateName``."""
         return prefix[:58] + "".join(self._rng.choice(_NAME_ALPHABET) for _ in range(5))
 
     def timestamp(self) -> str:
-        """Now, as metav1.Time."""
+        """Return the time now as a metav1.Time."""
         return timestamp(self.now())
 
     # Faults

@@ -54,7 +54,7 @@ def meta_age(obj: Object, now_s: float) -> str:
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
-    """``a=b,c=d``."""
+    """Write labels as ``a=b,c=d``."""
     return none_if_empty(",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())))
 
 

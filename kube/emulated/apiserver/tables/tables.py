@@ -364,5 +364,5 @@ def empty_cells(kind: Kind) -> Row:
 
 
 def partial(obj: Object, version: str = "v1") -> Object:
-    """An object's metadata alone."""
+    """Return an object's metadata alone (PartialObjectMetadata)."""
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}

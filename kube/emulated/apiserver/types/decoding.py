@@ -184,6 +184,8 @@ def _struct(ref: str) -> Decode:
     compiled: list[Any] = []
 
     def decode(value: Any, unknown: list[str]) -> Any:
+        # Compiled at first use, since types refer to one another in circles. One flat body although it is long: it runs
+        # for every object of every request, and each field would pay for a call.
         if not compiled:
             compiled.extend(_compiled(ref))
         known, constants, makers = compiled

@@ -102,8 +102,8 @@ def _type_fault(value: Any, schema: Schema, path: str) -> Fault | None:
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, (int, str)) and not isinstance(value, bool):
             return None
-        return Fault(path, "FieldValueTypeInvalid", f"{_shown(value)}: {path} in body must be of type integer,string: "
-                     f'"{type_name(value)}"')  # fmt: skip
+        text = f'{_shown(value)}: {path} in body must be of type integer,string: "{type_name(value)}"'
+        return Fault(path, "FieldValueTypeInvalid", text)
     if wanted is None or _is_of(value, wanted):
         return None
     text = f'{_shown(value)}: {path} in body must be of type {wanted}: "{type_name(value)}"'

@@ -71,6 +71,8 @@ def _in_field(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -
 
 
 def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -> Iterator[str]:
+    # One case per scalar of the Go types; they differ in what they accept and in the word by which encoding/json names
+    # them in its error (a time is called a string, a quantity has an error of its own).
     match type_:
         case "quantity":
             _check_quantity(value)

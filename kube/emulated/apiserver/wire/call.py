@@ -58,12 +58,12 @@ class Call:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The query's parameters."""
+        """The parameters of the request's query."""
         return self.request.query
 
     @property
     def namespace(self) -> str:
-        """ "" for cluster scope."""
+        """The namespace of the path; "" for resources without one."""
         return self.route.namespace or ""
 
     @property
@@ -77,7 +77,7 @@ class Call:
 
 
 def headers() -> dict[str, str]:
-    """What every answer bears."""
+    """Return the headers that every response bears."""
     audit = uuid.UUID(bytes=secrets.token_bytes(16), version=4)
     return {"Cache-Control": "no-cache, private", "Audit-Id": str(audit)}
 
@@ -101,7 +101,7 @@ def answer(
 
 
 def text(body: str, status: int = 200) -> web.Response:
-    """Plain text."""
+    """Make a response of plain text."""
     return web.Response(text=body, status=status, headers=headers())
 
 

@@ -69,7 +69,7 @@ def _response_kind(kind: Kind, group: str, version: str, name: str) -> Body:
 
 
 def core_versions() -> Body:
-    """GET /api."""
+    """Return the body of GET /api."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -78,7 +78,7 @@ def core_versions() -> Body:
 
 
 def group_list(kinds: Registry) -> Body:
-    """GET /apis."""
+    """Return the body of GET /apis."""
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": list(_groups(kinds))}
 
 
@@ -139,7 +139,7 @@ def _resources(kind: Kind) -> Iterator[Body]:
 
 
 def root_paths(kinds: Registry) -> Body:
-    """GET /."""
+    """Return the body of GET /."""
     paths = ["/api", "/api/v1", "/apis"]
     for name, version in kinds.group_versions():
         if name:

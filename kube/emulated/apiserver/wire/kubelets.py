@@ -38,10 +38,10 @@ class KubeletDirectory(Protocol):
 
 
 class NoKubelets:
-    """A cluster without kubelets."""
+    """The directory of a cluster in which no kubelet runs."""
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
-        """None."""
+        """Return None: no node has a kubelet."""
         return None
 
 

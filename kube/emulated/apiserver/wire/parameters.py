@@ -81,7 +81,7 @@ def _unmatched(text: str) -> Fault:
 
 
 def write_request(query: Query, *, user: str, user_agent: str, options: str) -> Request:
-    """Who writes, and how; 422 for a value that is not allowed."""
+    """Read from a request who writes, and how; 422 for a value that is not allowed."""
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
         raise options_error(

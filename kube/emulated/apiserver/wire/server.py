@@ -88,7 +88,7 @@ class ApiServer:
 
     @property
     def watches(self) -> int:
-        """How many are open."""
+        """How many watches are open."""
         return len(self._world.watches)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -152,6 +152,8 @@ class ApiServer:
         """Everything that is not a resource: discovery, OpenAPI, health, version."""
         if request.method not in ("GET", "HEAD") and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1):
             raise refusals.wrong_method()
+        # The whole table of paths that are no resource, in one place as in a router: most cases are one expression, and
+        # what they share (405 before, 404 after, the media type) stands around the table once.
         kinds = self._world.store.kinds
         body = None
         match parts:

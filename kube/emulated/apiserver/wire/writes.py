@@ -238,7 +238,7 @@ def _patched_scale(call: Call, body: Any, kind: Patch) -> Object:
 
 
 async def delete(call: Call) -> web.StreamResponse:
-    """Delete an object."""
+    """Serve DELETE of one object."""
     raw = await read_body(call.request)
     body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
     request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))

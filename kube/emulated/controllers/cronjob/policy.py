@@ -39,7 +39,7 @@ def job_of(cron_job: Object, schedule: Schedule, at: float) -> dict[str, Any]:
 
 
 def reference_to(job: Object) -> dict[str, Any]:
-    """An entry of ``status.active``."""
+    """Return the entry of ``status.active`` that stands for a job."""
     metadata = job["metadata"]
     made = {"kind": JOBS.kind, "apiVersion": JOBS.api_version, "name": metadata["name"]}
     return {

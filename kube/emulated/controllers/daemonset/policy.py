@@ -170,7 +170,7 @@ def to_replace(
 def status(
     daemon_set: Object, nodes: Sequence[Node], pods: Mapping[str, Sequence[Object]], revision: str, now: float
 ) -> dict[str, Any]:
-    """The new status."""
+    """Return the status that the DaemonSet should have, given its pods."""
     span_s = min_ready_s(daemon_set)
     wanted = [node.name for node in nodes if node.begins]
     first = [by_age(pods[name])[0] for name in wanted if pods.get(name)]

@@ -118,7 +118,7 @@ class DeploymentController:
     # What the work on one Deployment asks for.
 
     def now(self) -> float:
-        """Unix seconds."""
+        """The time now, in unix seconds."""
         return self._context.clock.now()
 
     def event(self, deployment: Object, kind: str, reason: str, text: str) -> None:
@@ -133,13 +133,13 @@ class DeploymentController:
         self._expectations.wrote(key_of(deployment), self._deployments, written)
 
     async def write_set(self, deployment: Object, replica_set: Object) -> Object:
-        """PUT of a ReplicaSet."""
+        """Write a ReplicaSet (PUT)."""
         written = await self._context.kube.replace(REPLICA_SETS, replica_set, field_manager=MANAGER)
         self._expectations.wrote(key_of(deployment), self._sets.informer, written)
         return written
 
     async def create_set(self, deployment: Object, replica_set: Mapping[str, Any]) -> Object:
-        """POST of a ReplicaSet."""
+        """Create a ReplicaSet (POST)."""
         made = await self._context.kube.create(
             REPLICA_SETS, replica_set, namespace=namespace_of(deployment), field_manager=MANAGER
         )
@@ -151,7 +151,7 @@ class DeploymentController:
         return await self._context.kube.get(REPLICA_SETS, name, namespace=namespace)
 
     async def delete_set(self, deployment: Object, replica_set: Object) -> None:
-        """DELETE of a ReplicaSet."""
+        """Delete a ReplicaSet (DELETE)."""
         self._expectations.deleted(key_of(deployment), self._sets.informer, replica_set)
         try:
             await self._context.kube.delete(REPLICA_SETS, name_of(replica_set), namespace=namespace_of(replica_set))
@@ -183,7 +183,7 @@ class _Work:
         await self._count()
 
     async def was_resized(self) -> bool:
-        """Whether its size was changed."""
+        """Whether the Deployment's number of replicas was changed."""
         await self._prepare_new(create=False)
         return policy.is_resized(self.deployment, self._sets())
 

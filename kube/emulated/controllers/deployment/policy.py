@@ -37,7 +37,7 @@ def available_of(replica_set: Object) -> int:
 
 
 def is_rolling(deployment: Object) -> bool:
-    """Whether its strategy is RollingUpdate."""
+    """Whether the Deployment's strategy is RollingUpdate."""
     return bool((deployment["spec"].get("strategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 
@@ -69,7 +69,7 @@ def max_unavailable(deployment: Object) -> int:
 
 
 def by_age(sets: Sequence[Object]) -> list[Object]:
-    """ReplicaSets, the oldest first."""
+    """Sort ReplicaSets by creation, the oldest first."""
     return sorted(sets, key=lambda rs: (rs["metadata"].get("creationTimestamp", ""), name_of(rs)))
 
 

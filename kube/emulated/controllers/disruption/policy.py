@@ -40,7 +40,7 @@ def disrupted(budget: Object, pods: Sequence[Object], now: float) -> dict[str, s
 
 
 def status(budget: Object, pods: Sequence[Object], scale: int, now: float) -> dict[str, Any]:
-    """The new status."""
+    """Return the status that the disruption budget should have, given its pods."""
     old: Mapping[str, Any] = budget.get("status") or {}
     generation = budget["metadata"].get("generation", 0)
     leaving = disrupted(budget, pods, now)

@@ -79,7 +79,7 @@ def endpoint(service: Object, pod: Object, node: Object | None) -> dict[str, Any
 
 
 def labels_for(service: Object) -> dict[str, str]:
-    """Of its slices."""
+    """Return the labels of a service's slices."""
     made = {key: value for key, value in labels_of(service).items() if key not in (SERVICE, MANAGED, HEADLESS)}
     headless = {HEADLESS: ""} if service["spec"].get("clusterIP") == "None" else {}
     return {**made, SERVICE: name_of(service), MANAGED: US, **headless}
@@ -100,7 +100,7 @@ def contents(service: Object, pods: Sequence[Object], nodes: Mapping[str, Object
 
 
 def slice_of(service: Object, content: Mapping[str, Any]) -> dict[str, Any]:
-    """A new slice."""
+    """Make a new EndpointSlice for a service."""
     metadata = {"generateName": f"{name_of(service)}-", "namespace": namespace_of(service)}
     owned = {"labels": labels_for(service), "ownerReferences": [controller_reference(service, SERVICES)]}
     return {"metadata": {**metadata, **owned}, "addressType": "IPv4", **content}

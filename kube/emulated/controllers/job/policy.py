@@ -21,18 +21,18 @@ _LONGEST_PREFIX = 58
 
 
 def is_finished(job: Object) -> bool:
-    """Whether it is Complete or Failed."""
+    """Whether the job has the condition Complete or Failed."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
 
 
 def is_suspended(job: Object) -> bool:
-    """``spec.suspend``."""
+    """Whether ``spec.suspend`` is set."""
     return bool(job["spec"].get("suspend"))
 
 
 def is_indexed(job: Object) -> bool:
-    """``spec.completionMode`` is Indexed."""
+    """Whether ``spec.completionMode`` is Indexed."""
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
@@ -157,7 +157,7 @@ def verdict(job: Object, pods: Sequence[Object], *, failed: int, now: float) -> 
 
 
 def success(now: float) -> Condition:
-    """Enough pods have succeeded."""
+    """Return the condition that enough of the job's pods have succeeded."""
     return condition("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods", now=now)
 
 
@@ -242,7 +242,7 @@ def wanted_active(job: Object, *, active: int, succeeded: int) -> int:
 
 
 def parse_indexes(text: str) -> list[int]:
-    """``0,2-4`` as numbers."""
+    """Read ``0,2-4`` as numbers."""
     found: list[int] = []
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")

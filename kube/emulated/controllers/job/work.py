@@ -34,7 +34,7 @@ class Office(Protocol):
     control: PodControl
 
     def now(self) -> float:
-        """Unix seconds."""
+        """The time now, in unix seconds."""
         ...
 
     def look_again(self, job: Object, delay_s: float) -> None:
@@ -46,11 +46,11 @@ class Office(Protocol):
         ...
 
     async def untrack(self, pod: Object, key: str = "") -> None:
-        """Take the finalizer off."""
+        """Take the job's finalizer off a pod."""
         ...
 
     async def write(self, job: Object) -> None:
-        """PUT of the status."""
+        """Write the job's status (PUT)."""
         ...
 
 

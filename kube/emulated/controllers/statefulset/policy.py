@@ -159,7 +159,7 @@ def _to_update(stateful_set: Object, pods: Sequence[Object], update: Object, now
 def status(
     stateful_set: Object, pods: Sequence[Object], *, current: Object, update: Object, now: float
 ) -> dict[str, Any]:
-    """The new status."""
+    """Return the status that the StatefulSet should have, given its pods."""
     alive = [found for found in pods if not is_deleting(found)]
     running = [found for found in pods if phase_of(found) == "Running" and is_ready(found)]
     old: Mapping[str, Any] = stateful_set.get("status") or {}

@@ -164,5 +164,5 @@ class Admission:
 
 
 def limits_of(container: Container) -> Mapping[str, Any]:
-    """``resources.limits``, empty when absent."""
+    """Return a container's ``resources.limits``, empty when absent."""
     return (container.get("resources") or {}).get("limits") or {}

@@ -39,7 +39,7 @@ def to_text(checkpoint: Checkpoint) -> str:
 
 
 def from_text(text: str) -> Checkpoint:
-    """Read the file's content.
+    """Read a checkpoint from the file's content.
 
     Raises CheckpointError: a JSON error, or "checkpoint is corrupted" for a wrong checksum or shape.
     """
@@ -66,7 +66,7 @@ def checksum(data: Mapping[str, Any]) -> int:
 
 
 def fnv32a(data: bytes) -> int:
-    """The 32-bit FNV-1a hash."""
+    """Hash bytes with FNV-1a, 32 bits, as the kubelet's checksums are made."""
     value = 0x811C9DC5
     for byte in data:
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF

@@ -13,17 +13,17 @@ FILE_NAME = "kubelet_internal_checkpoint"
 
 
 class CheckpointStore(Protocol):
-    """Outlives the kubelet process."""
+    """Where checkpoints are kept; it outlives the kubelet process."""
 
     def load(self) -> Checkpoint:
-        """The last one saved.
+        """Return the checkpoint saved last.
 
         Raises CheckpointError.
         """
         ...
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replace it.
+        """Replace the checkpoint.
 
         Raises CheckpointError when that is not possible.
         """
@@ -38,13 +38,13 @@ class MemoryCheckpoint:
         self._damage = MISSING
 
     def load(self) -> Checkpoint:
-        """The last one saved. Raises CheckpointError when there is none, or it is spoilt."""
+        """Return the checkpoint saved last."""
         if self._saved is None:
             raise CheckpointError(self._damage)
         return self._saved
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replace it."""
+        """Replace the checkpoint."""
         self._saved = checkpoint
 
     def spoil(self, damage: str = MISSING) -> None:
@@ -59,7 +59,7 @@ class FileCheckpoint:
         self.path = folder / FILE_NAME
 
     def load(self) -> Checkpoint:
-        """Read the file. Raises CheckpointError when it is missing, no JSON, or has a wrong checksum."""
+        """Return the checkpoint saved last."""
         try:
             text = self.path.read_text()
         except FileNotFoundError as error:
@@ -69,7 +69,7 @@ class FileCheckpoint:
         return from_text(text)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the file atomically; a few kilobytes, so on the caller's own time. Raises CheckpointError."""
+        """Replace the checkpoint."""
         try:
             self._write(to_text(checkpoint))
         except OSError as error:

@@ -50,7 +50,7 @@ class Ledger:
     # Plugins.
 
     def connected(self, endpoint: ResourceEndpoint) -> None:
-        """A plugin has registered."""
+        """Note that a plugin has registered for a resource."""
         self.endpoints[endpoint.resource] = endpoint
         self._note("registered", resource=endpoint.resource)
 
@@ -136,7 +136,7 @@ class Ledger:
     # The checkpoint.
 
     def save(self) -> None:
-        """Write the checkpoint.
+        """Write what is held and what is registered into the checkpoint.
 
         Raises CheckpointError.
         """

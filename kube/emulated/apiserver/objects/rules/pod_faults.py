@@ -41,7 +41,7 @@ def at_least_zero(path: str, value: Any) -> Iterator[Fault]:
 
 
 def label_faults(path: str, text: str) -> Iterator[Fault]:
-    """An RFC 1123 label."""
+    """What is wrong with a text that must be an RFC 1123 label."""
     if len(text) > 63:
         yield refusals.bad(path, text, "must be no more than 63 characters")
     if not names.is_label(text):
@@ -91,6 +91,8 @@ def _policy_faults(spec: Spec, path: str) -> Iterator[Fault]:
 
 
 def _placement_faults(spec: Spec, path: str) -> Iterator[Fault]:
+    # Long because it follows ValidatePodSpec field by field: upstream reports the faults in this order, and clients see
+    # them joined in it. Each field is one or two branches; none depends on another.
     for key, value in (spec.get("nodeSelector") or {}).items():
         yield from names.label_pair_faults(f"{path}.nodeSelector", key, value)
     for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
@@ -226,6 +228,8 @@ def _port_name_faults(path: str, name: str) -> Iterator[Fault]:
 
 
 def _variable_faults(variable: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    # The order of validateEnv: the name, then each source, and only then how many sources there are. A variable may be
+    # wrong in several of these ways at once and is reported for each.
     name = variable.get("name", "")
     if not name:
         yield refusals.required(f"{path}.name")

@@ -22,7 +22,7 @@ UNMATCHED = "`selector` does not match template `labels`"
 
 
 def deployment_faults(deployment: Object) -> list[Fault]:
-    """A Deployment."""
+    """What is wrong with a Deployment."""
     spec = deployment["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_faults(spec)]
     found += _strategy_faults(spec.get("strategy") or {})
@@ -32,14 +32,14 @@ def deployment_faults(deployment: Object) -> list[Fault]:
 
 
 def replica_set_faults(replica_set: Object) -> list[Fault]:
-    """A ReplicaSet."""
+    """What is wrong with a ReplicaSet."""
     spec = replica_set["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
     return [*found, *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")), *selection_faults(spec)]
 
 
 def replication_controller_faults(controller: Object) -> list[Fault]:
-    """A ReplicationController."""
+    """What is wrong with a ReplicationController."""
     spec = controller["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
     if not spec.get("selector"):
@@ -48,12 +48,12 @@ def replication_controller_faults(controller: Object) -> list[Fault]:
 
 
 def daemon_set_faults(daemon_set: Object) -> list[Fault]:
-    """A DaemonSet."""
+    """What is wrong with a DaemonSet."""
     return list(selection_faults(daemon_set["spec"]))
 
 
 def stateful_set_faults(stateful_set: Object) -> list[Fault]:
-    """A StatefulSet."""
+    """What is wrong with a StatefulSet."""
     spec = stateful_set["spec"]
     found: list[Fault] = []
     policy = spec.get("podManagementPolicy", "")
@@ -122,7 +122,7 @@ def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 
 def job_faults(job: Object) -> list[Fault]:
-    """A Job."""
+    """What is wrong with a Job."""
     return list(_job_spec_faults(job["spec"], "spec", labels_of(job["spec"].get("template") or {})))
 
 
@@ -169,7 +169,7 @@ def job_change_faults(new: Object, old: Object) -> list[Fault]:
 
 
 def cron_job_faults(cron_job: Object) -> list[Fault]:
-    """A CronJob."""
+    """What is wrong with a CronJob."""
     spec = cron_job["spec"]
     found: list[Fault] = []
     schedule = spec.get("schedule", "")

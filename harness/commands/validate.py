@@ -36,7 +36,7 @@ def validate(paths: Sequence[Path]) -> int:
             errors.append(str(error))
     if errors:
         raise BadInput("\n".join(errors))
-    sys.stdout.write(f"{_told(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
+    sys.stdout.write(f"{_counted(kinds.count('Scenario'), kinds.count('Hardware'))} valid\n")
     return 0
 
 
@@ -80,7 +80,7 @@ def _kind(path: Path) -> str | None:
     return "Scenario" if "Scenario" in kinds else next(iter(kinds), None)
 
 
-def _told(scenarios: int, hardware: int) -> str:
+def _counted(scenarios: int, hardware: int) -> str:
     """How many of what: hardware files are named where there are any."""
     files = f"{hardware} hardware file{'s' * (hardware != 1)}"
     if hardware and not scenarios:

@@ -33,8 +33,8 @@ def fake(monkeypatch):
             journal.write("chassis", "chassis/A", "detached", gpuid="0-a")
             seed_ = scenario.seed if seed is None else seed
             verdict = "passed" if scenario.timeout > 60 else "failed"
-            time = self.options.time
-            result = Result(scenario.name, str(scenario.path), "embedded", time, seed_, verdict, reason="why")
+            path, time = str(scenario.path), self.options.time
+            result = Result(scenario.name, path, "embedded", time, seed_, verdict, reason="why")
             return Run(result, journal.lines())
         return engine.in_own_loop(main, virtual=True)
     monkeypatch.setattr(engine.Engine, "run", run)

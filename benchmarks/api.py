@@ -47,9 +47,9 @@ def embedded(folder: Path, *size: int) -> Iterator[tuple[Target, Target, int]]:
     arguments = [sys.executable, "-m", "benchmarks.api_server", str(folder), *map(str, size)]
     with process(*arguments) as child:
         await_condition((folder / "ready.json").exists, "the embedded API server", timeout_s=600)
-        said = json.loads((folder / "ready.json").read_text())
-        secure = Target("embedded", said["https"], said["token"], said["authority"])
-        yield secure, Target("embedded-http", said["http"]), child.pid
+        announced = json.loads((folder / "ready.json").read_text())
+        secure = Target("embedded", announced["https"], announced["token"], announced["authority"])
+        yield secure, Target("embedded-http", announced["http"]), child.pid
 
 
 @contextmanager
@@ -149,11 +149,11 @@ def up_s(cluster: str, folder: Path) -> float:
     begin = time.perf_counter()
     with subprocess.Popen([*argv, "--dir", str(folder / cluster)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
-        said = child.stdout.readline()
+        announced = child.stdout.readline()
         took = time.perf_counter() - begin
         child.terminate()
         child.wait()
-    if not said:
+    if not announced:
         raise RuntimeError(f"mews up --cluster {cluster} did not come up")
     return took
 

@@ -21,7 +21,7 @@ from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
-from mews.kube.scheduling.config import Profile, SchedulerConfig
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
@@ -81,7 +81,7 @@ async def ours() -> float:
     store = fresh_store(clock.now, random.Random(1))
     kube = InProcessKube(store)
     await furnish(kube)
-    config = SchedulerConfig((Profile("default-scheduler", default_plugins()),))
+    config = SchedulerConfig((SchedulerProfile("default-scheduler", default_plugins()),))
     context = Context(InProcessKube(store), clock, stream(1, "scheduler"), logging.getLogger("mews.bench"))
     tasks: list[asyncio.Task[None]] = []
 

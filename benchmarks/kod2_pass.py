@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable
 
 from benchmarks.common import progress, report
-from mews.systems.kod2.model import Ask, Cluster, Job, Node, Queues, Running, Waiting, worker_task
+from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, WaitingJob, worker_task
 from mews.systems.kod2.policy import decide
 
 GIB = 2**30
 
 
-def cluster(nodes: int) -> Cluster:
+def cluster(nodes: int) -> ClusterState:
     whole = (32_000, 128 * GIB, 110)
-    return Cluster(tuple(Node(f"node-{i:04d}", whole, whole) for i in range(nodes)))
+    return ClusterState(tuple(NodeRoom(f"node-{i:04d}", whole, whole) for i in range(nodes)))
 
 
-def job(number: int, rng: random.Random, *, workers: int | None = None) -> Job:
+def job(number: int, rng: random.Random, *, workers: int | None = None) -> ElasticJob:
     wanted = workers or rng.randint(2, 8)
     server = Ask((rng.randint(1, 4) * 1000, 4 * GIB, 1))
     worker = Ask((rng.randint(2, 8) * 1000, rng.randint(2, 16) * GIB, 1))
-    return Job(
+    return ElasticJob(
         f"default/job-{number:04d}", float(number % 30), (("ps-0", server),), worker, 2, max(2, wanted), wanted + 4
     )
 
@@ -39,17 +39,17 @@ def full(size: int) -> Queues:
     for number in range(size // 2):
         homes = (f"node-{2 * number:04d}", f"node-{2 * number + 1:04d}")
         server, worker = Ask((2_000, 4 * GIB, 1)), Ask((15_000, 8 * GIB, 1))
-        what = Job(f"default/run-{number:04d}", 0.0, (("ps-0", server),), worker, 4, 4, 4)
+        what = ElasticJob(f"default/run-{number:04d}", 0.0, (("ps-0", server),), worker, 4, 4, 4)
         tasks = {"ps-0": homes[0], **{worker_task(i): homes[i // 2] for i in range(4)}}
         running.append(Running(what, tasks))
-    waiting = [Waiting(job(number, rng), starving=False) for number in range(size // 2)]
+    waiting = [WaitingJob(job(number, rng), starving=False) for number in range(size // 2)]
     return Queues(where, tuple(waiting), tuple(running))
 
 
 def arriving(size: int) -> Queues:
     """All jobs wait on an empty cluster."""
     rng = random.Random(2)
-    return Queues(cluster(size), tuple(Waiting(job(number, rng)) for number in range(size)))
+    return Queues(cluster(size), tuple(WaitingJob(job(number, rng)) for number in range(size)))
 
 
 def preempting(size: int) -> Queues:
@@ -58,10 +58,10 @@ def preempting(size: int) -> Queues:
     running = []
     for number in range(size):
         worker = Ask((7_500, 8 * GIB, 1))
-        what = Job(f"default/run-{number:04d}", 0.0, (("ps-0", Ask((2_000, GIB, 1))),), worker, 1, 4, 4)
+        what = ElasticJob(f"default/run-{number:04d}", 0.0, (("ps-0", Ask((2_000, GIB, 1))),), worker, 1, 4, 4)
         home = f"node-{number:04d}"
         running.append(Running(what, {"ps-0": home, **{worker_task(i): home for i in range(4)}}))
-    large = Job(
+    large = ElasticJob(
         "default/large",
         0.0,
         (("ps-0", Ask((2_000, GIB, 1))),),
@@ -70,7 +70,7 @@ def preempting(size: int) -> Queues:
         size // 20,
         size // 20,
     )
-    return Queues(where, (Waiting(large, starving=True),), tuple(running))
+    return Queues(where, (WaitingJob(large, starving=True),), tuple(running))
 
 
 def seconds_of(make: Callable[[int], Queues], size: int, runs: int) -> float:

@@ -25,7 +25,7 @@ from mews.harness.run_context import begin_run
 from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
-from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace, rest, stream
@@ -35,9 +35,9 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
-from mews.systems.kubecomp.board import Board
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig
-from mews.systems.kubecomp.metrics import Phase, Recorder
+from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
+from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, Phase
 from mews.systems.kubecomp.plugin import kubecomp_profile
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 from mews.systems.kubecomp.records import NODE_PREFIX, POOL_PREFIX, NodeReport, report_data
@@ -92,7 +92,7 @@ async def furnished(kube: KubeApi, config: KubeCompConfig, now_s: float) -> None
     """All nodes with four GPUs each and the reports of their device managers, without the kubelets."""
     await kube.create(NAMESPACES, {"metadata": {"name": config.namespace}})
     room = {"cpu": "64", "memory": "256Gi", "pods": "110", config.resource: str(GPUS_PER_NODE)}
-    board = Board(kube, config.namespace)
+    board = ConfigMapWriter(kube, config.namespace)
     for number, node in enumerate(config.nodes):
         status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
         await kube.create(NODES, {"metadata": {"name": node.name}, "status": status})
@@ -115,8 +115,8 @@ async def decided(count: int) -> dict[str, float]:
     nodes = tuple(NodeConfig(str(host), {"C0": port}) for port, host in sorted(ports.items(), key=lambda p: int(p[0])))
     config = KubeCompConfig(chassis=(ChassisConfig("C0", 0),), nodes=nodes)
     await furnished(kube, config, clock.now())
-    fleet, measures = LocalFleet(inventory, pace=pace), Recorder()
-    chassis: dict[str, ChassisApi] = {"C0": speak("h3api", fleet.transport("C0", "h3api"))}
+    fleet, measures = LocalFleet(inventory, pace=pace), KubeCompMemoryMetrics()
+    chassis: dict[str, ChassisApi] = {"C0": client_of("h3api", fleet.transport("C0", "h3api"))}
     log = logging.getLogger("mews.bench")
     profile = kubecomp_profile(config, metrics=measures, now=time.perf_counter)
     manager = ReconfigManager(Context(kube, clock, stream(1, "manager"), log), config, chassis, measures)

@@ -83,10 +83,10 @@ def ours(folder: Path) -> dict[str, tuple[float, bytes]]:
     found = {}
     with process(sys.executable, "-m", "mews.emulator.serve", "--hardware", str(file), "--ready", str(ready)):
         await_condition(ready.exists, "the chassis")
-        said = json.loads(ready.read_text())
-        ((name, urls),) = list(said["chassis"].items())[:1]
+        announced = json.loads(ready.read_text())
+        ((name, urls),) = list(announced["chassis"].items())[:1]
         base = urls["redfish"]
-        token = login(base, said["accounts"]["redfish"]["password"])
+        token = login(base, announced["accounts"]["redfish"]["password"])
         first = [
             json.loads(fetch(base, path, token))["Members"][0]["@odata.id"]
             for path in (f"{ROOT}/Fabrics/PCIe/Zones", f"{ROOT}/Chassis/{name}/PCIeDevices")

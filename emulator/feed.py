@@ -10,7 +10,7 @@ KEPT = 20_000
 """How many of the latest events can be read again."""
 
 
-class Told(Protocol):
+class FeedEvent(Protocol):
     """An event of a chassis or of a host."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class EventFeed:
         self._seq = 0
         self._closed = False
 
-    def tell(self, event: Told) -> None:
+    def emit(self, event: FeedEvent) -> None:
         """Append one event and wake the readers."""
         with self._changed:
             self._seq += 1

@@ -22,7 +22,7 @@ from mews.emulator.chassis.profiles import PROFILES
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FixturePlan:
     """What to make. ``gpus`` and ``free`` count over all chassis; ``slots`` are per chassis, None = as needed."""
 
     hosts: int = 3
@@ -39,7 +39,7 @@ class Plan:
     seed: int = 0
 
 
-def make(plan: Plan) -> dict[str, Any]:
+def make(plan: FixturePlan) -> dict[str, Any]:
     """The document of a hardware file: GPUs spread evenly over the chassis, then over the hosts of their pool.
 
     Raises HardwareError where no such hardware can be.
@@ -72,7 +72,7 @@ def _host_names(faker: Faker, count: int) -> list[str]:
     return [f"{re.sub('[^a-z]', '', faker.last_name().lower())}-{number + 1}" for number in range(count)]
 
 
-def _chassis(faker: Faker, plan: Plan, number: int, hosts: Sequence[str]) -> dict[str, Any]:
+def _chassis(faker: Faker, plan: FixturePlan, number: int, hosts: Sequence[str]) -> dict[str, Any]:
     mine = range(number, plan.gpus, plan.chassis)
     attached = [gpu for gpu in mine if gpu < plan.gpus - plan.free]
     ports = [str(port + 1) for port in range(len(hosts))]
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = vars(parser.parse_args(arguments))
     output = chosen.pop("output")
     try:
-        text = render(make(Plan(**chosen)))
+        text = render(make(FixturePlan(**chosen)))
     except HardwareError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _default(name: str) -> Any:
-    return getattr(Plan(), name)
+    return getattr(FixturePlan(), name)
 
 
 if __name__ == "__main__":

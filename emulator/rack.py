@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.fleet import Fleet
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
-from mews.emulator.courier import Courier
-from mews.emulator.dialects.redfish.service import Redfish
+from mews.emulator.delivery import EventDelivery
+from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
 from mews.emulator.settling import SettlingThread, earliest
@@ -41,9 +41,9 @@ class Rack:
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
-        self._fleet = Fleet(hardware, seed, listener=self.feed.tell, stores=stores)
+        self._fleet = Fleet(hardware, seed, listener=self.feed.emit, stores=stores)
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
-        self._couriers: list[Courier] = []
+        self._couriers: list[EventDelivery] = []
         self._keeper = SettlingThread(clock, next_due=self._next_due, settle=self._settle)
 
     def start(self) -> None:
@@ -64,15 +64,15 @@ class Rack:
         """The chassis, in the order of the file."""
         return tuple(self._fleet.boxes)
 
-    def speak(self, chassis: str, make: Callable[[Box], ChassisFace]) -> ChassisFace:
+    def speak(self, chassis: str, make: Callable[[EmulatedChassis], ChassisFace]) -> ChassisFace:
         """A chassis' face in a dialect, to be used with ``answer``; before ``start``."""
         face = make(self._fleet.box(chassis))
-        if isinstance(face, Redfish):
-            self._couriers.append(Courier(face.world.hub, self._locks[chassis], self.clock))
+        if isinstance(face, RedfishFace):
+            self._couriers.append(EventDelivery(face.state.hub, self._locks[chassis], self.clock))
         return face
 
     @contextmanager
-    def box(self, name: str) -> Iterator[Box]:
+    def box(self, name: str) -> Iterator[EmulatedChassis]:
         """One chassis, nobody else touching it meanwhile; then whoever waits on its times asks again.
 
         Raises ValueError naming those there are.

@@ -26,7 +26,7 @@ from mews.emulator.clock import EmulatedClock, unix_s
 from mews.emulator.dialects.app import Answer, route, wire_app
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.control import Control
-from mews.emulator.dialects.redfish.settings import ADMIN, Settings
+from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
@@ -96,7 +96,7 @@ class ChassisServer:
 
     def _answer(self, chassis: str) -> Answer:
         faces: dict[str, Answer] = {}
-        settings = Settings(
+        settings = RedfishSettings(
             self.password,
             lambda: secrets.token_hex(16),
             epoch_s=unix_s(),

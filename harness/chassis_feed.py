@@ -1,6 +1,6 @@
 """Turns what a chassis tells (``mews.emulator.chassis.events``) into journal lines.
 
-The same in process and over the wire: ``hear`` takes an event's number, name and fields. Events that come late (the
+The same in process and over the wire: ``on_event`` takes an event's number, name and fields. Events that come late (the
 fault ``events-out-of-order``) are put back into their true order by number, so that the journal tells what happened.
 """
 
@@ -39,7 +39,7 @@ class ChassisFeed:
         self._next = next_number
         self._table()
 
-    def hear(self, number: int, event: str, fields: Fields) -> None:
+    def on_event(self, number: int, event: str, fields: Fields) -> None:
         """Take one event; it is written once all before it are."""
         self._early[number] = (event, fields)
         if self._next is None or number < self._next:
@@ -96,12 +96,12 @@ class ChassisFeed:
         self._journal.write("chassis", self._actor, event, **names, **place, **extra)
 
     def _fault(self, event: str, fields: Fields) -> None:
-        said = {name: value for name, value in fields.items() if name not in ("may_break", "grace_s")}
+        written = {name: value for name, value in fields.items() if name not in ("may_break", "grace_s")}
         if "may_break" in fields:
-            said["excuses"] = {str(number): fields["grace_s"] for number in fields["may_break"]}
-        if said.get("device"):
-            said["gpuid"] = self._spec.gpuid(said["device"])
-        self._journal.write("fault", self._actor, event, **said)
+            written["excuses"] = {str(number): fields["grace_s"] for number in fields["may_break"]}
+        if written.get("device"):
+            written["gpuid"] = self._spec.gpuid(written["device"])
+        self._journal.write("fault", self._actor, event, **written)
 
     def _table(self) -> None:
         devices = {

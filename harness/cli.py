@@ -90,10 +90,10 @@ def run(
     )
     wanted = seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
 
-    from mews.harness.commands.run import Outputs
+    from mews.harness.commands.run import RunOutputs
     from mews.harness.commands.run import run as run_all
 
-    outputs = Outputs(json, junit, html, journal)
+    outputs = RunOutputs(json, junit, html, journal)
     return run_all(paths, options, seeds=wanted, overrides=set_ or (), outputs=outputs)
 
 
@@ -154,10 +154,12 @@ def up(
     _check_dialect(dialect)
     check_speed(speed)
 
-    from mews.harness.commands.up import Wish
+    from mews.harness.commands.up import UpArguments
     from mews.harness.commands.up import up as bring_up
 
-    return bring_up(Wish(hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port, stack), as_json=json)
+    return bring_up(
+        UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port, stack), as_json=json
+    )
 
 
 @app.command()
@@ -280,10 +282,10 @@ def conform(
     if patience <= 0:
         raise BadInput(f"--patience {patience:g}: must be above 0")
 
-    from mews.harness.commands.conform import Outputs, Wish
+    from mews.harness.commands.conform import ConformArguments, ConformOutputs
     from mews.harness.commands.conform import conform as judge
 
-    wish = Wish(
+    arguments = ConformArguments(
         url=url,
         dialect=dialect,
         changes=allow_changes,
@@ -297,7 +299,7 @@ def conform(
         patience_s=patience,
         restore_file=restore_file,
     )
-    return judge(wish, Outputs(json, junit, html, record, diff))
+    return judge(arguments, ConformOutputs(json, junit, html, record, diff))
 
 
 @app.command(

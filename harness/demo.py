@@ -33,12 +33,12 @@ def manifest(pooled: Pooled) -> dict[str, Any]:
     }
 
 
-Told = Callable[[float, str, str], None]
+Narrate = Callable[[float, str, str], None]
 """Hears (seconds, who, what) for every hop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DemoRow:
     """One GPU of the pod: what the process printed, and who confirms it."""
 
     uuid: str
@@ -55,11 +55,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """How the demo ended: one row per UUID that the process printed, and what is wrong, if anything."""
 
     node: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DemoRow, ...] = ()
     moved: tuple[str, ...] = ()
     wrong: tuple[str, ...] = field(default=())
 
@@ -69,12 +69,12 @@ class Outcome:
         return not self.wrong
 
 
-async def run_demo(cluster: Cluster, pooled: Pooled, told: Told) -> Outcome:
+async def run_demo(cluster: Cluster, pooled: Pooled, show: Narrate) -> DemoOutcome:
     """Play the demo on a running cluster with the demo's hardware; ``pooled`` is what moves there."""
     oracle = Oracle(cluster)
     await oracle.start()
     first = len(cluster.journal)
-    stop = cluster.journal.listen(lambda line: _narrate(line, pooled.resource, told))
+    stop = cluster.journal.listen(lambda line: _narrate(line, pooled.resource, show))
     try:
         await cluster.kube.create(PODS, manifest(pooled), namespace=NAMESPACE)
         pod, printed = await _running(cluster)
@@ -83,7 +83,7 @@ async def run_demo(cluster: Cluster, pooled: Pooled, told: Told) -> Outcome:
         stop()
         violations = await oracle.finish()
     broken = tuple(str(violation) for violation in violations)
-    return Outcome(outcome.node, outcome.rows, outcome.moved, (*outcome.wrong, *broken))
+    return DemoOutcome(outcome.node, outcome.rows, outcome.moved, (*outcome.wrong, *broken))
 
 
 async def _running(cluster: Cluster) -> tuple[Mapping[str, Any], list[str]]:
@@ -108,10 +108,12 @@ async def _printed(cluster: Cluster) -> list[str]:
     return text.decode(errors="replace").split()
 
 
-async def _check(cluster: Cluster, resource: str, pod: Mapping[str, Any], printed: list[str], first: int) -> Outcome:
+async def _check(
+    cluster: Cluster, resource: str, pod: Mapping[str, Any], printed: list[str], first: int
+) -> DemoOutcome:
     host = node_name_of(pod)
     if not host:
-        return Outcome("", wrong=(f"pod {POD} is not on a node after {PATIENCE_S:g} s",))
+        return DemoOutcome("", wrong=(f"pod {POD} is not on a node after {PATIENCE_S:g} s",))
     table = await cluster.hardware.table()
     devices = {row["uuid"]: (name, row) for name, rows in table.items() for row in rows.values()}
     reported = _reported(await cluster.pod_resources(host), resource)
@@ -120,8 +122,8 @@ async def _check(cluster: Cluster, resource: str, pod: Mapping[str, Any], printe
     for uuid in printed:
         chassis, row = devices.get(uuid, ("", {"gpuid": "unknown", "host": None}))
         gpuid = str(row["gpuid"])
-        rows.append(Row(uuid, gpuid, chassis, gpuid in moved, row["host"] == host, gpuid in reported))
-    return Outcome(host, tuple(rows), moved, tuple(_wrong(rows, moved, reported)))
+        rows.append(DemoRow(uuid, gpuid, chassis, gpuid in moved, row["host"] == host, gpuid in reported))
+    return DemoOutcome(host, tuple(rows), moved, tuple(_wrong(rows, moved, reported)))
 
 
 def _reported(report: tuple[PodDevices, ...], resource: str) -> set[str]:
@@ -136,7 +138,7 @@ def _reported(report: tuple[PodDevices, ...], resource: str) -> set[str]:
     }
 
 
-def _wrong(rows: list[Row], moved: tuple[str, ...], reported: set[str]) -> list[str]:
+def _wrong(rows: list[DemoRow], moved: tuple[str, ...], reported: set[str]) -> list[str]:
     wrong = [f"{row.uuid}: chassis table and pod resources do not both have it" for row in rows if not row.good]
     if len({row.uuid for row in rows}) != GPUS or len(rows) != GPUS:
         wrong.append(f"the process printed {len(rows)} UUIDs, expected {GPUS} different ones")
@@ -147,11 +149,11 @@ def _wrong(rows: list[Row], moved: tuple[str, ...], reported: set[str]) -> list[
     return wrong
 
 
-def _narrate(line: Line, resource: str, told: Told) -> None:
+def _narrate(line: Line, resource: str, show: Narrate) -> None:
     narrate = STORY.get((line.layer, line.event))
     text = narrate(line, resource) if narrate is not None else None
     if text:
-        told(line.t, line.actor, text)
+        show(line.t, line.actor, text)
 
 
 def _ours(line: Line) -> bool:

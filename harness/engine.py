@@ -32,7 +32,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-def _deaf(_: object) -> None:
+def _ignore(_: object) -> None:
     """Nobody observes."""
 
 
@@ -45,7 +45,7 @@ class Engine:
 
     options: RunOptions
     artefacts: Path | None = None
-    observe: Observer = field(default=_deaf)
+    observe: Observer = field(default=_ignore)
     hold: Callable[[Cluster], Coroutine[Any, Any, None]] | None = None
     session: ClusterSession | None = None
     """What the scenarios share; without it each starts its own."""

@@ -18,7 +18,7 @@ class HostFeed:
         self._journal = journal
         self._actor = f"host/{host}"
 
-    def hear(self, event: str, fields: Mapping[str, Any]) -> None:
+    def on_event(self, event: str, fields: Mapping[str, Any]) -> None:
         """Write one event."""
         if event.startswith("fault-"):
             self._fault(event.removeprefix("fault-"), fields)
@@ -26,7 +26,7 @@ class HostFeed:
             self._journal.write("host", self._actor, event, **fields)
 
     def _fault(self, event: str, fields: Mapping[str, Any]) -> None:
-        said = {name: value for name, value in fields.items() if name not in ("may_break", "grace_s")}
+        written = {name: value for name, value in fields.items() if name not in ("may_break", "grace_s")}
         if "may_break" in fields:
-            said["excuses"] = {str(number): fields["grace_s"] for number in fields["may_break"]}
-        self._journal.write("fault", self._actor, event, **said)
+            written["excuses"] = {str(number): fields["grace_s"] for number in fields["may_break"]}
+        self._journal.write("fault", self._actor, event, **written)

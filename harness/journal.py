@@ -85,8 +85,8 @@ class Journal:
         self._elapsed = elapsed
         self._lines: list[Line] = []
         self._listeners: list[Callable[[Line], None]] = []
-        self._untold: deque[Line] = deque()
-        self._telling = False
+        self._undelivered: deque[Line] = deque()
+        self._delivering = False
 
     def write(self, layer: str, actor: str, event: str, /, **fields: Any) -> Line:
         """Append one line, stamped with the elapsed seconds.
@@ -97,22 +97,22 @@ class Journal:
             raise ValueError(f"layer {layer!r}: must be one of {', '.join(LAYERS)}")
         line = Line(len(self._lines), self._elapsed(), layer, actor, event, fields)
         self._lines.append(line)
-        self._untold.append(line)
-        self._tell()
+        self._undelivered.append(line)
+        self._notify()
         return line
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         # A listener may write: everybody still hears the lines one after the other, in their order.
-        if self._telling:
+        if self._delivering:
             return
-        self._telling = True
+        self._delivering = True
         try:
-            while self._untold:
-                line = self._untold.popleft()
+            while self._undelivered:
+                line = self._undelivered.popleft()
                 for listener in list(self._listeners):
                     listener(line)
         finally:
-            self._telling = False
+            self._delivering = False
 
     def listen(self, listener: Callable[[Line], None]) -> Callable[[], None]:
         """Hear every later line; call the result to stop."""

@@ -64,7 +64,7 @@ def born(pid: int) -> str:
     return "" if fields[0] == "Z" else fields[19]
 
 
-class Owned:
+class RuntimeFolder:
     """A runtime folder of this process."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,7 +72,7 @@ class Owned:
         self._write({"pid": os.getpid(), "born": born(os.getpid())})
 
     @classmethod
-    def below(cls, state: Path, name: str) -> Owned:
+    def below(cls, state: Path, name: str) -> RuntimeFolder:
         """A fresh one that outlives this process, which its owner alone may enter.
 
         Raises Lacks where it cannot be made.
@@ -85,7 +85,7 @@ class Owned:
             raise Lacks(f"{folder}: cannot be written: {error.strerror}; set XDG_STATE_HOME or HOME") from error
 
     @classmethod
-    def claim(cls, folder: Path) -> Owned | None:
+    def claim(cls, folder: Path) -> RuntimeFolder | None:
         """Take over what has lost its owner; None where it has one, or somebody else was quicker."""
         with (folder.parent / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -201,7 +201,7 @@ def sweep_sites(purge: Callable[[Path], None]) -> tuple[list[Path], list[str]]:
 def _swept(folders: list[Path], remove: Callable[[Path], None]) -> tuple[list[Path], list[str]]:
     gone, wrong = [], []
     for folder in folders:
-        owned = Owned.claim(folder)
+        owned = RuntimeFolder.claim(folder)
         if owned is None:
             continue
         try:
@@ -230,8 +230,8 @@ def delete_kind_cluster(folder: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Lacks(f"kind cluster {name} could not be deleted: {error}") from error
     if done.returncode != 0:
-        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise Lacks(f"kind cluster {name} could not be deleted: {said}")
+        output = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise Lacks(f"kind cluster {name} could not be deleted: {output}")
 
 
 def _kind_name(folder: Path) -> str:

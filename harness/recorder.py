@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from mews.harness.journal import Journal, Line
-from mews.harness.watch_feed import Feed, Sight
+from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.objects import (
     Object,
     annotations_of,
@@ -30,13 +30,13 @@ from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import EVENTS, NODES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.system.journal import condition_changes
-from mews.kube.system.system import News, Watched
+from mews.kube.system.system import KindLine, Watched
 
 Write = Callable[..., Line | None]
 """``write(event, **fields)``: one line of a fixed layer and actor."""
 
 
-def pod_news(old: Object | None, new: Object | None) -> Iterator[News]:
+def pod_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
     """Lines for a pod that was added (old None), changed, or is gone (new None)."""
     if old is not None and new is not None and uid_of(old) != uid_of(new):
         yield from pod_news(old, None)
@@ -79,7 +79,7 @@ def _pod_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]
         yield "deleting", {}
 
 
-def node_news(old: Object | None, new: Object | None) -> Iterator[News]:
+def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
     """Lines for a node."""
     node = new if new is not None else old
     if node is None:
@@ -117,23 +117,23 @@ def _taints(node: Object) -> list[str]:
     return sorted(f"{taint.get('key')}:{taint.get('effect')}" for taint in taints)
 
 
-class _EventNews:
+class _EventLines:
     """Core events, each kind once: what is said again about the same object is no news."""
 
     def __init__(self) -> None:
-        self._said: set[tuple[str, ...]] = set()
+        self._seen: set[tuple[str, ...]] = set()
 
-    def __call__(self, old: Object | None, new: Object | None) -> Iterator[News]:
+    def __call__(self, old: Object | None, new: Object | None) -> Iterator[KindLine]:
         if new is None:
             return
         about = new.get("involvedObject") or {}
         name = "/".join(filter(None, (about.get("namespace"), about.get("name"))))
         thing = f"{str(about.get('kind', '')).lower()}/{name}"
         reason, message = str(new.get("reason", "")), str(new.get("message", ""))
-        said = (thing, str(about.get("uid", "")), reason, message)
-        if said in self._said:
+        event_key = (thing, str(about.get("uid", "")), reason, message)
+        if event_key in self._seen:
             return
-        self._said.add(said)
+        self._seen.add(event_key)
         source = new.get("reportingComponent") or (new.get("source") or {}).get("component") or "unknown"
         host = (new.get("source") or {}).get("host")
         actor = f"{source}/{host}" if host else str(source)
@@ -142,14 +142,14 @@ class _EventNews:
 
 class Recorder:
     """Keeps the journal: run ``run()`` as a task and ``await synced()`` before the first step. ``watched`` are further
-    kinds, those of the systems that run; what happens in the namespaces ``unheard`` is no news."""
+    kinds, those of the systems that run; what happens in the namespaces ``ignored`` is no news."""
 
     def __init__(
-        self, kube: KubeApi, journal: Journal, *, watched: Iterable[Watched] = (), unheard: Collection[str] = ()
+        self, kube: KubeApi, journal: Journal, *, watched: Iterable[Watched] = (), ignored: Collection[str] = ()
     ) -> None:
         self._journal = journal
-        self._unheard = frozenset(unheard)
-        kinds = (Watched(NODES, node_news), Watched(PODS, pod_news), Watched(EVENTS, _EventNews()), *watched)
+        self._ignored = frozenset(ignored)
+        kinds = (Watched(NODES, node_news), Watched(PODS, pod_news), Watched(EVENTS, _EventLines()), *watched)
         self._feeds = [Feed(kube, kind.resource, self._writing(kind.news)) for kind in kinds]
 
     async def run(self) -> None:
@@ -163,9 +163,11 @@ class Recorder:
         for feed in self._feeds:
             await feed.synced()
 
-    def _writing(self, news: Callable[[Object | None, Object | None], Iterator[News]]) -> Callable[[Sight], None]:
-        def write(sight: Sight) -> None:
-            if (sight.new or sight.old or {}).get("metadata", {}).get("namespace") in self._unheard:
+    def _writing(
+        self, news: Callable[[Object | None, Object | None], Iterator[KindLine]]
+    ) -> Callable[[WatchRecord], None]:
+        def write(sight: WatchRecord) -> None:
+            if (sight.new or sight.old or {}).get("metadata", {}).get("namespace") in self._ignored:
                 return
             for actor, event, fields in news(sight.old, sight.new):
                 self._journal.write("api", actor, event, **fields)

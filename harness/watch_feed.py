@@ -26,7 +26,7 @@ _LAST_BACKOFF_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class WatchRecord:
     """One thing seen of a resource.
 
     ``type`` is LISTED or a watch event's type; ``old`` is the object as seen before and ``new`` as it is (None: gone,
@@ -45,10 +45,10 @@ class Sight:
 class Feed:
     """Lists, then watches for ever, from the last version seen wherever the server allows it."""
 
-    def __init__(self, kube: KubeApi, resource: Resource, hear: Callable[[Sight], None]) -> None:
+    def __init__(self, kube: KubeApi, resource: Resource, handle: Callable[[WatchRecord], None]) -> None:
         self._kube = kube
         self.resource = resource
-        self._hear = hear
+        self._handle = handle
         self._synced = asyncio.Event()
         self._stream = 0
         self.objects: dict[str, Object] = {}
@@ -109,7 +109,7 @@ class Feed:
     def _take(self, event: WatchEvent) -> None:
         version = version_of(event.object)
         if event.type is EventType.BOOKMARK:
-            self._hear(Sight(self.resource, event.type, "", None, None, version, self._stream))
+            self._handle(WatchRecord(self.resource, event.type, "", None, None, version, self._stream))
             return
         gone = event.type is EventType.DELETED
         self._see(event.type, key_of(event.object), None if gone else event.object, version)
@@ -118,4 +118,4 @@ class Feed:
         old = self.objects.pop(key, None)
         if new is not None:
             self.objects[key] = new
-        self._hear(Sight(self.resource, str(kind), key, old, new, version, self._stream))
+        self._handle(WatchRecord(self.resource, str(kind), key, old, new, version, self._stream))

@@ -115,7 +115,7 @@ class EventRecorder:
         if self._is_one_of_many((*about, kind, reason), message, now):
             key = (*about, kind, reason)
             body["message"] = _COMBINED + message
-        if not self._may_say(about, now):
+        if not self._may_emit(about, now):
             return
         self._queue.append(_Sighting(key, body, namespace))
         self._queued.set()
@@ -133,7 +133,7 @@ class EventRecorder:
         kin.messages.pop(next(iter(kin.messages)))
         return True
 
-    def _may_say(self, about: tuple[str, ...], now: float) -> bool:
+    def _may_emit(self, about: tuple[str, ...], now: float) -> bool:
         bucket = self._buckets.pop(about, None) or _Bucket(_BURST, now)
         bucket.tokens = min(bucket.tokens + (now - bucket.filled_s) / _REFILL_S, _BURST)
         bucket.filled_s = now

@@ -19,15 +19,15 @@ class RecordsFile(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
-        said = {"t": round(record.created, 6), "actor": record.name}
+        entry = {"t": round(record.created, 6), "actor": record.name}
         event = getattr(record, "event", None)
         if event is not None:
-            said |= {"event": str(event), "fields": getattr(record, "fields", {})}
+            entry |= {"event": str(event), "fields": getattr(record, "fields", {})}
         elif record.levelno >= logging.WARNING:
-            said |= {"level": record.levelname.lower(), "message": record.getMessage()}
+            entry |= {"level": record.levelname.lower(), "message": record.getMessage()}
         else:
             return
-        self._file.write(json.dumps(said, separators=(",", ":"), default=str) + "\n")
+        self._file.write(json.dumps(entry, separators=(",", ":"), default=str) + "\n")
         self._file.flush()
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from mews.kube.chassis.h3api import H3Api
+from mews.kube.chassis.h3api import H3ApiClient
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginOptions
@@ -47,7 +47,7 @@ class Gpus:
 async def main(url: str, port: str, folder: str) -> None:
     """Serve until killed; again whenever the kubelet starts anew."""
     transport = HttpTransport(url, 10.0)
-    listed = (await H3Api(transport).resources()).devices
+    listed = (await H3ApiClient(transport).resources()).devices
     await transport.close()
     plugin = Gpus({f"0-{each.device}": each.uuid for each in listed if each.port == port})
     link = GrpcLink(Path(folder))

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
@@ -29,13 +29,13 @@ class Fleet:
         self._stores = dict(stores or {})
         self.boxes = {spec.name: self.build(spec.name) for spec in hardware.chassis}
 
-    def build(self, name: str) -> Box:
+    def build(self, name: str) -> EmulatedChassis:
         """A box of that name as it is after power-on: its table from the store, nothing running."""
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
         rng = random.Random(f"{self._seed}/chassis/{name}")
-        return Box(spec, rng, listener=self._listener, store=self._stores.get(name))
+        return EmulatedChassis(spec, rng, listener=self._listener, store=self._stores.get(name))
 
-    def box(self, name: str) -> Box:
+    def box(self, name: str) -> EmulatedChassis:
         """Return the chassis of that name.
 
         Raises ValueError naming those there are.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mews.emulator.chassis.profiles import Profile
+from mews.emulator.chassis.profiles import ChassisProfile
 from mews.emulator.host.profiles import INSTANT, HostProfile
 from mews.emulator.nvml.profiles import DEFAULT_MODEL
 
@@ -53,7 +53,7 @@ class ChassisSpec:
     slots: int
     ports: Mapping[str, str | None]
     devices: tuple[DeviceSpec, ...]
-    profile: Profile
+    profile: ChassisProfile
 
     def gpuid(self, device: str) -> str:
         """The pool-wide ID of a device, ``<chassis index>-<device>``, for example ``1-001300`` (chassis.md 2)."""

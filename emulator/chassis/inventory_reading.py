@@ -19,7 +19,7 @@ from mews.emulator.chassis.inventory import (
     HostSpec,
 )
 from mews.emulator.chassis.placed import PlacedValue, Where
-from mews.emulator.chassis.profiles import Profile, parse_profile
+from mews.emulator.chassis.profiles import ChassisProfile, parse_profile
 from mews.emulator.host.cards import KINDS
 from mews.emulator.host.profiles import parse_host_profile
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
@@ -103,14 +103,16 @@ def _chassis(at: PlacedValue, number: int, hosts: Sequence[str], profile: Placed
     )
 
 
-def _profile(at: PlacedValue, chassis: str) -> Profile:
+def _profile(at: PlacedValue, chassis: str) -> ChassisProfile:
     try:
         return parse_profile(at.value, chassis)
     except ValueError as error:
         raise at.error(str(error)) from error
 
 
-def _quirks(at: PlacedValue, profile: Profile, devices: Sequence[DeviceSpec], ports: Mapping[str, str | None]) -> None:
+def _quirks(
+    at: PlacedValue, profile: ChassisProfile, devices: Sequence[DeviceSpec], ports: Mapping[str, str | None]
+) -> None:
     """Check the faults that a profile spells out as the chassis will when it is put together."""
     if not isinstance(at.value, Mapping):
         return

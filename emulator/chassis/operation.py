@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mews.emulator.chassis.errors import Refusal
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 
 
-class Kind(StrEnum):
+class OperationKind(StrEnum):
     """What a chassis can be asked."""
 
     ATTACH = "attach"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
     READ = "read"
 
 
-class Outcome(StrEnum):
+class OperationOutcome(StrEnum):
     """How the client is answered."""
 
     REPLY = "reply"
@@ -35,12 +35,12 @@ class Answer:
     For a REPLY to a read, ``rows`` is the listing. An ERROR has an HTTP ``status``.
     """
 
-    outcome: Outcome
+    outcome: OperationOutcome
     ok: bool = True
     truth: bool = True
     lie: bool = False
     refusal: Refusal | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DeviceRow, ...] = ()
     status: int = 200
 
 
@@ -53,7 +53,7 @@ class Operation:
     """
 
     number: int
-    kind: Kind
+    kind: OperationKind
     device: str
     port: str | None
     begun_s: float
@@ -62,16 +62,16 @@ class Operation:
     answer_s: float
     refusal: Refusal | None = None
     settled: bool = False
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DeviceRow, ...] = ()
 
     applies: bool = True
     claims: bool | None = None
     lies: bool = False
     says: bool | None = None
     """The only lie that ``lies`` may tell; None: either."""
-    outcome: Outcome = Outcome.REPLY
+    outcome: OperationOutcome = OperationOutcome.REPLY
     status: int = 200
-    views: list[Callable[[tuple[Row, ...]], tuple[Row, ...]]] = field(default_factory=list)
+    views: list[Callable[[tuple[DeviceRow, ...]], tuple[DeviceRow, ...]]] = field(default_factory=list)
     before: list[Callable[[], None]] = field(default_factory=list)
     after: list[Callable[[], None]] = field(default_factory=list)
 

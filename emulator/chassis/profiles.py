@@ -17,7 +17,7 @@ Spec = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ChassisProfile:
     """Latencies of one chassis and ``quirks``: specs of the faults it has by nature (they survive ``clear``).
 
     Attach and detach are serialised by the chassis' one management CPU. Reads are answered beside them: the measured
@@ -34,7 +34,7 @@ class Profile:
     reads_queue: bool = False
 
 
-INSTANT = Profile("instant", "no latency at all", attach=Fixed(0), detach=Fixed(0), read=Fixed(0))
+INSTANT = ChassisProfile("instant", "no latency at all", attach=Fixed(0), detach=Fixed(0), read=Fixed(0))
 
 FALCON_SOURCE = "two Falcon 4005, autumn 2023: durations.csv and operations.csv of the KubeComp experiments"
 
@@ -59,7 +59,7 @@ FALCON_POST_EOF = 1 / 362
 """One POST ended in ``unexpected EOF`` with the device attached nowhere; 361 others were answered."""
 
 
-def falcon_4005(chassis: str) -> Profile:
+def falcon_4005(chassis: str) -> ChassisProfile:
     """The Falcon 4005 of that name; chassis A and B of the testbed have their own manners, others the mixture."""
     key = chassis if chassis in FALCON_ATTACH else ""
     honest, lying, share = FALCON_ATTACH[key]
@@ -71,7 +71,7 @@ def falcon_4005(chassis: str) -> Profile:
         quirks.append(
             {"kind": "read-aftermath", "operation": "attach", "probability": FALCON_READ_EOF[key], "partial": 0.5}
         )
-    return Profile(
+    return ChassisProfile(
         "falcon-4005",
         FALCON_SOURCE,
         attach=honest,
@@ -85,7 +85,7 @@ PROFILES = {"instant": lambda chassis: INSTANT, "falcon-4005": falcon_4005}
 KEYS = ("attach", "detach", "read", "quirks", "reads_queue")
 
 
-def parse_profile(value: Any, chassis: str) -> Profile:
+def parse_profile(value: Any, chassis: str) -> ChassisProfile:
     """The profile that a hardware file names (``instant``, ``falcon-4005``) or spells out.
 
     Spelt out: ``{attach, detach, read, quirks, reads_queue}``, all optional; latencies (default 0) and fault specs.
@@ -101,7 +101,7 @@ def parse_profile(value: Any, chassis: str) -> Profile:
     reads_queue = value.get("reads_queue", False)
     if not isinstance(reads_queue, bool):
         raise ValueError(f"reads_queue {reads_queue!r}: must be true or false")
-    return Profile(
+    return ChassisProfile(
         "custom",
         "the hardware file",
         attach=parse_latency(value.get("attach", 0)),

@@ -15,7 +15,7 @@ HISTORY = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DeviceRow:
     """A device as the chassis sees it. ``link`` is False after a surprise removal."""
 
     device: str
@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TableChange:
     """One change of the table, for rewinding."""
 
     t: float
@@ -34,7 +34,7 @@ class Change:
     old_port: str | None
 
 
-class Table:
+class DeviceTable:
     """Rows by device. Every change is stored before it shows; what the store refuses did not happen."""
 
     def __init__(self, devices: Iterable[DeviceSpec], slots: int, store: TableStore) -> None:
@@ -48,9 +48,9 @@ class Table:
 
     def _fill(self, devices: Iterable[DeviceSpec]) -> None:
         self._specs = {spec.id: spec for spec in devices}
-        self._rows = {spec.id: Row(spec.id, spec.uuid, spec.port, spec.kind) for spec in self._specs.values()}
-        self._history: deque[Change] = deque(maxlen=HISTORY)
-        self._listing: tuple[Row, ...] | None = None
+        self._rows = {spec.id: DeviceRow(spec.id, spec.uuid, spec.port, spec.kind) for spec in self._specs.values()}
+        self._history: deque[TableChange] = deque(maxlen=HISTORY)
+        self._listing: tuple[DeviceRow, ...] | None = None
 
     def __contains__(self, device: object) -> bool:
         return device in self._rows
@@ -58,7 +58,7 @@ class Table:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def row(self, device: str) -> Row:
+    def row(self, device: str) -> DeviceRow:
         """Return the row of one device.
 
         Raises UnknownDevice.
@@ -76,17 +76,17 @@ class Table:
         self.row(device)
         return self._specs[device]
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[DeviceRow, ...]:
         """Every row, also of devices whose link is down."""
         return tuple(self._rows.values())
 
-    def listing(self) -> tuple[Row, ...]:
+    def listing(self) -> tuple[DeviceRow, ...]:
         """The rows that a client is shown: the same tuple until something changes."""
         if self._listing is None:
             self._listing = tuple(row for row in self._rows.values() if row.link)
         return self._listing
 
-    def rewound(self, t: float) -> tuple[Row, ...]:
+    def rewound(self, t: float) -> tuple[DeviceRow, ...]:
         """The listing as it was at ``t``, as far as the history reaches."""
         ports: dict[str, str | None] = {}
         for change in reversed(self._history):
@@ -103,7 +103,7 @@ class Table:
         row, spec = self.row(device), replace(self._specs[device], port=port)
         self._keep(lambda: self._store.save(spec))
         self._specs[device] = spec
-        self._history.append(Change(t, device, row.port))
+        self._history.append(TableChange(t, device, row.port))
         self._show(replace(row, port=port))
         return row.port
 
@@ -123,7 +123,7 @@ class Table:
             raise SlotsFull(f"device {spec.id!r}: all {self._slots} slots hold a device")
         self._keep(lambda: self._store.save(spec))
         self._specs[spec.id] = spec
-        self._show(Row(spec.id, spec.uuid, spec.port, spec.kind))
+        self._show(DeviceRow(spec.id, spec.uuid, spec.port, spec.kind))
 
     def remove(self, device: str) -> str | None:
         """Pull a device out of its slot and return the port that it was on.
@@ -144,7 +144,7 @@ class Table:
         self._keep(lambda: self._store.replace(self._start))
         self._fill(self._start)
 
-    def _show(self, row: Row) -> None:
+    def _show(self, row: DeviceRow) -> None:
         self._rows[row.device] = row
         self._listing = None
 

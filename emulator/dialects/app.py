@@ -27,7 +27,7 @@ DRAINED = 64 << 20
 Answer = Callable[[Request], Response | Dropped]
 
 
-class WireResponse(FlaskResponse):
+class FlaskWireResponse(FlaskResponse):
     """A response without headers of its own making."""
 
     default_mimetype = None
@@ -39,7 +39,7 @@ def wire_app(answer: Answer, admit: Callable[[Request], Response | None] = lambd
     ``admit`` sees it first, without its body: who is not let in gets the refusal and is not listened to any longer.
     """
     app = Flask("mews", static_folder=None)
-    app.response_class = WireResponse
+    app.response_class = FlaskWireResponse
     app.url_map.merge_slashes = False
     for path in ("/", "/<path:path>"):
         app.url_map.add(Rule(path, endpoint="wire", merge_slashes=False))
@@ -53,7 +53,7 @@ def wire_app(answer: Answer, admit: Callable[[Request], Response | None] = lambd
         reply = answer(with_body(head))
         if isinstance(reply, Dropped):
             request.environ[DROP] = True
-            return WireResponse()
+            return FlaskWireResponse()
         return write_response(reply)
 
     app.view_functions["wire"] = wire
@@ -97,7 +97,7 @@ def _body(stream: IO[bytes]) -> tuple[bytes, bool]:
 def write_response(reply: Response) -> FlaskResponse:
     """The Flask response of a reply."""
     body = reply.body if reply.stream is None else _bits(reply.stream)
-    response = WireResponse(body, reply.status)
+    response = FlaskWireResponse(body, reply.status)
     for name, value in reply.headers.items():
         response.headers[name] = value
     if reply.stream is not None:

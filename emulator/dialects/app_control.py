@@ -10,7 +10,7 @@ from typing import Protocol
 from flask import Flask, request
 from flask import Response as FlaskResponse
 
-from mews.emulator.dialects.app import CLOSE, WireResponse, read_head, wire_app, with_body, write_response
+from mews.emulator.dialects.app import CLOSE, FlaskWireResponse, read_head, wire_app, with_body, write_response
 from mews.emulator.dialects.control_time import since
 from mews.emulator.dialects.wire import JSON, Request, Response, as_json
 from mews.emulator.feed import EventFeed
@@ -22,7 +22,7 @@ HEARTBEAT_S = 10.0
 """Real seconds of silence after which a comment shows whether the reader is still there."""
 
 
-class BackDoor(Protocol):
+class ControlBackend(Protocol):
     """A ``control`` of chassis or of hosts."""
 
     def refused(self, request: Request, address: str) -> Response | None:
@@ -35,7 +35,7 @@ class BackDoor(Protocol):
 
 
 def control_app(
-    control: BackDoor, feed: EventFeed, admit: Callable[[Request], Response | None] = lambda head: None
+    control: ControlBackend, feed: EventFeed, admit: Callable[[Request], Response | None] = lambda head: None
 ) -> Flask:
     """The app: requests to ``control``, feeds from ``feed``, from callers whom ``admit`` does not refuse."""
     streams = threading.BoundedSemaphore(MAX_STREAMS)
@@ -67,7 +67,7 @@ def _feed(feed: EventFeed, asked: Request, streams: threading.BoundedSemaphore) 
         return write_response(Response(400, JSON, as_json({"error": str(error)})))
     if not streams.acquire(blocking=False):
         return write_response(Response(503, JSON, as_json({"error": f"all {MAX_STREAMS} feeds are taken"})))
-    response = WireResponse(
+    response = FlaskWireResponse(
         _lines(feed, start), 200, {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     )
     response.call_on_close(streams.release)

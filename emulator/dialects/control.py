@@ -28,7 +28,7 @@ from typing import Any
 from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
 from mews.emulator.chassis.inventory_reading import is_there
 from mews.emulator.dialects.control_time import time_routes
-from mews.emulator.dialects.door import Door, Routes
+from mews.emulator.dialects.loopback_guard import LoopbackGuard, Routes
 from mews.emulator.dialects.openapi import document
 from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.host.cards import KINDS
@@ -51,7 +51,7 @@ class Control:
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
             "/v1/openapi": {"GET": lambda request: (200, document(request.query.get("dialect", "control")))},
         }
-        self._door = Door(token, routes, remote=remote)
+        self._door = LoopbackGuard(token, routes, remote=remote)
 
     def refused(self, request: Request, address: str) -> Response | None:
         """The refusal of a caller that is not on this machine or has no token; None lets it in."""

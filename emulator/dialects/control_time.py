@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mews.emulator.clock import EmulatedClock
-from mews.emulator.dialects.door import Routes
+from mews.emulator.dialects.loopback_guard import Routes
 from mews.emulator.dialects.wire import Request, read_object
 from mews.emulator.feed import EventFeed
 

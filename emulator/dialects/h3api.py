@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mews.emulator.chassis.box import Box
-from mews.emulator.chassis.operation import Answer, Outcome
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.chassis.operation import Answer, OperationOutcome
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.wire import (
     JSON,
     TEXT,
@@ -48,7 +48,7 @@ REMARKS: Mapping[str, str] = MappingProxyType(
         "path": "not found",
     }
 )
-"""Reason -> remark. All but ``done`` are assumed; give others to ``H3Api`` once they are known."""
+"""Reason -> remark. All but ``done`` are assumed; give others to ``H3ApiFace`` once they are known."""
 
 
 def port_gid(port: str) -> str:
@@ -56,13 +56,13 @@ def port_gid(port: str) -> str:
     return f"{int(port):02X}h"
 
 
-class H3Api:
+class H3ApiFace:
     """One chassis as its management server shows it."""
 
-    def __init__(self, box: Box, remarks: Mapping[str, str] = REMARKS) -> None:
+    def __init__(self, box: EmulatedChassis, remarks: Mapping[str, str] = REMARKS) -> None:
         self._box = box
         self._remarks = remarks
-        self._shown: tuple[tuple[Row, ...], Response] | None = None
+        self._shown: tuple[tuple[DeviceRow, ...], Response] | None = None
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Read the request, begin what it asks for."""
@@ -80,9 +80,9 @@ class H3Api:
             assert pending.reply is not None
             return pending.reply
         answer = self._box.finish(pending.operation, now_s)
-        if answer.outcome is Outcome.DROPPED:
+        if answer.outcome is OperationOutcome.DROPPED:
             return Dropped()
-        if answer.outcome is Outcome.ERROR:
+        if answer.outcome is OperationOutcome.ERROR:
             return Response(answer.status, TEXT, b"Internal Server Error")
         return pending.render(answer)
 
@@ -122,7 +122,7 @@ class H3Api:
             shown = self._shown = (answer.rows, Response(200, JSON, as_json(self._records(answer.rows))))
         return shown[1]
 
-    def _records(self, rows: tuple[Row, ...]) -> list[dict[str, str]]:
+    def _records(self, rows: tuple[DeviceRow, ...]) -> list[dict[str, str]]:
         devices = [
             {
                 "dev_type": row.kind,
@@ -141,4 +141,4 @@ def _port(gid: str) -> str:
     return str(int(match[1], 16)) if match else gid
 
 
-FACE = DialectFace(lambda box, settings: H3Api(box), prefix="/h3api/")
+FACE = DialectFace(lambda box, settings: H3ApiFace(box), prefix="/h3api/")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mews.dialects import part_of
-from mews.emulator.chassis.box import Box
-from mews.emulator.dialects.redfish.settings import Settings
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.dialects.redfish.settings import RedfishSettings
 from mews.emulator.dialects.wire import ChassisFace, DialectFace
 
 
@@ -19,6 +19,6 @@ def face_of(dialect: str) -> DialectFace:
     return found
 
 
-def face(dialect: str, box: Box, settings: Settings) -> ChassisFace:
+def face(dialect: str, box: EmulatedChassis, settings: RedfishSettings) -> ChassisFace:
     """A chassis' face in a dialect; ``settings`` are for those that know accounts."""
     return face_of(dialect).make(box, settings)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mews.emulator.chassis.box import Box
-from mews.emulator.chassis.operation import Answer, Outcome
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.chassis.operation import Answer, OperationOutcome
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.wire import (
     JSON,
     TEXT,
@@ -44,13 +44,13 @@ FAILURES: Mapping[str, tuple[int, str]] = MappingProxyType(
 """Reason -> status and text. The first three are the contract's; the others are assumed."""
 
 
-class ResourcePool:
+class ResourcePoolFace:
     """One chassis as KubeComp's simulator shows one."""
 
-    def __init__(self, box: Box, failures: Mapping[str, tuple[int, str]] = FAILURES) -> None:
+    def __init__(self, box: EmulatedChassis, failures: Mapping[str, tuple[int, str]] = FAILURES) -> None:
         self._box = box
         self._failures = failures
-        self._shown: tuple[tuple[Row, ...], Response] | None = None
+        self._shown: tuple[tuple[DeviceRow, ...], Response] | None = None
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Read the request, begin what it asks for."""
@@ -68,9 +68,9 @@ class ResourcePool:
             assert pending.reply is not None
             return pending.reply
         answer = self._box.finish(pending.operation, now_s)
-        if answer.outcome is Outcome.DROPPED:
+        if answer.outcome is OperationOutcome.DROPPED:
             return Dropped()
-        if answer.outcome is Outcome.ERROR:
+        if answer.outcome is OperationOutcome.ERROR:
             return Response(answer.status, TEXT, b"Internal Server Error")
         return pending.render(answer)
 
@@ -109,4 +109,4 @@ def _refused(now_s: float, status: int, text: str, allow: str = "") -> Pending:
     return Pending(now_s, reply=Response(status, headers, text.encode()))
 
 
-FACE = DialectFace(lambda box, settings: ResourcePool(box))
+FACE = DialectFace(lambda box, settings: ResourcePoolFace(box))

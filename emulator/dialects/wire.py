@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, unquote
 from mews.emulator.chassis.operation import Answer, Operation
 
 if TYPE_CHECKING:
-    from mews.emulator.chassis.box import Box
-    from mews.emulator.dialects.redfish.settings import Settings
+    from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+    from mews.emulator.dialects.redfish.settings import RedfishSettings
 
 MAX_BODY = 1 << 20
 """Bytes; a longer body is refused in the dialect's own words."""
@@ -103,7 +103,7 @@ class DialectFace:
     one port. ``login``: it asks for the first account of the settings.
     """
 
-    make: Callable[[Box, Settings], ChassisFace]
+    make: Callable[[EmulatedChassis, RedfishSettings], ChassisFace]
     prefix: str = "/"
     login: bool = False
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from mews.emulator.host.deed import Deed
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
+from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.tree import HostTree
 
 Do = Literal[
@@ -44,7 +44,7 @@ ACTIONS: tuple[str, ...] = get_args(Do)
 KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "key", "pid", "name", "uuids", "computing")
 
 
-def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> Deed:
+def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
     """Begin an action; it may have to wait.
 
     Raises HostRefusal as the host does, ValueError for what is no action, FileNotFoundError, PermissionError for a
@@ -76,7 +76,7 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> Deed:
         case "discover":
             return operator.discover(now_s, action.get("below"))
     _at_once(tree, action, now_s)
-    return Deed(str(do), lambda: True, lambda: None, done=True)
+    return PendingAction(str(do), lambda: True, lambda: None, done=True)
 
 
 def _at_once(tree: HostTree, action: Mapping[str, Any], now_s: float) -> None:

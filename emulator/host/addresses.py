@@ -18,14 +18,14 @@ OVERFLOW = 0x10
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PciAddress:
     """Where a device is: its own BDF, that of the downstream port above it, and what holds both."""
 
     bdf: str
     bridge: str
 
 
-class Addresses:
+class PciAddresses:
     """Gives and takes back the addresses below one chassis port."""
 
     def __init__(self, port: int, host: int, slots: int) -> None:
@@ -34,7 +34,7 @@ class Addresses:
         self._next = 0x10 * (host % 12) if slots <= BUSES else 0
         self._given: set[int] = set()
 
-    def give(self, slot: int) -> Address:
+    def give(self, slot: int) -> PciAddress:
         """An address for the device in that slot of the chassis (counted from 0)."""
         while self._next % self._size in self._given:
             self._next += 1
@@ -44,7 +44,7 @@ class Addresses:
         domain = self._port + OVERFLOW * (place // BUSES)
         bus = FIRST_BUS + place % BUSES
         bridge = f"{domain:04x}:{2 + slot // 256:02x}:{slot % 256 >> 3:02x}.{slot & 7}"
-        return Address(f"{domain:04x}:{bus:02x}:00.0", bridge)
+        return PciAddress(f"{domain:04x}:{bus:02x}:00.0", bridge)
 
     def take(self, bdf: str) -> None:
         """Release the address of a device that went."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mews.emulator.host.deed import Deed
+from mews.emulator.host.pending import PendingAction
 
-Write = Callable[[str, float], Deed]
+Write = Callable[[str, float], PendingAction]
 """What writing a text at a time does."""
 
 

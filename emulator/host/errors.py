@@ -21,7 +21,7 @@ class HostRefusal(Exception):
     errno: ClassVar[int] = errno.EIO
 
 
-class InUse(HostRefusal):
+class DeviceInUse(HostRefusal):
     """A process has the GPU open, so that it cannot be taken away."""
 
     code = "IN_USE"

@@ -52,7 +52,7 @@ class Hosts:
         for name, host in self.hosts.items():
             host.reconcile(self._on(name, ports), now_s)
 
-    def hear(self, chassis: str, event: str, fields: Mapping[str, Any], now_s: float) -> None:
+    def on_event(self, chassis: str, event: str, fields: Mapping[str, Any], now_s: float) -> None:
         """Take one event of a chassis (``mews.emulator.chassis.events``); most do not concern hosts."""
         match event:
             case "table-changed":

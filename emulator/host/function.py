@@ -11,7 +11,7 @@ from mews.emulator.host.cards import Card
 from mews.emulator.host.profiles import ARROWS
 
 
-class Stage(IntEnum):
+class BringUpStage(IntEnum):
     """How far a device has come up; stage n is reached over arrow n of ``ARROWS``."""
 
     ABSENT = 0
@@ -50,7 +50,7 @@ class Function:
     bridge: str
     slot: int
     numa_node: int
-    stage: Stage = Stage.ABSENT
+    stage: BringUpStage = BringUpStage.ABSENT
     minor: int | None = None
     plugged: bool = True
     link: bool = True
@@ -68,9 +68,9 @@ class Function:
     ecc: Ecc = field(default_factory=Ecc)
 
     @property
-    def top(self) -> Stage:
+    def top(self) -> BringUpStage:
         """The last stage of such a device; under another driver than its own that is the driver."""
-        return Stage.DRIVER if self.takes != self.card.driver else Stage(self.card.layers)
+        return BringUpStage.DRIVER if self.takes != self.card.driver else BringUpStage(self.card.layers)
 
     @property
     def takes(self) -> str:
@@ -110,12 +110,12 @@ class Function:
     @property
     def has_function(self) -> bool:
         """Whether the device has a PCI function, so that sysfs shows it."""
-        return self.stage >= Stage.FUNCTION
+        return self.stage >= BringUpStage.FUNCTION
 
     @property
     def has_node(self) -> bool:
         """Whether there is a /dev/nvidiaN."""
-        return self.is_gpu and self.stage >= Stage.NODE and not self.node_hidden
+        return self.is_gpu and self.stage >= BringUpStage.NODE and not self.node_hidden
 
     def named(self) -> dict[str, Any]:
         """What every event of it bears."""
@@ -139,7 +139,7 @@ class Function:
             "stage": self.stage.name.lower(),
             "driver": self.bound or None,
             "node": f"/dev/nvidia{self.minor}" if self.has_node else None,
-            "nvml": self.stage == Stage.NVML and not self.draining,
+            "nvml": self.stage == BringUpStage.NVML and not self.draining,
             "slot": self.slot,
             "bridge": self.bridge,
             "power": self.powered,

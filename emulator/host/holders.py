@@ -18,7 +18,7 @@ class Holder:
     computing: bool = False
 
 
-class Holders:
+class DeviceHolders:
     """The book of one host."""
 
     def __init__(self) -> None:

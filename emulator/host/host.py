@@ -1,6 +1,6 @@
 """One server: which devices its chassis ports give it, and how far each has come up.
 
-Pure, like a chassis' ``Box``: no clock, no I/O.
+Pure, like a chassis' ``EmulatedChassis``: no clock, no I/O.
 A device climbs the layers of ``ARROWS`` one by one, each with its own delay from the profile. It comes down at once:
 orderly from the top, or by surprise, when the chassis takes a device away that is still there.
 """
@@ -13,16 +13,16 @@ from typing import Any
 
 from mews.emulator.chassis.agenda import Agenda
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
-from mews.emulator.host.addresses import Addresses
+from mews.emulator.host.addresses import PciAddresses
 from mews.emulator.host.cards import card_of
-from mews.emulator.host.deed import Deed
 from mews.emulator.host.driver_events import DriverEvents
 from mews.emulator.host.errors import NoSuchDevice
 from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
 from mews.emulator.host.faults.board import HostFaults
-from mews.emulator.host.function import Function, Stage
-from mews.emulator.host.holders import Holder, Holders
+from mews.emulator.host.function import BringUpStage, Function
+from mews.emulator.host.holders import DeviceHolders, Holder
 from mews.emulator.host.klog import KernelLog
+from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.profiles import ARROWS
 
 SHOWN_LINES = 50
@@ -49,20 +49,20 @@ class Host:
         self.number = number
         self.chassis = tuple(one for one in chassis if spec.name in one.ports.values())
         self._slots = {(one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)}
-        self._addresses = {one.name: Addresses(port, number, one.slots) for port, one in enumerate(self.chassis)}
+        self._addresses = {one.name: PciAddresses(port, number, one.slots) for port, one in enumerate(self.chassis)}
         self._listener = listener
         self._rng = random.Random(rng.getrandbits(64))
         self._numbers = 0
-        self._told = 0
+        self._emitted = 0
         self._functions: list[Function] = []
         self._agenda = Agenda()
-        self._deeds: list[Deed] = []
+        self._pending: list[PendingAction] = []
         self._settling = False
         self._now_s = 0.0
         self.version = 0
         self.driver_events = DriverEvents()
         self.log = KernelLog()
-        self.holders = Holders()
+        self.holders = DeviceHolders()
         self.faults = HostFaults(self, random.Random(rng.getrandbits(64)))
 
     # Looking
@@ -110,7 +110,7 @@ class Host:
                 {"key": h.key, "pid": h.pid, "name": h.name, "uuids": list(h.uuids), "computing": h.computing}
                 for h in self.holders
             ],
-            "waiting": [deed.what for deed in self._deeds if not deed.done],
+            "waiting": [pending.what for pending in self._pending if not pending.done],
             "log": list(self.log.lines())[-SHOWN_LINES:],
         }
 
@@ -130,7 +130,7 @@ class Host:
                 for arrow in ARROWS[: function.top]:
                     self._reach(function, arrow)
         self.version += 1
-        self.tell("table", None, devices={f.gpuid: f.named() for f in self._functions})
+        self.emit("table", None, devices={f.gpuid: f.named() for f in self._functions})
 
     def reconcile(self, devices: Mapping[str, Sequence[DeviceSpec]], now_s: float) -> None:
         """The chassis' table is this now, however it came about: plug in and pull out what differs."""
@@ -211,7 +211,7 @@ class Host:
         if self.faults.cuts(function, arrow):
             if function.stuck != arrow:
                 function.stuck = arrow
-                self.tell("stuck", function, arrow=arrow)
+                self.emit("stuck", function, arrow=arrow)
             return
         function.stuck = ""
         delay_s = self.profile.arrow(arrow).draw(self._rng) + self.faults.delay(function, arrow)
@@ -232,37 +232,37 @@ class Host:
             self.faults.at_top(function)
         if arrow == "driver" and function.is_gpu:
             self.driver_events.add("bind", function.bdf)
-        self.tell(ROSE[arrow], function)
+        self.emit(ROSE[arrow], function)
         self.climb(function)
 
     def _reach(self, function: Function, arrow: str) -> None:
-        function.stage = Stage(ARROWS.index(arrow) + 1)
-        if function.stage == Stage.DRIVER:
+        function.stage = BringUpStage(ARROWS.index(arrow) + 1)
+        if function.stage == BringUpStage.DRIVER:
             function.driver = function.takes
-        if function.stage == Stage.DRIVER and function.is_gpu:
-            taken = {f.minor for f in self._functions if f is not function and f.stage >= Stage.DRIVER}
+        if function.stage == BringUpStage.DRIVER and function.is_gpu:
+            taken = {f.minor for f in self._functions if f is not function and f.stage >= BringUpStage.DRIVER}
             function.minor = next(n for n in range(len(self._functions) + 1) if n not in taken)
-        if function.stage == Stage.NODE:
+        if function.stage == BringUpStage.NODE:
             function.node_hidden = False
 
     # Down
 
-    def take_down(self, function: Function, stage: Stage) -> None:
+    def take_down(self, function: Function, stage: BringUpStage) -> None:
         """Orderly, layer by layer from the top, at once."""
         self._agenda.forget(function)
         function.stuck = ""
         while function.stage > stage:
             arrow = ARROWS[function.stage - 1]
-            function.stage = Stage(function.stage - 1)
+            function.stage = BringUpStage(function.stage - 1)
             if arrow == "driver":
                 function.draining = function.persistence = function.failing = False
                 function.ecc.corrected = function.ecc.uncorrected = 0
                 if function.is_gpu:
                     self.driver_events.add("unbind", function.bdf)
-            self.tell(FELL[arrow], function)
+            self.emit(FELL[arrow], function)
             if arrow == "driver":
                 function.minor, function.driver = None, ""
-        if function.stage < Stage.FUNCTION:
+        if function.stage < BringUpStage.FUNCTION:
             function.lost = False
             function.driver_override = ""
 
@@ -271,21 +271,21 @@ class Host:
         if function.lost or not function.has_function:
             return
         self._agenda.forget(function)
-        if function.stage >= Stage.DRIVER and function.is_gpu:
+        if function.stage >= BringUpStage.DRIVER and function.is_gpu:
             self.xid(function, 79)
         function.lost = True
-        self.tell("lost", function)
+        self.emit("lost", function)
 
     def xid(self, function: Function, xid: int) -> None:
         """The driver reports an XID: into the kernel log and to whoever waits for NVML's events."""
         self.log.xid(self._now_s, function.bdf, xid)
         self.driver_events.add("xid", function.bdf, xid)
-        self.tell("xid", function, xid=xid)
+        self.emit("xid", function, xid=xid)
 
     def _cut(self, function: Function) -> None:
         """The link is gone under the device: what is there of it is lost, and goes once nobody has it open."""
         if not function.has_function:
-            self.take_down(function, Stage.ABSENT)
+            self.take_down(function, BringUpStage.ABSENT)
             if not function.plugged:
                 self._leave(function)
             return
@@ -301,13 +301,13 @@ class Host:
         def gone() -> None:
             if function not in self._functions or not function.lost:
                 return
-            self.take_down(function, Stage.ABSENT)
+            self.take_down(function, BringUpStage.ABSENT)
             if function.plugged:
                 self.climb(function)
             else:
                 self._leave(function)
 
-        self.do(Deed(f"surprise removal of {function.bdf}", lambda: not self.busy(function), gone))
+        self.do(PendingAction(f"surprise removal of {function.bdf}", lambda: not self.busy(function), gone))
 
     # Use
 
@@ -326,12 +326,12 @@ class Host:
 
     # Waiting and time
 
-    def do(self, deed: Deed) -> Deed:
+    def do(self, pending: PendingAction) -> PendingAction:
         """Let it happen now, or as soon as it can."""
-        self._deeds.append(deed)
-        if not deed.advance():
+        self._pending.append(pending)
+        if not pending.advance():
             self.version += 1
-        return deed
+        return pending
 
     def at(self, at_s: float, action: Callable[[float], None], owner: object) -> None:
         """Let an action happen at a time; for faults."""
@@ -352,15 +352,15 @@ class Host:
                     self._now_s = max(self._now_s, at_s)
                     action(self._now_s)
                 self._now_s = max(self._now_s, now_s)
-                if not [deed for deed in list(self._deeds) if not deed.done and deed.advance()]:
+                if not [pending for pending in list(self._pending) if not pending.done and pending.advance()]:
                     break
-            self._deeds = [deed for deed in self._deeds if not deed.done]
+            self._pending = [pending for pending in self._pending if not pending.done]
         finally:
             self._settling = False
 
-    def tell(self, event: str, function: Function | None, /, **fields: Any) -> None:
+    def emit(self, event: str, function: Function | None, /, **fields: Any) -> None:
         """Tell the listener; the state has changed."""
         self.version += 1
-        self._told += 1
+        self._emitted += 1
         named = {} if function is None else function.named()
-        self._listener(HostEvent(self._told, self._now_s, self.spec.name, event, {**named, **fields}))
+        self._listener(HostEvent(self._emitted, self._now_s, self.spec.name, event, {**named, **fields}))

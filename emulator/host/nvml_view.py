@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess
@@ -19,7 +19,7 @@ FILLED_PERCENT = 72
 def nvml_host(host: Host, *, dev_root: str = "") -> NvmlHost:
     """The state for the library; GPUs in order of bus address, as NVML numbers them. One that the chassis took away is
     shown no more, though its function stays on the bus for as long as a process has it open."""
-    shown = [f for f in host.functions() if f.stage == Stage.NVML and (f.plugged or not f.lost)]
+    shown = [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
     return NvmlHost(
         gpus=tuple(_gpu(host, function, index) for index, function in enumerate(shown)),
         dev_root=dev_root,

@@ -1,6 +1,6 @@
 """What an operator or a program does to a host: writes into sysfs, hot-plug calls of NVML.
 
-Each returns a ``Deed``: what cannot happen while the GPU is open waits, as the kernel lets the write wait;
+Each returns a ``PendingAction``: what cannot happen while the GPU is open waits, as the kernel lets the write wait;
 what NVML refuses is refused at once (contract host.md sections 2 to 4).
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mews.emulator.host.deed import Deed
-from mews.emulator.host.errors import AlreadyBound, BadWrite, DriverFailed, InUse, NoSuchDevice
-from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.errors import AlreadyBound, BadWrite, DeviceInUse, DriverFailed, NoSuchDevice
+from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
+from mews.emulator.host.pending import PendingAction
 
 
-class Operator:
+class HostOperator:
     """What an operator, or a program with root's rights, can do to one host."""
 
     def __init__(self, host: Host) -> None:
@@ -22,7 +22,7 @@ class Operator:
 
     # Writes into sysfs
 
-    def remove(self, bdf: str, now_s: float) -> Deed:
+    def remove(self, bdf: str, now_s: float) -> PendingAction:
         """``devices/<BDF>/remove``: driver off, function gone until a rescan. Waits while the GPU is open.
 
         Raises NoSuchDevice.
@@ -33,11 +33,11 @@ class Operator:
         def act() -> None:
             if function.has_function:
                 function.plucked = True
-                self._host.take_down(function, Stage.LINK)
+                self._host.take_down(function, BringUpStage.LINK)
 
         return self._when_closed(f"remove of {bdf}", function, act)
 
-    def rescan(self, now_s: float, below: str | None = None) -> Deed:
+    def rescan(self, now_s: float, below: str | None = None) -> PendingAction:
         """``rescan``: find functions that are there and not known, everywhere or below one bridge; done when their
         drivers are bound (or could not be).
 
@@ -48,18 +48,20 @@ class Operator:
         if below is not None and not found:
             raise NoSuchDevice(f"bridge {below!r}: nothing is below it")
         for function in found:
-            if function.stage <= Stage.LINK:
+            if function.stage <= BringUpStage.LINK:
                 function.plucked = False
                 function.unbound = False
-            if function.stage < Stage.FUNCTION and function.link:
+            if function.stage < BringUpStage.FUNCTION and function.link:
                 self._host.climb(function)
 
         def settled() -> bool:
-            return all(f.stage != Stage.LINK or f.stuck or f.plucked or not f.link or not f.powered for f in found)
+            return all(
+                f.stage != BringUpStage.LINK or f.stuck or f.plucked or not f.link or not f.powered for f in found
+            )
 
-        return self._now(Deed("rescan", settled, _nothing))
+        return self._now(PendingAction("rescan", settled, _nothing))
 
-    def power(self, slot: int, on: bool, now_s: float) -> Deed:
+    def power(self, slot: int, on: bool, now_s: float) -> PendingAction:
         """``slots/<n>/power``. Switching off waits while the GPU is open.
 
         Raises NoSuchDevice.
@@ -77,12 +79,12 @@ class Operator:
                     self._host.climb(chosen)
             elif chosen.powered:
                 chosen.powered = False
-                self._host.take_down(chosen, Stage.ABSENT)
+                self._host.take_down(chosen, BringUpStage.ABSENT)
 
         what = f"power {'on' if on else 'off'} of slot {slot}"
-        return self._now(Deed(what, _always, act)) if on else self._when_closed(what, chosen, act)
+        return self._now(PendingAction(what, _always, act)) if on else self._when_closed(what, chosen, act)
 
-    def unbind(self, bdf: str, now_s: float, driver: str | None = None) -> Deed:
+    def unbind(self, bdf: str, now_s: float, driver: str | None = None) -> PendingAction:
         """``drivers/<driver>/unbind``. Waits while the GPU is open.
 
         Raises NoSuchDevice.
@@ -93,13 +95,13 @@ class Operator:
             raise NoSuchDevice(f"{bdf}: is not bound to {driver or 'a driver'}")
 
         def act() -> None:
-            if function.stage >= Stage.DRIVER:
+            if function.stage >= BringUpStage.DRIVER:
                 function.unbound = True
-                self._host.take_down(function, Stage.FUNCTION)
+                self._host.take_down(function, BringUpStage.FUNCTION)
 
         return self._when_closed(f"unbind of {bdf}", function, act)
 
-    def bind(self, bdf: str, now_s: float, driver: str | None = None) -> Deed:
+    def bind(self, bdf: str, now_s: float, driver: str | None = None) -> PendingAction:
         """``drivers/<driver>/bind``: done when the driver has taken it.
 
         Raises NoSuchDevice (also for a driver that is not its), AlreadyBound, DriverFailed.
@@ -116,15 +118,17 @@ class Operator:
         self._host.settle(now_s)
 
         def done() -> bool:
-            return function.stage >= Stage.DRIVER or bool(function.stuck) or function.stage < Stage.FUNCTION
+            return (
+                function.stage >= BringUpStage.DRIVER or bool(function.stuck) or function.stage < BringUpStage.FUNCTION
+            )
 
         def act() -> None:
-            if function.stage < Stage.DRIVER:
+            if function.stage < BringUpStage.DRIVER:
                 raise DriverFailed(f"{bdf}: probe failed")
 
-        return self._now(Deed(f"bind of {bdf}", done, act))
+        return self._now(PendingAction(f"bind of {bdf}", done, act))
 
-    def override(self, bdf: str, driver: str, now_s: float) -> Deed:
+    def override(self, bdf: str, driver: str, now_s: float) -> PendingAction:
         """``driver_override``: another driver than its own shall take it at the next bind; "" ends that.
 
         Raises NoSuchDevice.
@@ -136,7 +140,7 @@ class Operator:
             function.driver_override = driver
             self._host.version += 1
 
-        return self._now(Deed(f"driver_override of {bdf}", _always, act))
+        return self._now(PendingAction(f"driver_override of {bdf}", _always, act))
 
     def unlink_node(self, minor: int, now_s: float) -> None:
         """Remove a device node, as ``rm /dev/nvidia<minor>`` does.
@@ -148,7 +152,7 @@ class Operator:
         if function is None:
             raise NoSuchDevice(f"/dev/nvidia{minor}: is not there")
         function.node_hidden = True
-        self._host.tell("node-removed", function)
+        self._host.emit("node-removed", function)
 
     # NVML's hot-plug calls
 
@@ -160,7 +164,7 @@ class Operator:
         function = self._gpu(bdf, now_s)
         if function.persistence != on:
             function.persistence = on
-            self._host.tell("persistence", function, on=on)
+            self._host.emit("persistence", function, on=on)
         self._host.settle(now_s)
 
     def drain(self, bdf: str, on: bool, now_s: float) -> None:
@@ -170,10 +174,10 @@ class Operator:
         """
         function = self._gpu(bdf, now_s)
         if on and function.persistence:
-            raise InUse(f"{bdf}: persistence mode is on")
+            raise DeviceInUse(f"{bdf}: persistence mode is on")
         if function.draining != on:
             function.draining = on
-            self._host.tell("draining", function, on=on)
+            self._host.emit("draining", function, on=on)
 
     def remove_gpu(
         self, bdf: str, now_s: float, *, detach: bool = True, shut_link: bool = False, asker: Sequence[str] = ()
@@ -184,15 +188,17 @@ class Operator:
         """
         function = self._gpu(bdf, now_s)
         if self._host.busy(function, but=asker):
-            raise InUse(f"{bdf}: {self._users(function, asker)}")
+            raise DeviceInUse(f"{bdf}: {self._users(function, asker)}")
         function.unbound = not detach
         function.plucked = detach
         if shut_link:
             function.powered = False
-        self._host.take_down(function, Stage.ABSENT if shut_link else Stage.LINK if detach else Stage.FUNCTION)
+        self._host.take_down(
+            function, BringUpStage.ABSENT if shut_link else BringUpStage.LINK if detach else BringUpStage.FUNCTION
+        )
         self._host.settle(now_s)
 
-    def discover(self, now_s: float, below: str | None = None) -> Deed:
+    def discover(self, now_s: float, below: str | None = None) -> PendingAction:
         """nvmlDeviceDiscoverGpus: a rescan; slots that ``shut_link`` switched off are powered again."""
         self._host.settle(now_s)
         for function in self._host.functions():
@@ -203,7 +209,7 @@ class Operator:
     def _gpu(self, bdf: str, now_s: float) -> Function:
         self._host.settle(now_s)
         function = self._host.find(bdf)
-        if function.stage < Stage.DRIVER or not function.is_gpu:
+        if function.stage < BringUpStage.DRIVER or not function.is_gpu:
             raise NoSuchDevice(f"{bdf}: the driver does not have it")
         return function
 
@@ -213,21 +219,21 @@ class Operator:
         users = self._host.holders.of(function.device.uuid, but=asker)
         return "in use by " + ", ".join(f"{user.name or user.key} (pid {user.pid})" for user in users[:4])
 
-    def _when_closed(self, what: str, function: Function, act: Callable[[], None]) -> Deed:
+    def _when_closed(self, what: str, function: Function, act: Callable[[], None]) -> PendingAction:
         """Now if nobody has the GPU open, else once that is so; a function without a driver is open to nobody."""
 
         def closed() -> bool:
-            return function.stage < Stage.DRIVER or not function.is_gpu or not self._host.busy(function)
+            return function.stage < BringUpStage.DRIVER or not function.is_gpu or not self._host.busy(function)
 
-        deed = self._now(Deed(what, closed, act))
-        if not deed.done:
-            self._host.tell("waiting", function, what=what)
-        return deed
+        pending = self._now(PendingAction(what, closed, act))
+        if not pending.done:
+            self._host.emit("waiting", function, what=what)
+        return pending
 
-    def _now(self, deed: Deed) -> Deed:
-        self._host.do(deed)
+    def _now(self, pending: PendingAction) -> PendingAction:
+        self._host.do(pending)
         self._host.settle(self._host.now_s)
-        return deed
+        return pending
 
 
 def bridges_above(function: Function) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.entries import File, Folder, Node
-from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.nvml_view import DRIVER_VERSION
 
@@ -40,7 +40,7 @@ def proc_folder(host: Host) -> Folder:
 
 
 def _gpus(host: Host) -> Mapping[str, Node]:
-    return {f.bdf: _gpu(f) for f in host.functions() if f.is_gpu and f.stage >= Stage.DRIVER}
+    return {f.bdf: _gpu(f) for f in host.functions() if f.is_gpu and f.stage >= BringUpStage.DRIVER}
 
 
 def _gpu(function: Function) -> Folder:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from mews.emulator.host.cards import BRIDGE, Card
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
-from mews.emulator.host.deed import Deed
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import BadWrite
 from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
-from mews.emulator.host.operator import Operator, bridges_above, parse_switch
+from mews.emulator.host.operator import HostOperator, bridges_above, parse_switch
+from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.proc import irq_of
 
 WRITABLE = 0o200
@@ -26,7 +26,7 @@ _MMIO = 0x38_0000_0000_00
 class Sysfs:
     """The files of one host's PCI."""
 
-    def __init__(self, host: Host, operator: Operator) -> None:
+    def __init__(self, host: Host, operator: HostOperator) -> None:
         self._host = host
         self._operator = operator
 
@@ -196,7 +196,7 @@ class Sysfs:
         return {str(f.slot): self._slot(f) for f in self._host.functions() if f.plugged}
 
     def _slot(self, function: Function) -> Folder:
-        def switch(text: str, now_s: float) -> Deed:
+        def switch(text: str, now_s: float) -> PendingAction:
             return self._operator.power(function.slot, parse_switch(text), now_s)
 
         return Folder(
@@ -224,10 +224,10 @@ class Sysfs:
         return {name: self._driver(name, {bdf: paths[bdf] for bdf in bdfs}) for name, bdfs in sorted(bound.items())}
 
     def _driver(self, name: str, bound: Mapping[str, str]) -> Folder:
-        def bind(text: str, now_s: float) -> Deed:
+        def bind(text: str, now_s: float) -> PendingAction:
             return self._operator.bind(text.strip(), now_s, name)
 
-        def unbind(text: str, now_s: float) -> Deed:
+        def unbind(text: str, now_s: float) -> PendingAction:
             return self._operator.unbind(text.strip(), now_s, name)
 
         links = {bdf: Link(f"../../../../devices/{path}") for bdf, path in bound.items()}
@@ -236,31 +236,31 @@ class Sysfs:
 
     # Writes
 
-    def _remove(self, bdf: str) -> Callable[[str, float], Deed]:
-        def write(text: str, now_s: float) -> Deed:
+    def _remove(self, bdf: str) -> Callable[[str, float], PendingAction]:
+        def write(text: str, now_s: float) -> PendingAction:
             if not parse_switch(text):
-                return _no_deed("remove")
+                return _no_action("remove")
             return self._operator.remove(bdf, now_s)
 
         return write
 
-    def _rescan(self, below: str | None) -> Callable[[str, float], Deed]:
-        def write(text: str, now_s: float) -> Deed:
+    def _rescan(self, below: str | None) -> Callable[[str, float], PendingAction]:
+        def write(text: str, now_s: float) -> PendingAction:
             if not parse_switch(text):
-                return _no_deed("rescan")
+                return _no_action("rescan")
             return self._operator.rescan(now_s, below)
 
         return write
 
-    def _reset(self, function: Function) -> Callable[[str, float], Deed]:
-        def write(text: str, now_s: float) -> Deed:
+    def _reset(self, function: Function) -> Callable[[str, float], PendingAction]:
+        def write(text: str, now_s: float) -> PendingAction:
             if not parse_switch(text):
                 raise BadWrite("must be 1")
-            return _no_deed(f"reset of {function.bdf}")
+            return _no_action(f"reset of {function.bdf}")
 
         return write
 
-    def _override(self, bdf: str) -> Callable[[str, float], Deed]:
+    def _override(self, bdf: str) -> Callable[[str, float], PendingAction]:
         return lambda text, now_s: self._operator.override(bdf, text.strip(), now_s)
 
 
@@ -297,8 +297,8 @@ def _nothing() -> bytes:
     return b""
 
 
-def _no_deed(what: str) -> Deed:
-    return Deed(what, lambda: True, lambda: None, done=True)
+def _no_action(what: str) -> PendingAction:
+    return PendingAction(what, lambda: True, lambda: None, done=True)
 
 
 def _resource(card: Card, bars: tuple[int, ...]) -> list[str]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 
-from mews.emulator.host.deed import Deed
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.host import Host
-from mews.emulator.host.operator import Operator
+from mews.emulator.host.operator import HostOperator
+from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.proc import proc_folder
 from mews.emulator.host.sysfs import Sysfs
 
@@ -24,7 +24,7 @@ class HostTree:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.operator = Operator(host)
+        self.operator = HostOperator(host)
         sysfs = Sysfs(host, self.operator)
         self.root = Folder(
             lambda: {
@@ -105,7 +105,7 @@ class HostTree:
             raise ValueError(f"{path}: is no link")
         return node.target
 
-    def write(self, path: str, text: str, now_s: float) -> Deed:
+    def write(self, path: str, text: str, now_s: float) -> PendingAction:
         """Write into a file.
 
         Raises FileNotFoundError, PermissionError where nothing can be written, HostRefusal.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from mews.emulator.dialects.control_time import time_routes
-from mews.emulator.dialects.door import Door
+from mews.emulator.dialects.loopback_guard import LoopbackGuard
 from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.hostd.rack import HostRack
 
@@ -26,7 +26,7 @@ class HostControl:
 
     def __init__(self, rack: HostRack, token: str) -> None:
         self._rack = rack
-        self._door = Door(
+        self._door = LoopbackGuard(
             token,
             {
                 "/v1/hosts": {"GET": lambda request: (200, rack.view())},

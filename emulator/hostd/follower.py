@@ -23,7 +23,7 @@ class Lost(Exception):
     """The chassis do not answer; the message says why."""
 
 
-class Follower:
+class ChassisFollower:
     """``ready`` is the chassis' ready file, whose token and port are new after a restart."""
 
     def __init__(self, ready: Path, rack: HostRack) -> None:
@@ -64,11 +64,11 @@ class Follower:
                 if again:
                     self._rack.reconcile(self.begin())
                 again = True
-                self._hear()
+                self._read_events()
             except Lost:
                 self._stop.wait(_RETRY_S)
 
-    def _hear(self) -> None:
+    def _read_events(self) -> None:
         response = self._open("/v1/events", {"Accept": "text/event-stream", "Last-Event-ID": str(self._seq)})
         try:
             for line in iter(response.readline, b""):
@@ -82,7 +82,7 @@ class Follower:
 
     def _take(self, event: dict[str, Any]) -> None:
         self._seq = event.pop("seq")
-        self._rack.hear(event.pop("chassis"), event.pop("event"), event)
+        self._rack.on_event(event.pop("chassis"), event.pop("event"), event)
 
     def _ask(self, path: str) -> Any:
         response = self._open(path, {})

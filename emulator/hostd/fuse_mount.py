@@ -187,8 +187,8 @@ class _Operations:
             return len(data)
         try:
             with self._rack.acting() as now_s:
-                deed = self._rack.tree(name).write(rest, data.decode("utf-8", "replace"), now_s)
-            if not self._rack.wait(deed):
+                pending = self._rack.tree(name).write(rest, data.decode("utf-8", "replace"), now_s)
+            if not self._rack.wait(pending):
                 raise OSError(errno.EINTR, path)
         except HostRefusal as refusal:
             raise OSError(refusal.errno, str(refusal)) from refusal

@@ -73,19 +73,19 @@ class Mirror:
         try:
             if not self._touched(file):
                 return
-            said = file.read_bytes()
+            written = file.read_bytes()
         except FileNotFoundError:
             if path.startswith("dev/"):
                 self._unlink(name, path)
             return
         except OSError:
             return
-        if said == idle or not said.strip() or path.startswith("dev/"):
+        if written == idle or not written.strip() or path.startswith("dev/"):
             return
         try:
             with self._rack.acting() as now_s:
                 self._written[name].pop(path, None)
-                self._rack.tree(name).write(path, said.decode("utf-8", "replace"), now_s)
+                self._rack.tree(name).write(path, written.decode("utf-8", "replace"), now_s)
         except (HostRefusal, OSError):
             pass
         with self._rack.acting():

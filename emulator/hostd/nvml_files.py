@@ -10,7 +10,7 @@ import struct
 import threading
 from pathlib import Path
 
-from mews.emulator.host.errors import HostRefusal, InUse, NoSuchDevice
+from mews.emulator.host.errors import DeviceInUse, HostRefusal, NoSuchDevice
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
@@ -20,11 +20,11 @@ from mews.emulator.nvml.requests import (
     Discover,
     Drain,
     Hold,
+    NvmlReply,
     Persistence,
     ProtocolError,
     Release,
     Remove,
-    Reply,
     Request,
     Return,
     decode_request,
@@ -33,7 +33,7 @@ from mews.emulator.nvml.requests import (
 )
 from mews.emulator.nvml.state import state_beside, write_state
 
-_CODES: dict[type[HostRefusal], Return] = {InUse: Return.IN_USE, NoSuchDevice: Return.NOT_FOUND}
+_CODES: dict[type[HostRefusal], Return] = {DeviceInUse: Return.IN_USE, NoSuchDevice: Return.NOT_FOUND}
 
 
 class NvmlFolder:
@@ -95,15 +95,15 @@ class _Session:
     def __init__(self, rack: HostRack, host: str, key: str, pid: int) -> None:
         self._rack, self._host, self._key, self._pid = rack, host, key, pid
 
-    def answer(self, line: bytes) -> Reply:
+    def answer(self, line: bytes) -> NvmlReply:
         try:
             return self._answer(decode_request(line))
         except ProtocolError as error:
-            return Reply(Return.INVALID_ARGUMENT, str(error))
+            return NvmlReply(Return.INVALID_ARGUMENT, str(error))
         except HostRefusal as refusal:
-            return Reply(_CODES.get(type(refusal), Return.UNKNOWN), str(refusal))
+            return NvmlReply(_CODES.get(type(refusal), Return.UNKNOWN), str(refusal))
 
-    def _answer(self, request: Request) -> Reply:
+    def _answer(self, request: Request) -> NvmlReply:
         rack, host = self._rack, self._host
         with rack.acting() as now_s:
             operator = rack.tree(host).operator
@@ -122,10 +122,10 @@ class _Session:
                 case Persistence():
                     operator.persistence(request.bus_id, request.enabled, now_s)
                 case Discover():
-                    deed = operator.discover(now_s, request.bus_id)
+                    pending = operator.discover(now_s, request.bus_id)
         if isinstance(request, Discover):
-            rack.wait(deed)
-        return Reply(Return.SUCCESS)
+            rack.wait(pending)
+        return NvmlReply(Return.SUCCESS)
 
     def _hold(self, request: Hold, now_s: float) -> None:
         host = self._rack.host(self._host)

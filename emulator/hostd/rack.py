@@ -11,10 +11,10 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.feed import EventFeed
 from mews.emulator.host import act
-from mews.emulator.host.deed import Deed
 from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.fleet import Hosts, Ports
 from mews.emulator.host.host import Host
+from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.tree import HostTree
 from mews.emulator.settling import SettlingThread, earliest
 
@@ -29,7 +29,7 @@ class HostRack:
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
-        self._hosts = Hosts(hardware, seed, listener=self.feed.tell)
+        self._hosts = Hosts(hardware, seed, listener=self.feed.emit)
         self._trees = {name: HostTree(host) for name, host in self._hosts.hosts.items()}
         self._changed = threading.Condition(threading.RLock())
         self._published = dict.fromkeys(self._trees, -1)
@@ -104,10 +104,10 @@ class HostRack:
         """One host's files; only within ``acting``."""
         return self._trees[name]
 
-    def hear(self, chassis: str, event: str, fields: Mapping[str, Any]) -> None:
+    def on_event(self, chassis: str, event: str, fields: Mapping[str, Any]) -> None:
         """Take an event of a chassis."""
         with self.acting() as now_s:
-            self._hosts.hear(chassis, event, fields, now_s)
+            self._hosts.on_event(chassis, event, fields, now_s)
 
     def reconcile(self, ports: Ports) -> None:
         """The chassis' table is this now."""
@@ -127,24 +127,24 @@ class HostRack:
         try:
             with self.acting() as now_s:
                 self._hosts.host(name)
-                deed = act.begin(self._trees[name], action, now_s)
-            done = self.wait(deed, wait_s / self.clock.speed)
+                pending = act.begin(self._trees[name], action, now_s)
+            done = self.wait(pending, wait_s / self.clock.speed)
         except HostRefusal as refusal:
             return refusal.code
         except OSError as error:
             raise ValueError(f"{action.get('path')}: {type(error).__name__}") from error
         return "done" if done else "waiting"
 
-    def wait(self, deed: Deed, timeout_s: float | None = None) -> bool:
+    def wait(self, pending: PendingAction, timeout_s: float | None = None) -> bool:
         """Wait until a deed is done, at most that many real seconds; False if it is not.
 
         Raises HostRefusal as it was refused.
         """
         with self._changed:
-            self._changed.wait_for(lambda: deed.done or self._stopped, timeout_s)
-            if deed.refusal is not None:
-                raise deed.refusal
-            return deed.done
+            self._changed.wait_for(lambda: pending.done or self._stopped, timeout_s)
+            if pending.refusal is not None:
+                raise pending.refusal
+            return pending.done
 
     def view(self) -> dict[str, dict[str, Any]]:
         """What each host sees."""

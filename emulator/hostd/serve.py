@@ -25,7 +25,7 @@ from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd import fuse_mount
 from mews.emulator.hostd.control import HostControl
-from mews.emulator.hostd.follower import Follower, Lost
+from mews.emulator.hostd.follower import ChassisFollower, Lost
 from mews.emulator.hostd.fuse_mount import FuseMount
 from mews.emulator.hostd.mirror import Mirror
 from mews.emulator.hostd.nvml_files import NvmlFolder
@@ -64,7 +64,7 @@ class HostServer:
         if fuse == "yes" and self.without_fuse is not None:
             raise OSError(f"FUSE: {self.without_fuse}")
         self.without_library: str | None = None
-        self._follower = Follower(chassis, self.rack)
+        self._follower = ChassisFollower(chassis, self.rack)
         self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
         files = self._root / FILES
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None

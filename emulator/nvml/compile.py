@@ -33,10 +33,10 @@ class CompileFailed(RuntimeError):
 def cache_folder(sources: Path) -> Path:
     """Where a checkout keeps what it compiled: named by a digest of the sources and the machine."""
     base = os.environ.get("MEWS_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    told = hashlib.sha256(os.uname().machine.encode())
+    digest = hashlib.sha256(os.uname().machine.encode())
     for path in [*sorted(sources.rglob("*.[chm]*")), Path(__file__)]:
-        told.update(path.name.encode() + b"\0" + path.read_bytes())
-    return Path(base) / "mews" / f"nvml-{told.hexdigest()[:16]}"
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return Path(base) / "mews" / f"nvml-{digest.hexdigest()[:16]}"
 
 
 def system_compiler() -> tuple[str, ...] | None:

@@ -101,7 +101,7 @@ Request = Hold | Release | Drain | Remove | Discover | Persistence
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class NvmlReply:
     """``code`` is what the NVML call returns; ``text`` is for people."""
 
     code: int
@@ -161,16 +161,16 @@ def decode_request(line: bytes) -> Request:
     raise ProtocolError(f"request {text[:80]!r}: unknown verb or wrong number of arguments")
 
 
-def encode_reply(reply: Reply) -> bytes:
+def encode_reply(reply: NvmlReply) -> bytes:
     """One line with its newline; newlines of the text become spaces."""
     text = " ".join(reply.text.split())
     return f"{int(reply.code)} {text}".encode("ascii", "replace").rstrip() + b"\n"
 
 
-def decode_reply(line: bytes) -> Reply:
+def decode_reply(line: bytes) -> NvmlReply:
     """The reply of one line. Raises ProtocolError."""
     code, _, text = line.decode("ascii", "replace").rstrip("\n").partition(" ")
-    return Reply(_number(code), text)
+    return NvmlReply(_number(code), text)
 
 
 def _bit(value: bool) -> str:

@@ -19,7 +19,7 @@ from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
 from mews.kube.emulated.kubelet.devices import CheckpointStore
 from mews.kube.emulated.kubelet.machine import KubeletFolder
 from mews.kube.emulated.kubelet.runtime import Runtime
-from mews.kube.emulated.kubelet.users import Users
+from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 
@@ -54,7 +54,7 @@ class HostsPort(Protocol):
         """What every container with a device needs on that node: where the library and its programs are."""
         ...
 
-    def users(self, host: str) -> Users:
+    def users(self, host: str) -> DeviceUsers:
         """Who is notified which devices containers on that host use."""
         ...
 
@@ -64,7 +64,7 @@ class HostsPort(Protocol):
         ...
 
 
-class HostServer(Protocol):
+class HostProcessPort(Protocol):
     """The process that serves the hosts, where they have one."""
 
     async def kill(self) -> None:
@@ -153,7 +153,7 @@ class ClusterPorts:
     kubelets: KubeletsPort
     plugins: PluginsPort
     close: Callable[[], Awaitable[None]]
-    host_server: HostServer | None = None
+    host_server: HostProcessPort | None = None
     """None: the hosts are values in this process."""
     processes: ProcessesPort | None = None
     """None in virtual time, where nothing is started and nothing written."""

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from mews.harness.clock import today
 from mews.harness.commands.outputs import check_outputs, write_output
-from mews.harness.conformance.client import Address
+from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Quirks, load_quirks, load_waivers
 from mews.harness.conformance.guard import restore as put_back
 from mews.harness.conformance.open import PASSWORD, USER, check_url, credentials_of
 from mews.harness.conformance.recording import load, record
-from mews.harness.conformance.report.outcome import Outcome
-from mews.harness.conformance.report.text import TextReport
+from mews.harness.conformance.report.outcome import ConformanceOutcome
+from mews.harness.conformance.report.text import ConformanceTextReport
 from mews.harness.conformance.restore import RestoreFile, default_path, read_file
 from mews.harness.conformance.run import Order
 from mews.harness.conformance.run import conform as run
@@ -30,7 +30,7 @@ GUARD_PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ConformArguments:
     """The options as given."""
 
     url: str
@@ -48,7 +48,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class ConformOutputs:
     """Where reports go; one may be ``-``, standard output. ``diff`` is a recording to compare with."""
 
     json: str | None = None
@@ -58,16 +58,16 @@ class Outputs:
     diff: Path | None = None
 
 
-def conform(wish: Wish, outputs: Outputs) -> int:
+def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
     """Judge a chassis, write the reports; the exit code.
 
     Raises BadInput, Lacks, KeyboardInterrupt.
     """
-    order = _order(wish, outputs)
+    order = _order(arguments, outputs)
     quiet = check_outputs({"--json": outputs.json, "--junit": outputs.junit, "--html": outputs.html})
     _make_folder(outputs.record)
     _finish_earlier(order)
-    report = TextReport(sys.stdout)
+    report = ConformanceTextReport(sys.stdout)
     outcome = run(order, today(), (lambda result: None) if quiet else report.ended)
     if not quiet:
         report.finish(outcome)
@@ -88,27 +88,29 @@ def restore(file: Path, credentials: Path | None) -> int:
     return code
 
 
-def _order(wish: Wish, outputs: Outputs) -> Order:
-    url = check_url(wish.url)
-    credentials = credentials_of(wish.credentials)
-    judged = clauses_of(wish.dialect)
+def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
+    url = check_url(arguments.url)
+    credentials = credentials_of(arguments.credentials)
+    judged = clauses_of(arguments.dialect)
     if judged.login and credentials is None:
-        raise BadInput(f"--dialect {wish.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
+        raise BadInput(f"--dialect {arguments.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
     clauses = judged.clauses
-    _check_ca(wish)
-    if (wish.devices or wish.ports) and not wish.changes:
+    _check_ca(arguments)
+    if (arguments.devices or arguments.ports) and not arguments.changes:
         raise BadInput("--device and --port: only with --allow-changes")
     return Order(
-        address=Address(url, None if wish.ca is None else str(wish.ca), wish.insecure, wish.patience_s),
-        dialect=wish.dialect,
+        address=ChassisTarget(
+            url, None if arguments.ca is None else str(arguments.ca), arguments.insecure, arguments.patience_s
+        ),
+        dialect=arguments.dialect,
         credentials=credentials,
-        changes=wish.changes,
-        devices=tuple(dict.fromkeys(wish.devices)),
-        ports=tuple(dict.fromkeys(wish.ports)),
-        quirks=Quirks() if wish.quirks is None else load_quirks(wish.quirks, wish.dialect, clauses),
-        waivers=() if wish.waivers is None else load_waivers(wish.waivers, clauses),
-        restore_file=wish.restore_file,
-        recorded=None if outputs.diff is None else load(outputs.diff, wish.dialect),
+        changes=arguments.changes,
+        devices=tuple(dict.fromkeys(arguments.devices)),
+        ports=tuple(dict.fromkeys(arguments.ports)),
+        quirks=Quirks() if arguments.quirks is None else load_quirks(arguments.quirks, arguments.dialect, clauses),
+        waivers=() if arguments.waivers is None else load_waivers(arguments.waivers, clauses),
+        restore_file=arguments.restore_file,
+        recorded=None if outputs.diff is None else load(outputs.diff, arguments.dialect),
     )
 
 
@@ -141,15 +143,15 @@ def _not_running(file: RestoreFile) -> None:
         raise BadInput(f"{file.path}: a run on {file.plan.url} is going on (pid {file.plan.pid})")
 
 
-def _check_ca(wish: Wish) -> None:
-    if wish.ca is None:
+def _check_ca(arguments: ConformArguments) -> None:
+    if arguments.ca is None:
         return
-    if wish.insecure:
-        raise BadInput(f"--ca {wish.ca} --insecure: only one of the two")
+    if arguments.insecure:
+        raise BadInput(f"--ca {arguments.ca} --insecure: only one of the two")
     try:
-        ssl.create_default_context(cafile=str(wish.ca))
+        ssl.create_default_context(cafile=str(arguments.ca))
     except OSError as error:
-        raise BadInput(f"--ca {wish.ca}: must be a PEM file of certificates: {error.strerror or error}") from error
+        raise BadInput(f"--ca {arguments.ca}: must be a PEM file of certificates: {error.strerror or error}") from error
 
 
 def _make_folder(folder: Path | None) -> None:
@@ -161,7 +163,7 @@ def _make_folder(folder: Path | None) -> None:
         raise BadInput(f"--record {folder}: cannot be made: {error.strerror}") from error
 
 
-def _write_reports(outcome: Outcome, outputs: Outputs) -> None:
+def _write_reports(outcome: ConformanceOutcome, outputs: ConformOutputs) -> None:
     if outputs.json is not None:
         write_output("--json", outputs.json, json.dumps(outcome.as_dict(), indent=2) + "\n")
     if outputs.junit is not None:

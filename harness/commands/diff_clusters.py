@@ -15,8 +15,8 @@ from mews.harness.clusters.session import ClusterSession
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import check_outputs, write_output
 from mews.harness.commands.run import load
-from mews.harness.differential.account import Account, stories_of
-from mews.harness.differential.compare import Difference, compare
+from mews.harness.differential.cluster_history import ClusterHistory, stories_of
+from mews.harness.differential.compare import HistoryDifference, compare
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput
 from mews.harness.options import RunOptions, check_available, check_choice
@@ -41,23 +41,23 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], options: RunOp
     quiet = check_outputs({"--json": json_file})
     for cluster in clusters:
         check_available(cluster)
-    found: list[Difference] = []
-    accounts: list[Account] = []
+    found: list[HistoryDifference] = []
+    accounts: list[ClusterHistory] = []
     with (
         progress_bar(len(scenarios) * len(clusters)) as bar,
-        ClusterSession(keep=options.keep, notify=bar.say) as session,
+        ClusterSession(keep=options.keep, notify=bar.print) as session,
     ):
         for scenario in scenarios:
-            told = []
+            histories = []
             for cluster in clusters:
                 bar.begin(f"{scenario.name} on {cluster}")
-                told.append(_account(scenario, options_on(cluster, options, scenario), session))
+                histories.append(_account(scenario, options_on(cluster, options, scenario), session))
                 bar.end()
-            accounts += told
-            differences = [each for other in told[1:] for each in compare(told[0], other)]
+            accounts += histories
+            differences = [each for other in histories[1:] for each in compare(histories[0], other)]
             found += differences
             if not quiet:
-                sys.stdout.write("".join(f"{line}\n" for line in _report(told, differences)))
+                sys.stdout.write("".join(f"{line}\n" for line in _report(histories, differences)))
                 sys.stdout.flush()
     if not quiet:
         sys.stdout.write("".join(f"{line}\n" for line in _summary(accounts, found)))
@@ -71,25 +71,25 @@ def options_on(cluster: str, options: RunOptions, scenario: Scenario) -> RunOpti
     return replace(options, cluster=cluster, time=wanted if wanted in times else times[0])
 
 
-def _account(scenario: Scenario, options: RunOptions, session: ClusterSession) -> Account:
+def _account(scenario: Scenario, options: RunOptions, session: ClusterSession) -> ClusterHistory:
     run = Engine(options, session=session).run(scenario)
     result = run.result
-    return Account(
+    return ClusterHistory(
         scenario.name, options.cluster, result.verdict, result.reason, round(result.wall_s, 2), stories_of(run.lines)
     )
 
 
-def _report(told: Sequence[Account], differences: Sequence[Difference]) -> Iterator[str]:
-    verdicts = ", ".join(f"{account.cluster} {account.verdict} ({account.wall_s:.1f} s)" for account in told)
+def _report(histories: Sequence[ClusterHistory], differences: Sequence[HistoryDifference]) -> Iterator[str]:
+    verdicts = ", ".join(f"{account.cluster} {account.verdict} ({account.wall_s:.1f} s)" for account in histories)
     open_ = sum(each.why is None for each in differences)
     counts = f"{len(differences)} differences, {open_} unexplained" if differences else "no difference"
-    yield f"{told[0].scenario}: {verdicts}; {counts}"
+    yield f"{histories[0].scenario}: {verdicts}; {counts}"
     for each in differences:
         if each.why is None:
             yield f"  {each.text}"
 
 
-def _summary(accounts: Sequence[Account], found: Sequence[Difference]) -> Iterator[str]:
+def _summary(accounts: Sequence[ClusterHistory], found: Sequence[HistoryDifference]) -> Iterator[str]:
     scenarios = len({account.scenario for account in accounts})
     open_ = [each for each in found if each.why is None]
     yield f"{scenarios} scenarios, {len(found)} differences, {len(open_)} unexplained"
@@ -98,7 +98,7 @@ def _summary(accounts: Sequence[Account], found: Sequence[Difference]) -> Iterat
         yield f"  {len(list(rows)):4} x {why}"
 
 
-def _write(file: str | None, accounts: Sequence[Account], found: Sequence[Difference]) -> None:
+def _write(file: str | None, accounts: Sequence[ClusterHistory], found: Sequence[HistoryDifference]) -> None:
     if file is None:
         return
     names = ("scenario", "cluster", "verdict", "reason", "wall_s")

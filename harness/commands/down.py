@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from mews.harness.commands.instances import Instance, alive, born, forget, offspring, recorded
+from mews.harness.commands.instances import UpInstance, alive, born, forget, offspring, recorded
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import kept_sites, sweep, sweep_kind, sweep_sites
 
@@ -53,7 +53,7 @@ def _sweep_sites() -> tuple[list[Path], list[str]]:
     return sweep_sites(purge)
 
 
-def end(instance: Instance) -> None:
+def end(instance: UpInstance) -> None:
     """SIGTERM, SIGKILL for what does not go, then the leftovers."""
     if alive(instance):
         _signal(instance.pid, signal.SIGTERM)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mews.harness.leftovers import born
 
-__all__ = ["MARK", "Instance", "alive", "alone", "born", "forget", "offspring", "record", "recorded", "state_folder"]
+__all__ = ["MARK", "UpInstance", "alive", "alone", "born", "forget", "offspring", "record", "recorded", "state_folder"]
 
 _TYPES = [str, int, str, str]
 
@@ -21,7 +21,7 @@ MARK = "MEWS_INSTANCE"
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class UpInstance:
     """One running (or dead) `mews up`. ``born`` tells a process from a later one with the same number."""
 
     name: str
@@ -36,7 +36,7 @@ def state_folder() -> Path:
     return Path(runtime) / "mews" if runtime else Path.home() / ".local" / "state" / "mews"
 
 
-def alive(instance: Instance) -> bool:
+def alive(instance: UpInstance) -> bool:
     """Whether its process still runs."""
     return born(instance.pid) == instance.born != ""
 
@@ -54,7 +54,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-def record(instance: Instance) -> None:
+def record(instance: UpInstance) -> None:
     """Write it down."""
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -66,12 +66,12 @@ def forget(name: str) -> None:
     (state_folder() / f"{name}.json").unlink(missing_ok=True)
 
 
-def recorded() -> list[Instance]:
+def recorded() -> list[UpInstance]:
     """All that are written down, by name."""
     found = []
     for path in sorted(state_folder().glob("*.json")):
         try:
-            instance = Instance(**json.loads(path.read_text(encoding="utf-8")))
+            instance = UpInstance(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             continue
         if [type(value) for value in (instance.name, instance.pid, instance.born, instance.folder)] == _TYPES:

@@ -31,8 +31,8 @@ def new(kind: str, folder: Path) -> int:
         raise BadInput(f"{folder}: its name becomes a module's, and there is a module {module} already")
     names = {"NAME": name, "MODULE": module, "CLASS": "".join(part.capitalize() for part in name.split("-"))}
     written = _write(kind, folder, names)
-    told = [f"{folder / file}" for file in written]
-    sys.stdout.write("\n".join((*told, *(f"  {line}" for line in _next(kind, folder)))) + "\n")
+    lines = [f"{folder / file}" for file in written]
+    sys.stdout.write("\n".join((*lines, *(f"  {line}" for line in _next(kind, folder)))) + "\n")
     return 0
 
 

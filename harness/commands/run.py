@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class RunOutputs:
     """Where reports go; one may be ``-``, standard output."""
 
     json: str | None = None
@@ -49,7 +49,7 @@ def run(
     *,
     seeds: Sequence[int] | None,
     overrides: Sequence[str],
-    outputs: Outputs,
+    outputs: RunOutputs,
 ) -> int:
     """Check all files, run every scenario with every seed, write the reports; the exit code.
 
@@ -67,7 +67,7 @@ def run(
     files = _Files(outputs)
     runs: list[Run] = []
     try:
-        _run_all(plan, options, files, runs, told=_told(outputs, shown))
+        _run_all(plan, options, files, runs, stream=_report_stream(outputs, shown))
     except (BadInput, Lacks, KeyboardInterrupt):
         if runs:
             with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
@@ -92,20 +92,20 @@ def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
     return [*overrides, *([f"timeout={options.timeout_s:g}"] if options.timeout_s is not None else [])]
 
 
-def _told(outputs: Outputs, shown: bool) -> TextIO | None:
+def _report_stream(outputs: RunOutputs, shown: bool) -> TextIO | None:
     """Where people read: not where a report goes; nowhere beside JSON, which says as much."""
     return None if outputs.json == STDOUT else sys.stderr if shown else sys.stdout
 
 
 def _run_all(
-    plan: Sequence[tuple[Scenario, int]], options: RunOptions, files: _Files, runs: list[Run], *, told: TextIO | None
+    plan: Sequence[tuple[Scenario, int]], options: RunOptions, files: _Files, runs: list[Run], *, stream: TextIO | None
 ) -> None:
     """``runs`` gets one after the other."""
     from mews.harness.clusters.session import ClusterSession
     from mews.harness.report.text import TextReport
 
-    report = None if told is None else TextReport(told)
-    with progress_bar(len(plan)) as bar, ClusterSession(keep=options.keep, notify=bar.say) as session:
+    report = None if stream is None else TextReport(stream)
+    with progress_bar(len(plan)) as bar, ClusterSession(keep=options.keep, notify=bar.print) as session:
         emulated = backend_of(options.cluster).emulates_nodes
         hold = _hold if options.keep and options.time == "wall" and emulated else None
         engine = Engine(options, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, session=session)
@@ -123,7 +123,7 @@ def _run_all(
 class _Files:
     """Writes reports; what cannot be written is told when all that can be written is."""
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, outputs: RunOutputs) -> None:
         self._outputs = outputs
         self._errors: list[str] = []
 

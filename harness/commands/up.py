@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.backends import backend_of
-from mews.harness.commands.instances import MARK, Instance, alive, alone, born, forget, record, recorded, state_folder
+from mews.harness.commands.instances import MARK, UpInstance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.options import ApiAccess, RunOptions
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class UpArguments:
     """The options as given."""
 
     hardware: Path | None
@@ -45,34 +45,36 @@ class Wish:
     stack: str | None = None
 
 
-def up(wish: Wish, *, as_json: bool) -> int:
+def up(arguments: UpArguments, *, as_json: bool) -> int:
     """Bring it up, stay until told to end.
 
     Raises BadInput, Lacks.
     """
-    backend = backend_of(wish.cluster)
+    backend = backend_of(arguments.cluster)
     backend.check_available()
-    if wish.api_port and not backend.chooses_api_port:
-        raise BadInput(f"--api-port {wish.api_port}: is the embedded cluster's; --cluster {wish.cluster} takes its own")
-    scenario = scenario_of(wish.hardware, wish.scenario)
-    if wish.stack is not None:
-        scenario = with_stack(scenario, wish.stack)
+    if arguments.api_port and not backend.chooses_api_port:
+        raise BadInput(
+            f"--api-port {arguments.api_port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own"
+        )
+    scenario = scenario_of(arguments.hardware, arguments.scenario)
+    if arguments.stack is not None:
+        scenario = with_stack(scenario, arguments.stack)
     try:
         check_images(scenario)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
-    instance = _claim(wish)
-    api = ApiAccess(wish.tls, wish.api_port)
-    options = RunOptions(wish.cluster, "wall", wish.speed, wish.dialect, api=api)
+    instance = _claim(arguments)
+    api = ApiAccess(arguments.tls, arguments.api_port)
+    options = RunOptions(arguments.cluster, "wall", arguments.speed, arguments.dialect, api=api)
     os.environ[MARK] = instance.folder
     to_stderr()
 
-    def tell(ready: Mapping[str, Any]) -> None:
-        _tell(ready, wish.name, as_json=as_json)
+    def notify(ready: Mapping[str, Any]) -> None:
+        _report(ready, arguments.name, as_json=as_json)
 
     try:
         with looking_in(scenario.folder):
-            asyncio.run(run_up(scenario, options, Path(instance.folder), tell))
+            asyncio.run(run_up(scenario, options, Path(instance.folder), notify))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:
@@ -117,10 +119,12 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
     return scenario.model_copy(update={"stack": stack})
 
 
-def _claim(wish: Wish) -> Instance:
-    if not _NAME.fullmatch(wish.name):
-        raise BadInput(f"--name {wish.name!r}: must be letters, digits, '.', '_' and '-', up to 63, no '.' in front")
-    folder = (wish.folder or state_folder() / wish.name).absolute()
+def _claim(arguments: UpArguments) -> UpInstance:
+    if not _NAME.fullmatch(arguments.name):
+        raise BadInput(
+            f"--name {arguments.name!r}: must be letters, digits, '.', '_' and '-', up to 63, no '.' in front"
+        )
+    folder = (arguments.folder or state_folder() / arguments.name).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -132,19 +136,19 @@ def _claim(wish: Wish) -> Instance:
         raise BadInput(f"--dir {folder}: {taken} in it is a folder, and would be a file")
     try:
         with alone():
-            return _record(wish.name, folder)
+            return _record(arguments.name, folder)
     except OSError as error:
         raise Lacks(f"{error.filename}: cannot be written: {error.strerror} (XDG_RUNTIME_DIR or HOME)") from error
 
 
-def _record(name: str, folder: Path) -> Instance:
+def _record(name: str, folder: Path) -> UpInstance:
     for known in filter(alive, recorded()):
         ends = "mews down ends it" if known.name == "mews" else f"mews down --name {known.name} ends it"
         if known.name == name:
             raise BadInput(f"--name {name}: is up already (pid {known.pid}); {ends}")
         if known.folder == str(folder):
             raise BadInput(f"--dir {folder}: is that of {known.name} (pid {known.pid}); {ends}")
-    instance = Instance(name, os.getpid(), born(os.getpid()), str(folder))
+    instance = UpInstance(name, os.getpid(), born(os.getpid()), str(folder))
     record(instance)
     return instance
 
@@ -155,7 +159,7 @@ def _shell(name: str, node: Mapping[str, Any]) -> list[str]:
     return [f"  node {name}: export {exports}"] if exports else []
 
 
-def _tell(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
+def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
     if as_json:
         text = json.dumps(ready)
     else:

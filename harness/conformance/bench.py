@@ -7,22 +7,22 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.client import Client, HttpReply
 from mews.harness.conformance.errors import (
+    HttpServerError,
+    ListingUnavailable,
     Malformed,
     NoAnswer,
     NotJudged,
-    ServerError,
-    Unavailable,
     Unmet,
 )
-from mews.harness.conformance.ledger import Ledger
-from mews.harness.conformance.table import Face, Limits, Row, Table
+from mews.harness.conformance.observations import Observations
+from mews.harness.conformance.table import Limits, ListedDevice, ListedTable, TableClient
 
 T = TypeVar("T")
 
 
-class Keeper(Protocol):
+class UndoLog(Protocol):
     """Takes down what may have to be undone."""
 
     def begin(self, device: str, port: str | None) -> None:
@@ -44,13 +44,13 @@ TRIES = 3
 """Of one move."""
 
 
-class Bench:
+class ClauseContext:
     """What a clause gets. ``devices`` are the idle ones that may be moved, empty in a read-only run."""
 
     def __init__(
         self,
         client: Client,
-        face: Face,
+        face: TableClient,
         *,
         limits: Limits | None = None,
     ) -> None:
@@ -59,32 +59,32 @@ class Bench:
         self.limits = limits or Limits()
         self.devices: tuple[str, ...] = ()
         self.ports: tuple[str, ...] = ()
-        self.ledger = Ledger()
+        self.ledger = Observations()
         self.facts: dict[str, Any] = {}
         """What one clause found out and others use."""
-        self._keeper: Keeper | None = None
+        self._keeper: UndoLog | None = None
         self._known: dict[str, str] = {}
         self._lost: set[str] = set()
         self._hopeless: set[str] = set()
         """Kinds of moves that failed every time: they are tried once from then on."""
         self._dead = ""
 
-    def allow(self, devices: tuple[str, ...], ports: tuple[str, ...], keeper: Keeper | None) -> None:
+    def allow(self, devices: tuple[str, ...], ports: tuple[str, ...], keeper: UndoLog | None) -> None:
         """Let these devices be moved, onto these ports."""
         self.devices, self.ports, self._keeper = devices, ports, keeper
 
     # Looking
 
-    def get(self, path: str, method: str = "GET", **headers: str) -> Reply:
+    def get(self, path: str, method: str = "GET", **headers: str) -> HttpReply:
         """A reply below 500, asked for again while none comes."""
         return self.insist(lambda: _below_500(self.client.send(method, path, None, headers)))
 
-    def read(self) -> Table:
+    def read(self) -> ListedTable:
         """The whole table: a listing that lacks known devices is noted and asked for again.
 
         Raises Malformed, Unavailable.
         """
-        rows: dict[str, Row] = {}
+        rows: dict[str, ListedDevice] = {}
         lacked = ""
         for attempt in range(MISSING_READS):
             table = self.insist(self.face.read)
@@ -104,7 +104,7 @@ class Bench:
             self.note("complete", lacked)
         self.ledger.done["read"] += 1
         self._compare_uuids(rows)
-        return Table(rows, table.ports)
+        return ListedTable(rows, table.ports)
 
     def insist(self, ask: Callable[[], T]) -> T:
         """What it returns, asked again while there is no answer or HTTP 5xx, as long as an outage may last.
@@ -112,7 +112,7 @@ class Bench:
         Raises Unavailable (at once where nothing has ever answered), and Malformed as it comes.
         """
         if self._dead:
-            raise Unavailable(self._dead)
+            raise ListingUnavailable(self._dead)
         began_s, rest_s = time.monotonic(), 0.05
         while True:
             asked_s = time.monotonic()
@@ -122,15 +122,15 @@ class Bench:
                 return found
             except NoAnswer as error:
                 if error.kind != "dropped" and not any(exchange.status for exchange in self.client.log):
-                    raise Unavailable(str(error)) from error
+                    raise ListingUnavailable(str(error)) from error
                 self.note("answers", str(error))
                 text = str(error)
-            except ServerError as error:
+            except HttpServerError as error:
                 self.note("server-errors", str(error))
                 text = str(error)
             if time.monotonic() - began_s > self.limits.outage_s:
                 self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
-                raise Unavailable(self._dead)
+                raise ListingUnavailable(self._dead)
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 5.0)
 
@@ -138,7 +138,7 @@ class Bench:
         """Into the ledger, with the last exchange."""
         self.ledger.note(topic, text, len(self.client.log) - 1)
 
-    def _compare_uuids(self, rows: dict[str, Row]) -> None:
+    def _compare_uuids(self, rows: dict[str, ListedDevice]) -> None:
         for device, row in rows.items():
             known = self._known.setdefault(device, row.uuid)
             if known != row.uuid:
@@ -237,7 +237,7 @@ class Bench:
         except NoAnswer as error:
             self.note("answers", str(error))
             return None
-        except ServerError as error:
+        except HttpServerError as error:
             self.note("server-errors", str(error))
         except Malformed as error:
             self.note("reply", str(error))
@@ -253,7 +253,7 @@ class Bench:
 
         return ask
 
-    def _settled(self, device: str, port: str | None, claim: bool | None) -> Table:
+    def _settled(self, device: str, port: str | None, claim: bool | None) -> ListedTable:
         """The table once it shows the move, or as it is when it should have."""
         began_s, rest_s, late = time.monotonic(), 0.05, False
         while True:
@@ -272,7 +272,9 @@ class Bench:
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 1.0)
 
-    def _judge_move(self, device: str, port: str | None, claim: bool | None, *, before: Table, after: Table) -> None:
+    def _judge_move(
+        self, device: str, port: str | None, claim: bool | None, *, before: ListedTable, after: ListedTable
+    ) -> None:
         kind = "detach" if port is None else "attach"
         arrived = after.port(device) == port
         where = f"device {device} is on {after.port(device)!r}, must be on {port!r}"
@@ -284,7 +286,7 @@ class Bench:
             self.note(kind, f"the {kind} of an idle device failed: {where}")
         self._others(device, before, after)
 
-    def _others(self, asked: str, before: Table, after: Table) -> None:
+    def _others(self, asked: str, before: ListedTable, after: ListedTable) -> None:
         for device, row in after.rows.items():
             if device != asked and device in before.rows and before.rows[device].port != row.port:
                 text = f"device {device} went from {before.rows[device].port!r} to {row.port!r}, only {asked} was asked"
@@ -311,9 +313,9 @@ def at_once(*asks: Callable[[], T]) -> list[T]:
     return [results[number] for number in range(len(asks))]
 
 
-def _below_500(reply: Reply) -> Reply:
+def _below_500(reply: HttpReply) -> HttpReply:
     if reply.status >= 500:
-        raise ServerError(f"HTTP {reply.status}: {reply.text[:120]}")
+        raise HttpServerError(f"HTTP {reply.status}: {reply.text[:120]}")
     return reply
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.errors import NotJudged, Unmet
 
 
@@ -20,16 +20,16 @@ class Clause:
     id: str
     title: str
     reference: str
-    check: Callable[[Bench], None]
+    check: Callable[[ClauseContext], None]
     changes: bool = False
     assumed: bool = False
     last: bool = False
 
 
-def noticed(*topics: str, kind: str = "") -> Callable[[Bench], None]:
+def noticed(*topics: str, kind: str = "") -> Callable[[ClauseContext], None]:
     """A check that nothing of these topics was noticed; with ``kind``, at least one such operation must have been."""
 
-    def check(bench: Bench) -> None:
+    def check(bench: ClauseContext) -> None:
         if kind == "read":
             for _ in range(2):
                 bench.read()
@@ -43,10 +43,10 @@ def noticed(*topics: str, kind: str = "") -> Callable[[Bench], None]:
     return check
 
 
-def unseen(why: str) -> Callable[[Bench], None]:
+def unseen(why: str) -> Callable[[ClauseContext], None]:
     """The check of a rule that cannot be seen on the chassis' own wire."""
 
-    def check(bench: Bench) -> None:
+    def check(bench: ClauseContext) -> None:
         raise NotJudged(why)
 
     return check

@@ -20,7 +20,7 @@ MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ChassisTarget:
     """Where a chassis is: ``scheme://host:port/prefix`` without credentials, and how its certificate is checked.
 
     ``ca``: a file of certificates to trust instead of the machine's; ``insecure``: trust any.
@@ -33,7 +33,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """An answer; header names in lower case."""
 
     status: int
@@ -59,7 +59,7 @@ class Reply:
 class Client:
     """Sends requests and keeps every exchange in ``log``. May be used by several threads."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ChassisTarget) -> None:
         parts = urlsplit(address.url)
         self.address = address
         self.encrypted = parts.scheme == "https"
@@ -82,7 +82,7 @@ class Client:
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Reply:
+    ) -> HttpReply:
         """The answer, whatever its status.
 
         Raises NoAnswer.
@@ -97,7 +97,7 @@ class Client:
         self._note(method, path, body, sent, reply, time.monotonic() - began_s)
         return reply
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpReply:
         connection = self.connection()
         try:
             connection.request(method, self._prefix + path, body, dict(headers))
@@ -117,7 +117,7 @@ class Client:
         for name, value in response.getheaders():
             key = name.lower()
             found[key] = f"{found[key]}, {value}" if key in found else value
-        return Reply(response.status, found, content)
+        return HttpReply(response.status, found, content)
 
     def connection(self) -> http.client.HTTPConnection:
         """A new connection, not yet open."""
@@ -133,7 +133,7 @@ class Client:
         path: str,
         body: bytes | None,
         headers: Mapping[str, str],
-        reply: Reply | None,
+        reply: HttpReply | None,
         seconds: float,
         error: str = "",
     ) -> None:
@@ -153,7 +153,7 @@ class Client:
             )
 
 
-def _tls(address: Address) -> ssl.SSLContext:
+def _tls(address: ChassisTarget) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=address.ca)
     if address.insecure:
         context.check_hostname = False

@@ -21,7 +21,7 @@ class NoAnswer(Exception):
         self.kind = kind
 
 
-class ServerError(Exception):
+class HttpServerError(Exception):
     """HTTP 500 or more."""
 
 
@@ -29,7 +29,7 @@ class Malformed(Exception):
     """The answer is not of the dialect's form."""
 
 
-class Unavailable(Exception):
+class ListingUnavailable(Exception):
     """The chassis gives no listing any more."""
 
 

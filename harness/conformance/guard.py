@@ -57,8 +57,8 @@ class Guard:
         if not answers or answers[0].strip() != READY:
             self._process.kill()
             self._close()
-            said = log.read_text(encoding="utf-8").strip().splitlines()[-1:]
-            raise Lacks(f"the guard that would restore the table does not start: {' '.join(said) or 'no answer'}")
+            last_lines = log.read_text(encoding="utf-8").strip().splitlines()[-1:]
+            raise Lacks(f"the guard that would restore the table does not start: {' '.join(last_lines) or 'no answer'}")
         file.guarded_by(self._process.pid)
 
     def dismiss(self) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause
-from mews.harness.conformance.errors import Malformed, NoAnswer, NotJudged, ServerError, Unavailable, Unmet
+from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged, Unmet
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.expectations import Quirks, Waiver
 
@@ -22,7 +22,7 @@ READ_ONLY = "needs --allow-changes"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ClauseResult:
     """One clause's verdict, why, and what was said on the wire."""
 
     clause: Clause
@@ -53,16 +53,16 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class ClauseJudge:
     """Judges clauses; ``today`` decides whether a waiver still holds."""
 
-    bench: Bench
+    bench: ClauseContext
     quirks: Quirks
     waivers: Sequence[Waiver]
     today: date
     changes: bool
 
-    def judge(self, clause: Clause) -> Result:
+    def judge(self, clause: Clause) -> ClauseResult:
         """One clause's result."""
         log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
         if clause.changes and not self.changes:
@@ -80,7 +80,7 @@ class Judge:
             return FAILED, str(unmet)
         except Malformed as error:
             return FAILED if not (clause.changes or clause.last) else SKIPPED, str(error)
-        except (NotJudged, Unavailable, NoAnswer, ServerError) as error:
+        except (NotJudged, ListingUnavailable, NoAnswer, HttpServerError) as error:
             return SKIPPED, str(error)
         return PASSED, ""
 
@@ -102,7 +102,7 @@ class Judge:
 
     def _result(
         self, clause: Clause, verdict: str, reason: str, seconds: float, exchanges: tuple[Exchange, ...]
-    ) -> Result:
+    ) -> ClauseResult:
         note = ""
         waiver = next((waiver for waiver in self.waivers if waiver.clause == clause.id), None)
         if waiver is not None and waiver.expires < self.today:
@@ -115,4 +115,4 @@ class Judge:
             verdict, note = WAIVED, f"waived until {waiver.expires}: {waiver.reason}"
         elif verdict == PASSED and waiver is not None:
             note = "its waiver is not needed any more"
-        return Result(clause, verdict, reason, note, seconds, exchanges)
+        return ClauseResult(clause, verdict, reason, note, seconds, exchanges)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mews.harness.conformance.bench import Bench, at_once
+from mews.harness.conformance.bench import ClauseContext, at_once
 from mews.harness.conformance.clause import Clause, noticed
 from mews.harness.conformance.errors import NotJudged, Unmet
 
@@ -90,7 +90,7 @@ def watched(section: int, *, attach: str, detach: str, read: str) -> tuple[Claus
     )
 
 
-def _unknown_device(bench: Bench) -> None:
+def _unknown_device(bench: ClauseContext) -> None:
     port = bench.ports[0]
     before = set(bench.read().rows)
     bench.refused(UNKNOWN_DEVICE, port, lambda: bench.face.attach(UNKNOWN_DEVICE, port), "attach of an unknown device")
@@ -100,8 +100,8 @@ def _unknown_device(bench: Bench) -> None:
         raise Unmet(f"a move of an unknown device brought {', '.join(sorted(new))} into the listing")
 
 
-def _unknown_port(port: str) -> Callable[[Bench], None]:
-    def check(bench: Bench) -> None:
+def _unknown_port(port: str) -> Callable[[ClauseContext], None]:
+    def check(bench: ClauseContext) -> None:
         if port in bench.ports:
             raise NotJudged(f"this chassis has a host port {port}")
         device = bench.free()
@@ -110,14 +110,14 @@ def _unknown_port(port: str) -> Callable[[Bench], None]:
     return check
 
 
-def _held(bench: Bench) -> None:
+def _held(bench: ClauseContext) -> None:
     device, port = bench.attached()
     others = [other for other in bench.ports if other != port]
     target = others[0] if others else port
     bench.refused(device, target, lambda: bench.face.attach(device, target), "attach of an attached device")
 
 
-def _one_winner(bench: Bench) -> None:
+def _one_winner(bench: ClauseContext) -> None:
     """Two winners in one round of two may be an attach that was answered as done and was not; in both it is none."""
     device = bench.free()
     first, second = (bench.ports * 2)[:2]
@@ -128,7 +128,7 @@ def _one_winner(bench: Bench) -> None:
         bench.note("attach", f"of attaches of device {device} to {first} and {second} both were answered as done, once")
 
 
-def _race(bench: Bench, device: str, first: str, second: str) -> bool:
+def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
     """Whether both of two simultaneous attaches were answered as done; the device is free again afterwards."""
     claims = at_once(
         lambda: bench.ask(device, first, lambda: bench.face.attach(device, first)),

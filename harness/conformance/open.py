@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mews.harness.conformance.bench import Bench
-from mews.harness.conformance.client import Address, Client
+from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.client import ChassisTarget, Client
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.restore import Plan, limits_of
+from mews.harness.conformance.restore import RestorePlan, limits_of
 from mews.harness.errors import BadInput, unreadable
 
 USER, PASSWORD = "MEWS_REDFISH_USER", "MEWS_REDFISH_PASSWORD"
@@ -55,7 +55,7 @@ def credentials_of(file: Path | None) -> tuple[str, str] | None:
     return user, password
 
 
-def client_for(address: Address, credentials: tuple[str, str] | None) -> Client:
+def client_for(address: ChassisTarget, credentials: tuple[str, str] | None) -> Client:
     """A client that lets no password into its log.
 
     Raises BadInput for certificates that cannot be read.
@@ -70,10 +70,10 @@ def client_for(address: Address, credentials: tuple[str, str] | None) -> Client:
     return client
 
 
-def bench_for(plan: Plan, credentials: tuple[str, str] | None) -> Bench:
+def bench_for(plan: RestorePlan, credentials: tuple[str, str] | None) -> ClauseContext:
     """A bench to put back what a plan says.
 
     Raises BadInput.
     """
-    client = client_for(Address(plan.url, plan.ca, plan.insecure, plan.patience_s), credentials)
-    return Bench(client, clauses_of(plan.dialect).face(client), limits=limits_of(plan))
+    client = client_for(ChassisTarget(plan.url, plan.ca, plan.insecure, plan.patience_s), credentials)
+    return ClauseContext(client, clauses_of(plan.dialect).face(client), limits=limits_of(plan))

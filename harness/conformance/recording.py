@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mews.harness.conformance.judge import Result
+from mews.harness.conformance.judge import ClauseResult
 from mews.harness.errors import BadInput
 
 INDEX = "recording.json"
@@ -38,7 +38,7 @@ LITERAL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RecordingDifference:
     """What differs for one request: ``here`` and ``there`` (the recording) are shapes, or "" for nothing."""
 
     clause: str
@@ -53,7 +53,7 @@ class Difference:
         )
 
 
-def record(folder: Path, dialect: str, results: Iterable[Result]) -> None:
+def record(folder: Path, dialect: str, results: Iterable[ClauseResult]) -> None:
     """Write the recording; the folder is made.
 
     Raises OSError.
@@ -81,9 +81,9 @@ def load(folder: Path, dialect: str) -> dict[str, list[dict[str, Any]]]:
         raise BadInput(f"--diff {folder}: is no recording of mews conform --record: {error}") from error
 
 
-def compare(results: Sequence[Result], recorded: Mapping[str, list[dict[str, Any]]]) -> list[Difference]:
+def compare(results: Sequence[ClauseResult], recorded: Mapping[str, list[dict[str, Any]]]) -> list[RecordingDifference]:
     """What differs, request by request, of the clauses that both have looked at."""
-    differences: list[Difference] = []
+    differences: list[RecordingDifference] = []
     here = {result.clause.id: [e.as_dict(most=None) for e in result.exchanges] for result in results}
     words = _words([*here.values(), *recorded.values()])
     for clause in here:
@@ -92,7 +92,7 @@ def compare(results: Sequence[Result], recorded: Mapping[str, list[dict[str, Any
     return differences
 
 
-def _compare(clause: str, here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterable[Difference]:
+def _compare(clause: str, here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterable[RecordingDifference]:
     for request in sorted({*here, *there}):
         if request not in here or request not in there:
             continue
@@ -101,7 +101,7 @@ def _compare(clause: str, here: Mapping[str, Any], there: Mapping[str, Any]) -> 
         for place in sorted({*mine, *theirs}):
             one, other = mine.get(place, set()) - {EMPTY}, theirs.get(place, set()) - {EMPTY}
             if one != other and not place.startswith(bare):
-                yield Difference(clause, request, place, " | ".join(sorted(one)), " | ".join(sorted(other)))
+                yield RecordingDifference(clause, request, place, " | ".join(sorted(one)), " | ".join(sorted(other)))
 
 
 def _empty_lists(*sides: Mapping[str, set[str]]) -> tuple[str, ...]:

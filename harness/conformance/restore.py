@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
-from mews.harness.conformance.errors import Malformed, Unavailable
-from mews.harness.conformance.table import Limits, Table
+from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.errors import ListingUnavailable, Malformed
+from mews.harness.conformance.table import Limits, ListedTable
 from mews.harness.errors import BadInput, unreadable
 from mews.harness.leftovers import state_folder
 
@@ -34,7 +34,7 @@ class Moved:
 
 
 @dataclass(slots=True)
-class Plan:
+class RestorePlan:
     """What a restore file holds. ``unanswered``: writes begun whose answer was not seen. No credentials."""
 
     url: str
@@ -56,12 +56,12 @@ class RestoreFile:
     Writing raises OSError.
     """
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: RestorePlan) -> None:
         self.path = path
         self.plan = plan
         self._lock = threading.Lock()
 
-    def remember(self, table: Table, devices: tuple[str, ...]) -> None:
+    def remember(self, table: ListedTable, devices: tuple[str, ...]) -> None:
         """Take down where the devices are, before anything is changed."""
         with self._lock:
             self.plan.devices = {device: Moved(table.port(device)) for device in devices}
@@ -126,7 +126,7 @@ def read_file(path: Path) -> RestoreFile:
         if value.pop("version") != VERSION:
             raise ValueError(f"version must be {VERSION}")
         value["devices"] = {name: Moved(**moved) for name, moved in value["devices"].items()}
-        return RestoreFile(path, Plan(**value))
+        return RestoreFile(path, RestorePlan(**value))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -135,7 +135,7 @@ def read_file(path: Path) -> RestoreFile:
         raise BadInput(f"{path}: is not a restore file: {error}") from error
 
 
-def put_back(file: RestoreFile, bench: Bench) -> list[str]:
+def put_back(file: RestoreFile, bench: ClauseContext) -> list[str]:
     """Bring every device back; what could not be, in words. The file goes when all is well.
 
     A write that was begun by a process that died may still take effect: then the table is watched for a while.
@@ -152,7 +152,7 @@ def put_back(file: RestoreFile, bench: Bench) -> list[str]:
     return left
 
 
-def _put_back(plan: Plan, bench: Bench) -> list[str]:
+def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
     left = []
     try:
         table = bench.read()
@@ -164,12 +164,12 @@ def _put_back(plan: Plan, bench: Bench) -> list[str]:
                 continue
             elif not bench.move(device, moved.port):
                 left.append(f"device {device} does not go back to {moved.port!r}")
-    except (Malformed, Unavailable) as error:
+    except (Malformed, ListingUnavailable) as error:
         left.append(str(error))
     return left
 
 
-def strangers(plan: Plan, table: Table) -> list[str]:
+def strangers(plan: RestorePlan, table: ListedTable) -> list[str]:
     """Devices that somebody else has moved since, in words."""
     return [
         f"device {device} was on {moved.port!r}; somebody else has put it on {table.port(device)!r}, it is left there"
@@ -178,6 +178,6 @@ def strangers(plan: Plan, table: Table) -> list[str]:
     ]
 
 
-def limits_of(plan: Plan) -> Limits:
+def limits_of(plan: RestorePlan) -> Limits:
     """The plan's limits."""
     return Limits(**plan.limits)

@@ -15,19 +15,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
-from mews.harness.conformance.client import Address
+from mews.harness.conformance.bench import ClauseContext
+from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import Malformed, NoAnswer, ServerError, Unavailable
+from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer
 from mews.harness.conformance.expectations import Quirks, Waiver
 from mews.harness.conformance.guard import Guard
-from mews.harness.conformance.judge import Judge, Result
+from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.open import client_for
-from mews.harness.conformance.recording import Difference, compare
-from mews.harness.conformance.report.outcome import Outcome
-from mews.harness.conformance.restore import Plan, RestoreFile, default_path, put_back, strangers
-from mews.harness.conformance.suite import Suite, run_suite
-from mews.harness.conformance.table import Table, Versions
+from mews.harness.conformance.recording import RecordingDifference, compare
+from mews.harness.conformance.report.outcome import ConformanceOutcome
+from mews.harness.conformance.restore import RestoreFile, RestorePlan, default_path, put_back, strangers
+from mews.harness.conformance.suite import ClauseSuite, run_suite
+from mews.harness.conformance.table import ListedTable, Versions
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import born
 
@@ -39,7 +39,7 @@ MOST_DEVICES = 2
 class Order:
     """What to judge and how. ``devices``: named by the user as idle; ``restore_file`` None: the chassis' own."""
 
-    address: Address
+    address: ChassisTarget
     dialect: str
     credentials: tuple[str, str] | None = None
     changes: bool = False
@@ -51,7 +51,7 @@ class Order:
     recorded: dict[str, list[dict[str, Any]]] | None = None
 
 
-def conform(order: Order, today: date, told: Callable[[Result], None]) -> Outcome:
+def conform(order: Order, today: date, on_result: Callable[[ClauseResult], None]) -> ConformanceOutcome:
     """Judge the chassis.
 
     Raises BadInput, Lacks, KeyboardInterrupt; whatever it raises, the table is as before, or the guard sees to it.
@@ -61,22 +61,22 @@ def conform(order: Order, today: date, told: Callable[[Result], None]) -> Outcom
     client = client_for(order.address, order.credentials)
     face = suite.face(client)
     try:
-        bench = Bench(client, face, limits=order.quirks.limits)
+        bench = ClauseContext(client, face, limits=order.quirks.limits)
         table = _first_look(bench)
         devices, ports = choose(order, table) if order.changes else ((), ())
         with _protected(order, table, devices) as keeper:
             bench.allow(devices, ports, keeper.file)
-            judge = Judge(bench, order.quirks, order.waivers, today, order.changes)
-            run = Suite(judge, suite.clauses, told)
+            judge = ClauseJudge(bench, order.quirks, order.waivers, today, order.changes)
+            run = ClauseSuite(judge, suite.clauses, on_result)
             with tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
                 run_suite(run, suite.file, Path(folder))
             versions = _versions(face.versions)
         left = keeper.left
     finally:
-        with contextlib.suppress(NoAnswer, ServerError, Malformed):
+        with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
             face.close()
-    differences: list[Difference] = [] if order.recorded is None else compare(run.results, order.recorded)
-    return Outcome(
+    differences: list[RecordingDifference] = [] if order.recorded is None else compare(run.results, order.recorded)
+    return ConformanceOutcome(
         url=order.address.url,
         dialect=order.dialect,
         changes=order.changes,
@@ -91,7 +91,7 @@ def conform(order: Order, today: date, told: Callable[[Result], None]) -> Outcom
     )
 
 
-def _first_look(bench: Bench) -> Table | None:
+def _first_look(bench: ClauseContext) -> ListedTable | None:
     """The table, or None where something answers but it cannot be read.
 
     Raises Lacks where nothing does.
@@ -100,13 +100,13 @@ def _first_look(bench: Bench) -> Table | None:
         return bench.read()
     except Malformed:
         return None
-    except Unavailable as error:
+    except ListingUnavailable as error:
         if any(exchange.status for exchange in bench.client.log):
             return None
         raise Lacks(f"{error}; no chassis answers there") from error
 
 
-def choose(order: Order, table: Table | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def choose(order: Order, table: ListedTable | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices that may be moved: those that were named, else free ones; and the ports that they may be put on.
 
     Raises Lacks where the table could not be put back or nothing is idle, BadInput for names that are none.
@@ -139,7 +139,7 @@ class _Kept:
 
 
 @contextlib.contextmanager
-def _protected(order: Order, table: Table | None, devices: tuple[str, ...]) -> Iterator[_Kept]:
+def _protected(order: Order, table: ListedTable | None, devices: tuple[str, ...]) -> Iterator[_Kept]:
     """Nothing for a read-only run; else restore file, guard, signals, and the table put back at the end."""
     kept = _Kept()
     if not order.changes or table is None:
@@ -147,7 +147,7 @@ def _protected(order: Order, table: Table | None, devices: tuple[str, ...]) -> I
         return
     path = order.restore_file or default_path(order.address.url, order.dialect)
     address = order.address
-    plan = Plan(
+    plan = RestorePlan(
         url=address.url,
         dialect=order.dialect,
         ca=None if address.ca is None else str(Path(address.ca).absolute()),
@@ -183,14 +183,14 @@ def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
     """Put back with a bench of its own, whose observations count for no clause."""
     client = client_for(order.address, order.credentials)
     face = clauses_of(order.dialect).face(client)
-    bench = Bench(client, face, limits=order.quirks.limits)
+    bench = ClauseContext(client, face, limits=order.quirks.limits)
     try:
         left = put_back(file, bench)
         kept.remarks += strangers(file.plan, bench.read())
-    except (Unavailable, Malformed) as error:
+    except (ListingUnavailable, Malformed) as error:
         left = [str(error)]
     finally:
-        with contextlib.suppress(NoAnswer, ServerError, Malformed):
+        with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
             face.close()
     return left
 
@@ -198,7 +198,7 @@ def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
 def _versions(ask: Callable[[], Versions]) -> Versions:
     try:
         return ask()
-    except (NoAnswer, ServerError, Malformed):
+    except (NoAnswer, HttpServerError, Malformed):
         return Versions()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mews.harness.conformance.clause import Clause
-from mews.harness.conformance.judge import SKIPPED, Judge, Result
+from mews.harness.conformance.judge import SKIPPED, ClauseJudge, ClauseResult
 
 QUIET = (
     *("terminal", "junitxml", "pastebin", "setuponly", "setupplan", "cacheprovider", "stepwise"),
@@ -24,24 +24,26 @@ QUIET = (
 """Parts of pytest that would write, install hooks or look for other tests."""
 
 
-class Suite:
+class ClauseSuite:
     """The plugin: hands the clauses to pytest and collects the results."""
 
-    def __init__(self, judge: Judge, clauses: Sequence[Clause], told: Callable[[Result], None]) -> None:
+    def __init__(
+        self, judge: ClauseJudge, clauses: Sequence[Clause], on_result: Callable[[ClauseResult], None]
+    ) -> None:
         self.judge = judge
         self.clauses = sorted(clauses, key=lambda clause: clause.last)
-        self.results: list[Result] = []
+        self.results: list[ClauseResult] = []
         self.error: BaseException | None = None
-        self._told = told
+        self._on_result = on_result
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector:
         """A collector of clauses, for the one file that is named."""
         return ClauseFile.from_parent(parent, path=file_path, suite=self)
 
-    def add(self, result: Result) -> None:
+    def add(self, result: ClauseResult) -> None:
         """One more."""
         self.results.append(result)
-        self._told(result)
+        self._on_result(result)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
@@ -59,7 +61,7 @@ class BadClause(AssertionError):
 class ClauseFile(pytest.File):
     """All clauses of a dialect."""
 
-    def __init__(self, *, suite: Suite, **kwargs: Any) -> None:
+    def __init__(self, *, suite: ClauseSuite, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.suite = suite
 
@@ -72,7 +74,7 @@ class ClauseFile(pytest.File):
 class ClauseItem(pytest.Item):
     """One clause."""
 
-    def __init__(self, *, clause: Clause, suite: Suite, **kwargs: Any) -> None:
+    def __init__(self, *, clause: Clause, suite: ClauseSuite, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.clause = clause
         self.suite = suite
@@ -91,7 +93,7 @@ class ClauseItem(pytest.Item):
         return self.path, None, self.clause.id
 
 
-def run_suite(suite: Suite, file: str, folder: Path) -> None:
+def run_suite(suite: ClauseSuite, file: str, folder: Path) -> None:
     """Run it in this process; ``folder`` is an empty one, for pytest to call its root.
 
     Raises KeyboardInterrupt, and what went wrong in a clause's own code.

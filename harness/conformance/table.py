@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedDevice:
     """A device; ``port`` is None while it is free."""
 
     uuid: str
@@ -16,10 +16,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ListedTable:
     """One listing: rows by device, and the host ports that it names."""
 
-    rows: Mapping[str, Row]
+    rows: Mapping[str, ListedDevice]
     ports: tuple[str, ...] = ()
 
     def port(self, device: str) -> str | None:
@@ -58,10 +58,10 @@ class Versions:
     schemas: Mapping[str, str] = field(default_factory=dict)
 
 
-class Face(Protocol):
+class TableClient(Protocol):
     """One dialect's way to the table. All of them raise NoAnswer, ServerError and Malformed."""
 
-    def read(self) -> Table:
+    def read(self) -> ListedTable:
         """The listing."""
         ...
 

@@ -6,12 +6,12 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mews.harness.differential.account import Account, Place
-from mews.harness.differential.explained import REASONS, Reason
+from mews.harness.differential.cluster_history import ClusterHistory, Place
+from mews.harness.differential.explained import REASONS, Explanation
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class HistoryDifference:
     """One item that only one of the two tells at that place; ``cluster`` is the one compared with the first, ``only``
     the one that tells it; ``why`` is None where nothing explains it."""
 
@@ -29,13 +29,17 @@ class Difference:
         return f"{self.thing}, {self.stream}: only on {self.only}: {self.item}"
 
 
-def compare(first: Account, other: Account, reasons: Sequence[Reason] = REASONS) -> list[Difference]:
+def compare(
+    first: ClusterHistory, other: ClusterHistory, reasons: Sequence[Explanation] = REASONS
+) -> list[HistoryDifference]:
     """All differences; verdicts that differ are one of them, and one that nothing explains."""
-    found: list[Difference] = []
+    found: list[HistoryDifference] = []
     if first.verdict != other.verdict:
         for account in (first, other):
             text = f"{account.verdict}{f': {account.reason}' if account.reason else ''}"
-            found.append(Difference(first.scenario, other.cluster, "scenario", "verdict", account.cluster, text, None))
+            found.append(
+                HistoryDifference(first.scenario, other.cluster, "scenario", "verdict", account.cluster, text, None)
+            )
     for place in sorted({*first.stories, *other.stories}):
         silent = not (first.stories.get(place) and other.stories.get(place))
         ends = {first.stories.get(place, ("",))[-1], other.stories.get(place, ("",))[-1]}
@@ -46,11 +50,11 @@ def compare(first: Account, other: Account, reasons: Sequence[Reason] = REASONS)
                 row for row in reasons if row.fits(other.cluster, place, item, last=last, silent=silent, moved=moved)
             )
             why = next((row.why for row in fitting), None)
-            found.append(Difference(first.scenario, other.cluster, *place, only, item, why))
+            found.append(HistoryDifference(first.scenario, other.cluster, *place, only, item, why))
     return found
 
 
-def _apart(first: Account, other: Account, place: Place) -> Iterator[tuple[str, str]]:
+def _apart(first: ClusterHistory, other: ClusterHistory, place: Place) -> Iterator[tuple[str, str]]:
     before, after = first.stories.get(place, ()), other.stories.get(place, ())
     for kind, i, j, k, n in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal":

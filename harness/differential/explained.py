@@ -9,7 +9,7 @@ from mews.harness.backends import backends_that
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Explanation:
     """Differences in stories whose thing, stream and item match these patterns (whole texts) are explained by
     ``why``. ``clusters``: of those pairs' other side; empty: all. How a story ends is explained by rows with
     ``even_last`` only, or with ``if_silent`` where one of the two tells nothing there at all. With ``if_moved`` only
@@ -38,8 +38,8 @@ class Reason:
 
 _REAL = backends_that(lambda backend: not backend.emulates_nodes)
 
-REASONS: tuple[Reason, ...] = (
-    Reason(
+REASONS: tuple[Explanation, ...] = (
+    Explanation(
         "node/.*",
         "events of (kubelet|node-controller)",
         "Normal (Starting|NodeHas.*|NodeAllocatableEnforced|NodeReady|RegisteredNode): .*",
@@ -47,7 +47,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         if_silent=True,
     ),
-    Reason(
+    Explanation(
         "(node|kubelet)/.*",
         "(allocatable|plugin of) .*",
         "0|0 healthy, 0 unhealthy",
@@ -55,7 +55,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         if_silent=True,
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "events of kubelet",
         "Normal Node(Not)?Schedulable: .*",
@@ -63,7 +63,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "events of kubelet|kubelet",
         "Normal Killing: Stopping container .*|started .*",
@@ -72,7 +72,7 @@ REASONS: tuple[Reason, ...] = (
         even_last=True,
         if_moved=True,
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "events of kubelet",
         "Normal NodeReady: .*",
@@ -80,7 +80,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "events of kubelet",
         "Warning FailedNodeAllocatableEnforcement: .* numerical result out of range",
@@ -88,7 +88,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "events of kubelet",
         "Warning CgroupV1: .*",
@@ -96,7 +96,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "condition Ready|taints",
         r"False \(KubeletNotReady\)|none|.*not-ready:.*",
@@ -104,7 +104,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         if_silent=True,
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "events of kubelet",
         "Normal Pulled: Container image .*",
@@ -112,52 +112,52 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "taints",
         "none|.*not-ready:.*",
         "whether the node controller looks at the nodes while one is not Ready yet is a matter of moments",
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "states|events of default-scheduler",
         "bound to .* by default-scheduler|Normal Scheduled: .*",
         "kube-scheduler breaks ties between equally good nodes at random, ours from the seed",
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "kubelet/.*",
         "plugin of .*",
         ".* healthy, .* unhealthy",
         "a manager that reads the chassis while several devices move may see, and announce, a state between",
     ),
-    Reason(
+    Explanation(
         "node/.*",
         "allocatable .*",
         "[0-9]+",
         "a kubelet's tick that falls between two lists of a plugin shows a state between",
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "events of kubelet",
         "Warning BackOff: Back-off restarting failed container .*",
         "whether a look at a container that cannot be started falls into its back-off is a matter of moments",
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "condition (Ready|ContainersReady|PodReadyToStartContainers)",
         r"False( \(ContainersNotReady\))?",
         "a kubelet sends its latest word: of a pod that starts at once the first word may never be sent",
         clusters=_REAL,
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "states|condition (Ready|ContainersReady)",
         "Running|True",
         "a container that ends between two looks of its kubelet, a second apart, was never seen running",
         clusters=_REAL,
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "events of kubelet",
         'Warning FailedMount: MountVolume.SetUp failed for volume "kube-api-access-.*',
@@ -165,7 +165,7 @@ REASONS: tuple[Reason, ...] = (
         clusters=_REAL,
         even_last=True,
     ),
-    Reason(
+    Explanation(
         "pod/.*",
         "events of kubelet",
         "Warning Unhealthy: .* probe errored .* (no running task|container not running|task .* not found).*",

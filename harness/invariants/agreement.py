@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.system.invariant import Breach, Holding, Invariant
+from mews.kube.system.invariant import Breach, Invariant, ObservedHolding
 
 Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
-class Agreement(Invariant[Scene]):
+class Agreement(Invariant[ObservedState]):
     """At an allocation the chassis has the devices on that host; at a container's start its env lists exactly them
     (by GPUID or UUID) and the checkpoint does too; at the end pod resources and the chassis' table say the same."""
 
@@ -23,7 +23,7 @@ class Agreement(Invariant[Scene]):
     def __init__(self) -> None:
         self._doubts: list[Line] = []
 
-    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an allocation, a container's start, a checkpoint."""
         if line.layer != "kubelet":
             return
@@ -35,14 +35,14 @@ class Agreement(Invariant[Scene]):
         elif line.event == "checkpoint":
             yield from self._checkpoint(line, state)
 
-    def on_time(self, t: float, state: Scene) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge again the allocations that the chassis' events may not have caught up with."""
         due = [line for line in self._doubts if t - line.t >= state.bounds.lag_s]
         self._doubts = [line for line in self._doubts if t - line.t < state.bounds.lag_s]
         for line in due:
             yield from self._on_host(line, state)
 
-    def _on_host(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def _on_host(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]
         for gpuid in line.fields["devices"]:
             device = state.world.devices.get(gpuid)
@@ -52,7 +52,7 @@ class Agreement(Invariant[Scene]):
                 )
                 yield Breach((gpuid, line.fields["uid"], "host"), what, line, gpuid)
 
-    def _env(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def _env(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         uid, container = line.fields["uid"], line.fields["container"]
         held = [h for h in state.world.all_holdings() if (h.uid, h.container) == (uid, container)]
         devices = state.world.devices
@@ -70,7 +70,7 @@ class Agreement(Invariant[Scene]):
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"
                 yield Breach((uid, container, "env"), what, line)
 
-    def _checkpoint(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def _checkpoint(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]
         written = state.world.checkpoints.get(host)
         if written is None:
@@ -84,7 +84,7 @@ class Agreement(Invariant[Scene]):
                 yield Breach((*slot, "checkpoint"), what, line)
 
 
-def at_the_end(state: Scene, table: Table, reports: Mapping[str, Sequence[PodDevices]]) -> Iterator[Breach]:
+def at_the_end(state: ObservedState, table: Table, reports: Mapping[str, Sequence[PodDevices]]) -> Iterator[Breach]:
     """Whether the last table and pod resources (by host) say of every live container what was heard before."""
     now = {row["gpuid"]: row for rows in table.values() for row in rows.values()}
     for holding in state.world.all_holdings():
@@ -103,8 +103,8 @@ def at_the_end(state: Scene, table: Table, reports: Mapping[str, Sequence[PodDev
             yield Breach((gpuid, "events"), what, device.changed, gpuid)
 
 
-def _reported(holding: Holding, report: Sequence[PodDevices]) -> Iterator[Breach]:
-    said = [
+def _reported(holding: ObservedHolding, report: Sequence[PodDevices]) -> Iterator[Breach]:
+    reported = [
         device
         for pod in report
         if f"{pod.namespace}/{pod.name}" == holding.pod
@@ -121,8 +121,10 @@ def _reported(holding: Holding, report: Sequence[PodDevices]) -> Iterator[Breach
         if f"{pod.namespace}/{pod.name}" == holding.pod
         for name, _ in pod.containers
     )
-    if in_report and sorted(said) != sorted(holding.devices):
-        what = f"pod resources say {', '.join(said) or 'nothing'} for {_who(holding)}, which was given {_ids(holding)}"
+    if in_report and sorted(reported) != sorted(holding.devices):
+        what = (
+            f"pod resources say {', '.join(reported) or 'nothing'} for {_who(holding)}, which was given {_ids(holding)}"
+        )
         yield Breach((holding.uid, holding.container, "pod-resources"), what, holding.line)
 
 
@@ -130,9 +132,9 @@ def _place(where: Any) -> str:
     return "no port" if where is None else str(where)
 
 
-def _who(holding: Holding) -> str:
+def _who(holding: ObservedHolding) -> str:
     return f"{holding.pod} ({holding.container})"
 
 
-def _ids(holding: Holding) -> str:
+def _ids(holding: ObservedHolding) -> str:
     return ", ".join(holding.devices)

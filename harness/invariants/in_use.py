@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.world import Device
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.observed_hardware import Device
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 
-class InUse(Invariant[Scene]):
+class InUse(Invariant[ObservedState]):
     """In use: given by a kubelet to a container of a pod that has not ended. Each loss is told once per pod."""
 
     number = 2
     name = "a device in use never moves or disappears"
 
-    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a change of a chassis' table."""
         if line.layer != "chassis":
             return

@@ -8,7 +8,7 @@ from typing import Any
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.in_use import InUse
-from mews.harness.invariants.scene import JudgedSystems, Scene
+from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
@@ -17,10 +17,10 @@ from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.visible import Visible
 from mews.harness.invariants.watches import Watches
 from mews.harness.journal import Line
-from mews.harness.watch_feed import Sight
+from mews.harness.watch_feed import WatchRecord
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 
-LAWS: dict[int, Callable[[], Invariant[Scene]]] = {
+LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     1: SinglePort,
     2: InUse,
     3: SingleHolder,
@@ -33,7 +33,7 @@ numbers."""
 OWN = frozenset({*LAWS, Watches.number, Scheduled.number})
 
 
-class Judge:
+class InvariantJudge:
     """Takes journal lines in their order (``on_line``) and watch events (``on_sight``); ``violations`` grow as they are
     found, each finding once, and ``report`` is called with each."""
 
@@ -44,12 +44,12 @@ class Judge:
         *,
         report: Callable[[Violation], None] = lambda _: None,
     ) -> None:
-        self.scene = Scene(bounds, systems or JudgedSystems())
+        self.state = ObservedState(bounds, systems or JudgedSystems())
         self.violations: list[Violation] = []
         self._watches = Watches()
         self._agreement = Agreement()
         own = [self._agreement if make is Agreement else make() for make in LAWS.values()]
-        self._laws = (*own, Scheduled(self.scene.systems.schedulers), *_distinct(self.scene.systems.invariants))
+        self._laws = (*own, Scheduled(self.state.systems.schedulers), *_distinct(self.state.systems.invariants))
         self._report = report
         self._found: set[tuple[int, tuple[str, ...]]] = set()
 
@@ -57,20 +57,20 @@ class Judge:
         """Judge one journal line."""
         if line.layer == "invariant":
             return
-        self.scene.excuses.take(line)
-        self.scene.world.take(line)
+        self.state.windows.take(line)
+        self.state.world.take(line)
         for law in self._laws:
-            self._take(law, law.on_line(line, self.scene), line.t)
+            self._take(law, law.on_line(line, self.state), line.t)
         self.pass_time(line.t)
 
     def pass_time(self, t: float) -> None:
         """Judge what should have happened by now."""
         for law in self._laws:
-            self._take(law, law.on_time(t, self.scene), t)
+            self._take(law, law.on_time(t, self.state), t)
 
-    def on_sight(self, sight: Sight, t: float) -> None:
+    def on_sight(self, seen: WatchRecord, t: float) -> None:
         """Judge one event of a watch."""
-        self._take(self._watches, self._watches.see(sight), t)
+        self._take(self._watches, self._watches.on_watch(seen), t)
 
     def compare(self, breaches: Iterable[Breach], t: float) -> None:
         """Take what comparing a last list with a watch found."""
@@ -79,7 +79,7 @@ class Judge:
     def on_objects(self, t: float, objects: ClusterObjects) -> None:
         """Judge nodes and pods as they are now."""
         for law in self._laws:
-            self._take(law, law.on_objects(t, objects, self.scene), t)
+            self._take(law, law.on_objects(t, objects, self.state), t)
 
     def conclude(self, breaches: Iterable[Breach], t: float) -> None:
         """Take what the last look at pod resources and the chassis found."""
@@ -91,7 +91,7 @@ class Judge:
             if finding in self._found:
                 continue
             self._found.add(finding)
-            if not self.scene.excuses.excused(law.number, t, breach.device):
+            if not self.state.windows.excused(law.number, t, breach.device):
                 violation = Violation(law.number, law.name, breach.what, t, breach.first)
                 self.violations.append(violation)
                 self._report(violation)

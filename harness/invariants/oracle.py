@@ -10,12 +10,12 @@ from dataclasses import replace
 from mews.harness.invariant_registry import made
 from mews.harness.invariants.agreement import at_the_end
 from mews.harness.invariants.bounds import Bounds
-from mews.harness.invariants.judge import Judge
+from mews.harness.invariants.judge import InvariantJudge
 from mews.harness.invariants.systems import bounds_of, judged_systems
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.watches import missing
 from mews.harness.ports.cluster import Cluster
-from mews.harness.watch_feed import Feed, Sight
+from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of
 from mews.kube.api.resources import NODES, PODS
@@ -40,7 +40,7 @@ class Oracle:
         bounds = bounds or Bounds(systems=bounds_of(cluster.systems))
         if cluster.time == "wall":
             bounds = replace(bounds, lag_s=max(bounds.lag_s, WIRE_LAG_S))
-        self._judge = Judge(bounds, systems, report=self._write)
+        self._judge = InvariantJudge(bounds, systems, report=self._write)
         self._feeds = {resource: Feed(cluster.kube, resource, self._on_sight) for resource in (NODES, PODS)}
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Callable[[], None] = lambda: None
@@ -77,8 +77,8 @@ class Oracle:
         first = None if violation.first is None else violation.first.number
         self._journal.write("invariant", str(violation.invariant), "violated", what=violation.what, first=first)
 
-    def _on_sight(self, sight: Sight) -> None:
-        self._judge.on_sight(sight, self._journal.elapsed_s)
+    def _on_sight(self, seen: WatchRecord) -> None:
+        self._judge.on_sight(seen, self._journal.elapsed_s)
         self._look()
 
     def _look(self) -> None:
@@ -88,7 +88,7 @@ class Oracle:
     async def _settled(self, look: Callable[[], Awaitable[list[Breach]]]) -> list[Breach]:
         """What a look finds, after everything that lags had its moment to follow."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._judge.scene.bounds.settle_s
+        deadline = loop.time() + self._judge.state.bounds.settle_s
         found = await look()
         while found and loop.time() < deadline:
             await asyncio.sleep(_LOOK_EVERY_S)
@@ -105,11 +105,11 @@ class Oracle:
         return found
 
     async def _disagreements(self) -> list[Breach]:
-        world = self._judge.scene.world
-        if any(name.startswith("chassis/") for name in self._judge.scene.excuses.down()):
+        world = self._judge.state.world
+        if any(name.startswith("chassis/") for name in self._judge.state.windows.down()):
             return []  # Nobody is there to ask.
         reports: dict[str, Sequence[PodDevices]] = {}
         for host in sorted({holding.host for holding in world.holdings.values()}):
             with contextlib.suppress(PluginError):
                 reports[host] = await self._cluster.pod_resources(host)
-        return list(at_the_end(self._judge.scene, await self._cluster.hardware.table(), reports))
+        return list(at_the_end(self._judge.state, await self._cluster.hardware.table(), reports))

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.world import World
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.kube.api.objects import (
     Object,
     condition_of,
@@ -29,7 +29,7 @@ from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 Amounts = dict[str, Decimal]
 
 
-class Scheduled(Invariant[Scene]):
+class Scheduled(Invariant[ObservedState]):
     """A pod's clock runs while it fits somewhere by itself; it is looked at once half its bound has passed, so that
     young pods cost nothing. Pods with constraints that are not modelled here (affinity to pods, spread, volumes, host
     ports, gates, claims, schedulers that do not run) are not judged: the law claims nothing it cannot know."""
@@ -42,7 +42,7 @@ class Scheduled(Invariant[Scene]):
         self._fits_since: dict[str, float] = {}
         self._born_s: dict[str, float] = {}
 
-    def on_objects(self, t: float, objects: ClusterObjects, state: Scene) -> Iterator[Breach]:
+    def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
         """Judge all old enough pending pods; call after every change of a pod, a node or the hardware."""
         bound_s = state.bounds.scheduled_s
         if bound_s is None:
@@ -56,7 +56,7 @@ class Scheduled(Invariant[Scene]):
                 continue
             uid = uid_of(pod)
             still[uid] = self._fits_since.get(uid, t)
-            waited = t - state.excuses.clock_from(self.number, still[uid])
+            waited = t - state.windows.clock_from(self.number, still[uid])
             if waited > bound_s / 2:
                 what = f"pod {key_of(pod)} fits {node} and is unscheduled (bound {bound_s:g} s)"
                 yield Breach((uid,), what, None)
@@ -127,7 +127,7 @@ def _free(objects: ClusterObjects) -> dict[str, Amounts]:
     return free
 
 
-def _fits(pod: Object, node: Object, free: Amounts, state: Scene, objects: ClusterObjects) -> bool:
+def _fits(pod: Object, node: Object, free: Amounts, state: ObservedState, objects: ClusterObjects) -> bool:
     spec = pod.get("spec", {})
     if not (_open(node, spec) and _selected(node, spec)):
         return False
@@ -177,7 +177,7 @@ def _term(term: Mapping[str, Any], node: Object, labels: Mapping[str, str]) -> b
     return all(expression_holds(e, labels) for e in expressions) and all(expression_holds(e, name) for e in fields)
 
 
-def _pool_free(world: World, host: str, objects: ClusterObjects, resource: str) -> Decimal:
+def _pool_free(world: ObservedHardware, host: str, objects: ClusterObjects, resource: str) -> Decimal:
     pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
     members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
     hosts = {h for chassis in members.values() for h in chassis.hosts}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
-from mews.kube.system.invariant import Breach, ClusterObjects, Holding, Invariant
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, ObservedHolding
 
 
-class SingleHolder(Invariant[Scene]):
+class SingleHolder(Invariant[ObservedState]):
     """Judged at every allocation and whenever a system says that a pod holds devices: over all nodes for devices of a
     chassis (a stale announcement crosses nodes), per node and resource for all others. Containers of one pod may pass a
     device on."""
@@ -17,7 +17,7 @@ class SingleHolder(Invariant[Scene]):
     number = 3
     name = "no whole device is given to two live pods"
 
-    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an allocation."""
         if line.layer != "kubelet" or line.event != "allocated":
             return
@@ -25,7 +25,7 @@ class SingleHolder(Invariant[Scene]):
         if mine is not None:
             yield from _given_twice(mine, state)
 
-    def on_objects(self, t: float, objects: ClusterObjects, state: Scene) -> Iterator[Breach]:
+    def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
         """Judge what systems say that pods hold since the pods changed."""
         if not state.systems.holds:
             return
@@ -33,7 +33,7 @@ class SingleHolder(Invariant[Scene]):
             yield from _given_twice(mine, state)
 
 
-def _given_twice(mine: Holding, state: Scene) -> Iterator[Breach]:
+def _given_twice(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach]:
     for device in mine.devices:
         for other in state.world.holders(device):
             if other.uid != mine.uid and _same_thing(device, mine, other, state):
@@ -42,5 +42,5 @@ def _given_twice(mine: Holding, state: Scene) -> Iterator[Breach]:
                 yield Breach((device, mine.uid, other.uid), what, mine.line, device)
 
 
-def _same_thing(device: str, one: Holding, other: Holding, state: Scene) -> bool:
+def _same_thing(device: str, one: ObservedHolding, other: ObservedHolding, state: ObservedState) -> bool:
     return device in state.world.devices or (one.host, one.resource) == (other.host, other.resource)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mews.harness.invariants.scene import Scene
-from mews.harness.invariants.world import Device
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.observed_hardware import Device
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 
-class SinglePort(Invariant[Scene]):
+class SinglePort(Invariant[ObservedState]):
     """Judged by chassis ID (no attach of a device that is on another port) and by UUID (no GPU in two places)."""
 
     number = 1
     name = "a device is on at most one host port"
 
-    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a change of a chassis' table."""
         if line.layer != "chassis":
             return
@@ -35,7 +35,7 @@ class SinglePort(Invariant[Scene]):
                 what = f"device {device.gpuid} was attached to port {device.port} while on port {before}"
                 yield Breach((device.gpuid, str(line.number)), what, line, device.gpuid)
 
-    def _by_uuid(self, touched: Sequence[Device], line: Line, state: Scene) -> Iterator[Breach]:
+    def _by_uuid(self, touched: Sequence[Device], line: Line, state: ObservedState) -> Iterator[Breach]:
         on_ports: dict[str, list[Device]] = {}
         for device in state.world.devices.values():
             if device.port is not None and device.uuid:

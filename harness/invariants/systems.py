@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from mews.harness.invariants.scene import JudgedSystems
+from mews.harness.invariants.invariant import JudgedSystems
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.kube.system.configured import ConfiguredSystem
 

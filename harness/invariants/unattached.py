@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 
-class Unattached(Invariant[Scene]):
+class Unattached(Invariant[ObservedState]):
     """The clock starts when the device comes off its port and anew when an operation on it ends."""
 
     number = 5
@@ -20,7 +20,7 @@ class Unattached(Invariant[Scene]):
         self._lost: dict[str, Line] = {}
         self._clock: dict[str, float] = {}
 
-    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Note who is off its port, since when, and by which line."""
         if line.layer == "chassis" and line.event == "table":
             self._ours |= {gpuid for gpuid, device in state.world.devices.items() if device.port is not None}
@@ -28,19 +28,19 @@ class Unattached(Invariant[Scene]):
             self._note(line.fields["gpuid"], line, state)
         return iter(())
 
-    def on_time(self, t: float, state: Scene) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge the clocks."""
         bound_s = state.bounds.unattached_s
         if bound_s is None:
             return
         for gpuid, line in self._lost.items():
-            since = state.excuses.clock_from(self.number, self._clock[gpuid], gpuid)
+            since = state.windows.clock_from(self.number, self._clock[gpuid], gpuid)
             if t - since > bound_s and not state.world.devices[gpuid].pending:
                 free_s = f"{t - line.t:.1f} s"
                 what = f"device {gpuid} is on no port for {free_s} with no operation pending (bound {bound_s:g} s)"
                 yield Breach((gpuid, str(line.number)), what, line, gpuid)
 
-    def _note(self, gpuid: str, line: Line, state: Scene) -> None:
+    def _note(self, gpuid: str, line: Line, state: ObservedState) -> None:
         if state.world.devices[gpuid].port is not None or not state.world.devices[gpuid].present:
             self._lost.pop(gpuid, None)
         else:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 Key = tuple[str, ...]
 
 
-class Visible(Invariant[Scene]):
+class Visible(Invariant[ObservedState]):
     """A host's allocatable may exceed what it sees for ``allocatable_s``; what it sees may outlast the chassis' table
     for ``lag_s``. Judged for hosts that tell what they see."""
 
@@ -21,14 +21,14 @@ class Visible(Invariant[Scene]):
     def __init__(self) -> None:
         self._since: dict[Key, tuple[float, Line]] = {}
 
-    def on_line(self, line: Line, state: Scene) -> Iterator[Breach]:
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Start and stop the clocks."""
         if line.layer in ("host", "chassis") or (line.layer == "api" and line.actor.startswith("node/")):
             wrong = dict(self._wrong(state))
             self._since = {key: self._since.get(key, (line.t, line)) for key in wrong}
         return iter(())
 
-    def on_time(self, t: float, state: Scene) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge the clocks."""
         if not self._since:
             return
@@ -38,10 +38,10 @@ class Visible(Invariant[Scene]):
             if t - since <= bound_s or key not in wrong:
                 continue
             what, devices = wrong[key]
-            if not any(state.excuses.excused(self.number, t, device) for device in devices):
+            if not any(state.windows.excused(self.number, t, device) for device in devices):
                 yield Breach((*key, str(line.number)), f"{what} for {t - since:.1f} s", line)
 
-    def _wrong(self, state: Scene) -> Iterator[tuple[Key, tuple[str, tuple[str, ...]]]]:
+    def _wrong(self, state: ObservedState) -> Iterator[tuple[Key, tuple[str, tuple[str, ...]]]]:
         """What does not hold now, and the devices whose faults may be the cause."""
         world = state.world
         for host, seen in world.seen.items():

@@ -60,7 +60,7 @@ def container_name(component: str) -> str:
 
 def kept(argv: Sequence[str]) -> list[str]:
     """A component's command, under the keeper through which a harness kills it."""
-    return ["python3", "-m", "mews.harness.clusters.real.keeper", "python3", *argv]
+    return ["python3", "-m", "mews.harness.clusters.real.supervisor", "python3", *argv]
 
 
 _KEEPER = "/opt/mews/lib/mews/harness/clusters/real/keeper.py"

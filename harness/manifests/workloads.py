@@ -51,7 +51,7 @@ def daemon_set(
     program: ReplacementProgram | None = None,
 ) -> Object:
     """One pod on each of those nodes; the name tells it from others of the component."""
-    told = {} if name == component else {SET: name}
+    set_label = {} if name == component else {SET: name}
     meta = _template_metadata(spec, component, program)
     there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
     needed = {"nodeSelectorTerms": [{"matchExpressions": [there]}]}
@@ -63,9 +63,9 @@ def daemon_set(
     }
     made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata(name, component, spec.namespace)}
     body = {
-        "selector": {"matchLabels": {COMPONENT: component, **told}},
+        "selector": {"matchLabels": {COMPONENT: component, **set_label}},
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
-        "template": {"metadata": {**meta, "labels": {**meta["labels"], **told}}, "spec": steered},
+        "template": {"metadata": {**meta, "labels": {**meta["labels"], **set_label}}, "spec": steered},
     }
     return {**made, "spec": body}
 

@@ -28,11 +28,11 @@ class LocalFleet:
 
     def __init__(self, hardware: Hardware, *, pace: Pace, seed: int | str = 0, listener: Listener = ignore) -> None:
         self._listener = listener
-        self._heard: list[Listener] = []
+        self._listeners: list[Listener] = []
         self.pace = pace
         self.hardware = hardware
         stores = {spec.name: MemoryStore() for spec in hardware.chassis}
-        self.fleet = Fleet(hardware, seed, listener=self._tell, stores=stores)
+        self.fleet = Fleet(hardware, seed, listener=self._emit, stores=stores)
         self._dead: set[str] = set()
         self._faces: dict[tuple[str, str], tuple[object, ChassisFace]] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
@@ -40,11 +40,11 @@ class LocalFleet:
 
     def listen(self, listener: Listener) -> None:
         """One more who hears every event."""
-        self._heard.append(listener)
+        self._listeners.append(listener)
 
-    def _tell(self, event: ChassisEvent) -> None:
+    def _emit(self, event: ChassisEvent) -> None:
         self._listener(event)
-        for listener in self._heard:
+        for listener in self._listeners:
             listener(event)
 
     def transport(self, chassis: str, dialect: str, *, timeout_s: float = 120.0) -> InProcessTransport:

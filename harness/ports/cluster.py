@@ -99,7 +99,7 @@ class Cluster(Protocol):
         """The node of a host that the scenario names."""
         ...
 
-    async def testimony(self) -> Mapping[str, str]:
+    async def artefacts(self) -> Mapping[str, str]:
         """Logs that the API does not have, by file name, for the artefacts of a failure."""
         ...
 

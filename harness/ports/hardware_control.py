@@ -82,9 +82,9 @@ class LocalHardwareControl:
         hosts = self._there()
         hosts.hosts.host(host)
         try:
-            deed = act.begin(hosts.trees[host], action, self._fleet.pace.now())
+            pending = act.begin(hosts.trees[host], action, self._fleet.pace.now())
             async with asyncio.timeout(self._fleet.pace.loop_s(wait_s)):
-                await hosts.done(deed)
+                await hosts.done(pending)
         except HostRefusal as refusal:
             return refusal.code
         except TimeoutError:

@@ -56,8 +56,8 @@ class HttpHardwareControl:
 
     async def seq(self) -> int:
         """The number of the last event so far."""
-        said = await self._client.ask("GET", "/v1/events", query={"since": str(2**62)})
-        return int(said["seq"])
+        latest = await self._client.ask("GET", "/v1/events", query={"since": str(2**62)})
+        return int(latest["seq"])
 
     def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis, event, …}``.

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.host.deed import Deed
 from mews.emulator.host.events import Listener
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
+from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.tree import HostTree
 from mews.kube.clock import Pace
 
@@ -24,15 +24,15 @@ class LocalHosts:
         self.pace = pace
         self.trees = {name: HostTree(host) for name, host in self.hosts.hosts.items()}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
-        self._waiting: list[tuple[Deed, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[PendingAction, asyncio.Future[None]]] = []
 
     def begin(self) -> None:
         """All machines boot with the devices of the hardware file."""
         self.hosts.begin(self.pace.now())
 
-    def hear(self, event: ChassisEvent) -> None:
+    def on_event(self, event: ChassisEvent) -> None:
         """Take an event of a chassis."""
-        self.hosts.hear(event.chassis, event.event, event.fields, self.pace.now())
+        self.hosts.on_event(event.chassis, event.event, event.fields, self.pace.now())
         self.stirred()
 
     def tree(self, host: str) -> CachedTree:
@@ -49,27 +49,27 @@ class LocalHosts:
         self.hosts.host(host).release(key, self.pace.now())
         self.stirred()
 
-    async def done(self, deed: Deed) -> None:
+    async def done(self, pending: PendingAction) -> None:
         """Wait until a deed is done, as a write into sysfs waits.
 
         Raises HostRefusal as it was refused.
         """
         self.stirred()
-        if not deed.done:
+        if not pending.done:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((deed, waiter))
+            self._waiting.append((pending, waiter))
             await waiter
-        if deed.refusal is not None:
-            raise deed.refusal
+        if pending.refusal is not None:
+            raise pending.refusal
 
     def stirred(self) -> None:
         """Something changed: set timers for what is due next, wake who waited for what is done."""
         for name, host in self.hosts.hosts.items():
             self._pump(name, host)
-        still: list[tuple[Deed, asyncio.Future[None]]] = []
-        for deed, waiter in self._waiting:
-            if not deed.done:
-                still.append((deed, waiter))
+        still: list[tuple[PendingAction, asyncio.Future[None]]] = []
+        for pending, waiter in self._waiting:
+            if not pending.done:
+                still.append((pending, waiter))
             elif not waiter.done():
                 waiter.set_result(None)
         self._waiting = still

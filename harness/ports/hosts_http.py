@@ -58,7 +58,7 @@ class WireUsers:
         """Those of one host."""
         return _HostUsers(self, host)
 
-    def tell(self, host: str, action: dict[str, Any]) -> None:
+    def post(self, host: str, action: dict[str, Any]) -> None:
         """Queue one action, and remember who holds what for a hosts' process that is started anew."""
         if action["do"] == "hold":
             self._held[(host, action["key"])] = action
@@ -88,7 +88,7 @@ class _HostUsers:
 
     def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
         action = {"do": "hold", "key": key, "uuids": list(uuids), "pid": pid, "name": name, "computing": True}
-        self._users.tell(self._host, action)
+        self._users.post(self._host, action)
 
     def end(self, key: str) -> None:
-        self._users.tell(self._host, {"do": "release", "key": key})
+        self._users.post(self._host, {"do": "release", "key": key})

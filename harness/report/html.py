@@ -8,7 +8,7 @@ from html import escape
 
 from mews.harness.journal import LAYERS, Line
 from mews.harness.report.html_writer import html_document
-from mews.harness.report.line import said
+from mews.harness.report.line import fields_text
 from mews.harness.report.run import Run
 from mews.harness.report.text import count, details
 
@@ -79,7 +79,7 @@ def timeline_svg(lines: Sequence[Line]) -> str:
         parts.append(f'<line x1="{MARGIN}" x2="{WIDTH - 10}" y1="{y}" y2="{y}" stroke="#ddd"/>')
     for line in lines[:: max(1, len(lines) // MOST_LINES)]:
         x, y = MARGIN + (line.t - first) * scale, ROW * layers.index(line.layer) + 4
-        text = escape(f"{line.t:.3f} s  {line.actor}  {line.event}  {said(line.fields)}")
+        text = escape(f"{line.t:.3f} s  {line.actor}  {line.event}  {fields_text(line.fields)}")
         mark = f'<rect x="{x:.1f}" y="{y}" width="3" height="{ROW - 8}" fill="{COLOURS[line.layer]}">'
         parts.append(f"{mark}<title>{text}</title></rect>")
     for share in (0, 0.25, 0.5, 0.75, 1):

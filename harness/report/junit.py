@@ -8,7 +8,7 @@ from pathlib import Path
 from mews.harness.report.junit_writer import JUnitCase, JUnitSuite, junit_document
 from mews.harness.report.line import plain
 from mews.harness.report.run import Run
-from mews.harness.report.text import details, told
+from mews.harness.report.text import details, shown_lines
 
 
 def junit_xml(runs: Sequence[Run]) -> str:
@@ -29,6 +29,6 @@ def _case(run: Run) -> JUnitCase:
         message=result.reason,
         verdict=result.verdict if broken else "",
         text="\n".join(details(run)) if broken else "",
-        output="\n".join(plain(line) for line in told(run.lines)) if broken else "",
+        output="\n".join(plain(line) for line in shown_lines(run.lines)) if broken else "",
         properties={name: str(value) for name, value in result.metrics.items() if isinstance(value, int | float)},
     )

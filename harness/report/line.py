@@ -10,7 +10,7 @@ from mews.harness.journal import Line
 HIDDEN = ("uid", "uuid", "device", "number", "operation", "port", "old_port")
 
 
-def said(fields: Mapping[str, Any], limit: int = 110) -> str:
+def fields_text(fields: Mapping[str, Any], limit: int = 110) -> str:
     """``key=value`` pairs, without what only programs need, cut to fit a line."""
     parts = [
         f"{name}={_short(value)}" for name, value in fields.items() if name not in HIDDEN and value not in ("", None)
@@ -21,7 +21,7 @@ def said(fields: Mapping[str, Any], limit: int = 110) -> str:
 
 def plain(line: Line) -> str:
     """``   12.345  chassis  chassis/A  detached  gpuid=0-000100 …``."""
-    return f"{line.t:10.3f}  {line.layer:9}  {line.actor:24}  {line.event:18} {said(line.fields)}".rstrip()
+    return f"{line.t:10.3f}  {line.layer:9}  {line.actor:24}  {line.event:18} {fields_text(line.fields)}".rstrip()
 
 
 def _short(value: Any) -> str:

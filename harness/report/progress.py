@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mews.harness.scenario.result import Progress as StepProgress
+from mews.harness.scenario.result import StepProgress as StepProgress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -36,7 +36,7 @@ class ProgressBar:
         """A step begins or ends."""
         self._show(f"{self._name}: step {progress.step}/{progress.steps} {progress.do} {progress.name}".rstrip())
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """What is being waited for before the steps begin."""
         self._show(f"{self._name}: {text}")
 

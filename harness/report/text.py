@@ -66,7 +66,7 @@ def details(run: Run) -> Iterator[str]:
     if run.good:
         return
     yield from (text for text in result.report.splitlines() if text.strip() and text.strip() != result.reason)
-    lines = told(run.lines)
+    lines = shown_lines(run.lines)
     if lines:
         yield f"the last {len(lines)} of {len(run.lines)} lines of the journal:"
         yield from (plain(line) for line in lines)
@@ -74,7 +74,7 @@ def details(run: Run) -> Iterator[str]:
         yield f"artefacts: {result.artefacts}"
 
 
-def told(lines: Sequence[Line]) -> Sequence[Line]:
+def shown_lines(lines: Sequence[Line]) -> Sequence[Line]:
     """The end of the time line, with the line where an invariant broke if that is earlier."""
     tail = list(lines[-TIMELINE:])
     broken = {line.fields.get("first") for line in lines if line.layer == "invariant"}

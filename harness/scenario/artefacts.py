@@ -27,7 +27,7 @@ async def keep(cluster: Cluster, result: Result, folder: Path) -> Path:
         "records.jsonl": cluster.records.as_jsonl(),
         "table.json": _json(await _table(cluster)),
         **await _objects(cluster),
-        **await cluster.testimony(),
+        **await cluster.artefacts(),
     }
     write_texts(target, texts)
     return target

@@ -17,13 +17,13 @@ from mews.harness.scenario.expectations import (
 from mews.harness.scenario.extension import Given
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import Mismatch, match, show
-from mews.harness.scenario.stage import Finding, Stage, all_of
+from mews.harness.scenario.step_context import Finding, StepContext, all_of
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of, phase_of
 from mews.kube.api.resources import NODES, PODS
 
 
-async def look(stage: Stage, checks: tuple[Check, ...]) -> Finding:
+async def look(stage: StepContext, checks: tuple[Check, ...]) -> Finding:
     """Whether all of the checks hold at this moment."""
     findings = []
     for check in checks:
@@ -44,7 +44,7 @@ async def look(stage: Stage, checks: tuple[Check, ...]) -> Finding:
     return all_of(findings)
 
 
-async def _looked(stage: Stage, given: Given) -> Finding:
+async def _looked(stage: StepContext, given: Given) -> Finding:
     try:
         finding: Finding = await given.kind.look(stage, given.options)
     except (ApiError, Unavailable) as error:
@@ -52,7 +52,7 @@ async def _looked(stage: Stage, given: Given) -> Finding:
     return finding
 
 
-async def _object(stage: Stage, expected: dict[str, Any]) -> Finding:
+async def _object(stage: StepContext, expected: dict[str, Any]) -> Finding:
     resource = await resource_of(stage.cluster.kube, expected["kind"], expected.get("apiVersion", ""))
     wanted = complete(expected, resource)
     name, namespace = name_of(wanted), wanted["metadata"].get("namespace")
@@ -67,9 +67,9 @@ async def _object(stage: Stage, expected: dict[str, Any]) -> Finding:
     return Finding(wrong is None, awaited, str(wrong or ""), (about,))
 
 
-async def _pod(stage: Stage, expected: PodExpectation) -> Finding:
+async def _pod(stage: StepContext, expected: PodExpectation) -> Finding:
     about = f"pod/{expected.namespace}/{expected.name}"
-    awaited = f"{about} with {_told(expected)}"
+    awaited = f"{about} with {_described(expected)}"
     try:
         pod = await stage.cluster.kube.get(PODS, expected.name, namespace=expected.namespace)
     except NotFound:
@@ -79,12 +79,12 @@ async def _pod(stage: Stage, expected: PodExpectation) -> Finding:
     return Finding(wrong is None, awaited, seen, (about,))
 
 
-def _told(expected: PodExpectation) -> str:
+def _described(expected: PodExpectation) -> str:
     given = expected.model_dump(exclude_unset=True, by_alias=True, exclude={"name", "namespace"})
     return ", ".join(f"{key} {show(value)}" for key, value in given.items()) or "any state"
 
 
-def _pod_mismatch(stage: Stage, expected: PodExpectation, pod: Object) -> Mismatch | None:
+def _pod_mismatch(stage: StepContext, expected: PodExpectation, pod: Object) -> Mismatch | None:
     status = pod.get("status") or {}
     scheduled = condition_of(pod, "PodScheduled") or {}
     facts = {
@@ -108,7 +108,7 @@ def _pod_mismatch(stage: Stage, expected: PodExpectation, pod: Object) -> Mismat
     return None
 
 
-async def _node(stage: Stage, expected: NodeExpectation) -> Finding:
+async def _node(stage: StepContext, expected: NodeExpectation) -> Finding:
     name = stage.cluster.node_of(expected.host)
     given = expected.model_dump(exclude_unset=True, exclude={"host"})
     awaited = f"node {name} with {', '.join(f'{key} {show(value)}' for key, value in given.items())}"
@@ -132,7 +132,7 @@ async def _node(stage: Stage, expected: NodeExpectation) -> Finding:
     return Finding(True, awaited, about=about)
 
 
-async def _absent(stage: Stage, expected: AbsentExpectation) -> Finding:
+async def _absent(stage: StepContext, expected: AbsentExpectation) -> Finding:
     resource = await resource_of(stage.cluster.kube, expected.kind, expected.api_version)
     namespace = expected.namespace if resource.namespaced else None
     if expected.name is not None:
@@ -148,7 +148,7 @@ async def _absent(stage: Stage, expected: AbsentExpectation) -> Finding:
     return Finding(not names, f"no {resource.plural} with labels {expected.labels!r}", f"there are {names}")
 
 
-async def _count(stage: Stage, expected: CountExpectation) -> Finding:
+async def _count(stage: StepContext, expected: CountExpectation) -> Finding:
     resource = await resource_of(stage.cluster.kube, expected.kind, expected.api_version)
     namespace = expected.namespace if resource.namespaced else None
     answer = await stage.cluster.kube.list(resource, namespace=namespace, label_selector=expected.labels)
@@ -159,7 +159,7 @@ async def _count(stage: Stage, expected: CountExpectation) -> Finding:
     return Finding(wrong is None, awaited, f"{len(names)} of {len(answer.items)}: {', '.join(names) or 'none'}", about)
 
 
-async def _logs(stage: Stage, expected: LogsExpectation) -> Finding:
+async def _logs(stage: StepContext, expected: LogsExpectation) -> Finding:
     about = f"pod/{expected.namespace}/{expected.pod}"
     wanted = expected.model_dump(exclude_unset=True, include={"text", "lines"})
     awaited = f"log of {about} with {show(wanted)}"
@@ -170,7 +170,7 @@ async def _logs(stage: Stage, expected: LogsExpectation) -> Finding:
     return Finding(wrong is None, awaited, str(wrong or ""), (about,))
 
 
-_CHECKS: dict[str, Callable[[Stage, Any], Awaitable[Finding]]] = {
+_CHECKS: dict[str, Callable[[StepContext, Any], Awaitable[Finding]]] = {
     "object": _object,
     "absent": _absent,
     "count": _count,

@@ -10,7 +10,7 @@ from typing import Any
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.metrics import JobTimes
 from mews.harness.scenario.model import PodTemplate, Workload
-from mews.harness.scenario.stage import Finding
+from mews.harness.scenario.step_context import Finding
 from mews.harness.scenario.trace import TraceJob
 from mews.kube.api.objects import Object, condition_of, is_terminal, name_of, node_name_of, phase_of, seconds
 from mews.kube.api.resources import PODS

@@ -12,7 +12,7 @@ from mews.harness.scenario.base import REFERENCE, Model
 from mews.registry import ValueRegistry, is_reference
 
 if TYPE_CHECKING:
-    from mews.harness.scenario.stage import Finding, Stage
+    from mews.harness.scenario.step_context import Finding, StepContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class StepKind:
     """
 
     options: Any
-    run: Callable[[Stage, Any, float], Awaitable[None]]
+    run: Callable[[StepContext, Any, float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class CheckKind:
     """A check, for ``wait``, ``assert`` and ``hold``: ``look(stage, options)`` says whether it holds at this moment."""
 
     options: Any
-    look: Callable[[Stage, Any], Awaitable[Finding]]
+    look: Callable[[StepContext, Any], Awaitable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mews.harness.scenario.expectations import GpusExpectation, SettledExpectation
 from mews.harness.scenario.match import match, show
-from mews.harness.scenario.stage import Finding, Stage
+from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.api.objects import condition_of, containers_of, name_of, node_name_of, phase_of, uid_of
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES, PODS
@@ -19,25 +19,25 @@ Row = Mapping[str, Any]
 _UUID = re.compile(r"\b[A-Za-z]+-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 
 
-async def rows_of(stage: Stage) -> list[Row]:
+async def rows_of(stage: StepContext) -> list[Row]:
     """All rows of the table, of all chassis."""
     table = await stage.cluster.hardware.table()
     return [row for devices in table.values() for row in devices.values()]
 
 
-async def log_of(stage: Stage, namespace: str, pod: str, container: str | None) -> str:
+async def log_of(stage: StepContext, namespace: str, pod: str, container: str | None) -> str:
     """What the container has written so far."""
     chunks = [chunk async for chunk in stage.cluster.kube.log(namespace, pod, container=container)]
     return b"".join(chunks).decode("utf-8", "replace")
 
 
-async def table(stage: Stage, expected: Any) -> Finding:
+async def table(stage: StepContext, expected: Any) -> Finding:
     """The table matches the pattern."""
     wrong = match(expected, await stage.cluster.hardware.table())
     return Finding(wrong is None, f"chassis table like {show(expected)}", str(wrong or ""))
 
 
-async def hosts(stage: Stage, expected: Mapping[str, Any]) -> Finding:
+async def hosts(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
     """So many devices on each host; ``free`` are on no port."""
     counted = Counter(str(row.get("host") or "free") for row in await rows_of(stage))
     seen = ", ".join(f"{host}: {counted[host]}" for host in sorted({*counted, *expected}))
@@ -45,13 +45,13 @@ async def hosts(stage: Stage, expected: Mapping[str, Any]) -> Finding:
     return Finding(wrong is None, f"devices per host {show(expected)}", seen)
 
 
-async def host(stage: Stage, expected: Any) -> Finding:
+async def host(stage: StepContext, expected: Any) -> Finding:
     """What the hosts see matches the pattern."""
     wrong = match(expected, await stage.cluster.hardware.hosts())
     return Finding(wrong is None, f"hosts that see {show(expected)}", str(wrong or ""))
 
 
-async def moves(stage: Stage, expected: Any) -> Finding:
+async def moves(stage: StepContext, expected: Any) -> Finding:
     """So many attaches were completed."""
     lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))
     moved = ", ".join(f"{line.fields['gpuid']} to {line.fields.get('host')}" for line in lines)
@@ -59,14 +59,14 @@ async def moves(stage: Stage, expected: Any) -> Finding:
     return Finding(wrong is None, f"{show(expected)} moved devices", f"{len(lines)}: {moved or 'none'}")
 
 
-async def operations(stage: Stage, expected: Mapping[str, Any]) -> Finding:
+async def operations(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
     """So many chassis lines of each event."""
     counted = Counter(line.event for line in stage.cluster.journal.find("chassis", since=stage.first_line))
     wrong = next((w for event, p in expected.items() if (w := match(p, counted[event], event)) is not None), None)
     return Finding(wrong is None, f"chassis operations {show(expected)}", f"{wrong}" if wrong else "")
 
 
-async def settled(stage: Stage, expected: SettledExpectation) -> Finding:
+async def settled(stage: StepContext, expected: SettledExpectation) -> Finding:
     """Every node is Ready and has all its host's devices allocatable."""
     rows = [row for row in await rows_of(stage) if expected.kind in (None, row.get("kind"))]
     there = Counter(stage.cluster.node_of(row["host"]) for row in rows if row.get("host"))
@@ -86,7 +86,7 @@ async def settled(stage: Stage, expected: SettledExpectation) -> Finding:
     return Finding(True, awaited)
 
 
-async def gpus(stage: Stage, expected: GpusExpectation) -> Finding:
+async def gpus(stage: StepContext, expected: GpusExpectation) -> Finding:
     """The pod's processes, the kubelet's pod resources and the chassis' table name the same devices."""
     about = f"pod/{expected.namespace}/{expected.pod}"
     awaited = f"{about} to hold {expected.count} {stage.pooled_resource(expected.resource)}" + (
@@ -96,7 +96,7 @@ async def gpus(stage: Stage, expected: GpusExpectation) -> Finding:
     return Finding(not wrong, awaited, wrong, (about,))
 
 
-async def _gpus_wrong(stage: Stage, expected: GpusExpectation) -> str:
+async def _gpus_wrong(stage: StepContext, expected: GpusExpectation) -> str:
     pod = await stage.cluster.kube.get(PODS, expected.pod, namespace=expected.namespace)
     if phase_of(pod) != "Running":
         return f"phase {phase_of(pod)}, node {node_name_of(pod) or 'none'}"
@@ -119,7 +119,7 @@ async def _gpus_wrong(stage: Stage, expected: GpusExpectation) -> str:
     return wrong
 
 
-def _others(stage: Stage, expected: GpusExpectation, uid: str, held: dict[str, list[str]]) -> str:
+def _others(stage: StepContext, expected: GpusExpectation, uid: str, held: dict[str, list[str]]) -> str:
     """What the pod holds against the devices that are expected by name, or that it had before."""
     if "devices" in expected.model_fields_set:
         wrong = match(expected.devices, sorted({gpuid for gpuids in held.values() for gpuid in gpuids}), "devices")
@@ -153,7 +153,7 @@ def _held(report: tuple[PodDevices, ...], expected: GpusExpectation, resource: s
 
 
 async def _holdings_wrong(
-    stage: Stage, expected: GpusExpectation, *, held: Mapping[str, list[str]], host: str, rows: list[Row]
+    stage: StepContext, expected: GpusExpectation, *, held: Mapping[str, list[str]], host: str, rows: list[Row]
 ) -> str:
     total = sum(map(len, held.values()))
     if total != expected.count:

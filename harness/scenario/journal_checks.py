@@ -8,13 +8,13 @@ from typing import Any
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.expectations import EventExpectation, JournalExpectation
 from mews.harness.scenario.match import match, show
-from mews.harness.scenario.stage import Finding, Stage
+from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.api.resources import EVENTS
 
 Entry = Mapping[str, Any]
 
 
-async def journal(stage: Stage, expected: JournalExpectation) -> Finding:
+async def journal(stage: StepContext, expected: JournalExpectation) -> Finding:
     """Lines that occurred, never did, came in that order, or so often."""
     lines = [line.as_dict() for line in stage.cluster.journal.lines(_since(stage, expected.since))]
     for pattern in expected.occurs:
@@ -35,7 +35,7 @@ async def journal(stage: Stage, expected: JournalExpectation) -> Finding:
     return Finding(True, "the journal as expected")
 
 
-def _since(stage: Stage, name: str | None) -> int:
+def _since(stage: StepContext, name: str | None) -> int:
     if name is None:
         return stage.first_line
     if name not in stage.marks:
@@ -68,14 +68,14 @@ def _out_of_order(order: tuple[Entry, ...], lines: list[dict[str, Any]]) -> int 
     return None
 
 
-async def event(stage: Stage, expected: EventExpectation) -> Finding:
+async def event(stage: StepContext, expected: EventExpectation) -> Finding:
     """A Kubernetes event, with its repeats."""
     events = (await stage.cluster.kube.list(EVENTS)).items
     alike = [e for e in events if e.get("reason") == expected.reason and _concerns(e, expected)]
     number = sum(int(e.get("count") or (e.get("series") or {}).get("count") or 1) for e in alike)
     wrong = match(expected.count, number)
-    told = expected.model_dump(exclude_unset=True, exclude={"reason", "count"})
-    awaited = f"{show(expected.count)} events {expected.reason} {show(told) if told else ''}".strip()
+    fields = expected.model_dump(exclude_unset=True, exclude={"reason", "count"})
+    awaited = f"{show(expected.count)} events {expected.reason} {show(fields) if fields else ''}".strip()
     others = sorted({str(e.get("message")) for e in events if e.get("reason") == expected.reason})
     seen = f"{number}" + (f"; messages with that reason: {show(others)}" if others else "")
     return Finding(wrong is None, awaited, seen, _about(expected))

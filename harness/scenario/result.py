@@ -52,7 +52,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StepProgress:
     """A step of a run as it begins (``verdict`` None) and ends; ``t`` in seconds from the start."""
 
     scenario: str
@@ -65,5 +65,5 @@ class Progress:
     reason: str = ""
 
 
-Observer = Callable[[Progress], None]
+Observer = Callable[[StepProgress], None]
 """Hears of each step as it begins and ends; must not wait."""

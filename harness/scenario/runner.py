@@ -22,8 +22,8 @@ from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFa
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import demand
-from mews.harness.scenario.result import Observer, Progress, Result, Verdict
-from mews.harness.scenario.stage import Stage
+from mews.harness.scenario.result import Observer, Result, StepProgress, Verdict
+from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects, do
 from mews.harness.scenario.trace import read_trace
 from mews.kube.api.errors import ApiError, Unavailable
@@ -97,7 +97,7 @@ class _Run:
         self._number = 0
         self._steps = _all_steps(scenario)
         loop = asyncio.get_running_loop()
-        self._stage = Stage(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
+        self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
         self.ending = _Ending()
 
     async def to_the_end(self) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
@@ -173,21 +173,21 @@ class _Run:
             self._stage.marks[step.name] = len(journal)
         named = {"name": step.name} if step.name else {}
         journal.write("step", actor, "begun", step=self._number, do=step.action, **named)
-        self._tell(step)
+        self._notify(step)
         try:
             async with asyncio.timeout(self._limit_s(step)):
                 await do(self._stage, step)
         except TimeoutError as error:
             failure = Failure(f"{step.action} to return", "it hangs", self._limit_s(step))
             journal.write("step", actor, "failed", step=self._number, do=step.action, reason=failure.reason)
-            self._tell(step, verdict="failed", reason=failure.reason)
+            self._notify(step, verdict="failed", reason=failure.reason)
             raise StepFailed(failure) from error
         except StepFailed as error:
             journal.write("step", actor, "failed", step=self._number, do=step.action, reason=error.failure.reason)
-            self._tell(step, verdict="failed", reason=error.failure.reason)
+            self._notify(step, verdict="failed", reason=error.failure.reason)
             raise
         journal.write("step", actor, "passed", step=self._number, do=step.action)
-        self._tell(step, verdict="passed")
+        self._notify(step, verdict="passed")
 
     def _limit_s(self, step: Step) -> float | None:
         """A guard in wall-clock time against calls that hang; virtual time has none (it would keep the run going)."""
@@ -196,10 +196,10 @@ class _Run:
         longest = max(step.timeout or 0.0, self._scenario.step_timeout, self._cluster.pace.loop_s(step.sleep or 0.0))
         return None if step.workload or step.hold else longest + 30.0
 
-    def _tell(self, step: Step, *, verdict: Any = None, reason: str = "") -> None:
+    def _notify(self, step: Step, *, verdict: Any = None, reason: str = "") -> None:
         if self._observer is not None:
             self._observer(
-                Progress(
+                StepProgress(
                     scenario=self._scenario.name,
                     step=self._number,
                     steps=len(self._steps),
@@ -258,5 +258,5 @@ async def _kept(cluster: Cluster, result: Result, folder: Path) -> Result:
     try:
         return replace(result, artefacts=await keep(cluster, result, folder))
     except OSError as error:
-        told = f"artefacts cannot be written: {error.filename or folder}: {error.strerror}"
-        return replace(result, report=f"{result.report}\n{told}".strip())
+        complaint = f"artefacts cannot be written: {error.filename or folder}: {error.strerror}"
+        return replace(result, report=f"{result.report}\n{complaint}".strip())

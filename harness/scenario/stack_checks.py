@@ -17,10 +17,10 @@ def check_stack(scenario: Scenario, hardware: Hardware) -> None:
         scenario.stack.configured(facility_of(hardware))
     except ValueError as error:
         system, _, reason = str(error).partition(": ")
-        raise scenario.refusal(("stack", system), _said(scenario, system), reason) from error
+        raise scenario.refusal(("stack", system), _given(scenario, system), reason) from error
     if scenario.stack.replace:
         LoadedReplacements(scenario).check()
 
 
-def _said(scenario: Scenario, system: str) -> object:
+def _given(scenario: Scenario, system: str) -> object:
     return scenario.stack.systems[system].model_dump(exclude_unset=True)

@@ -13,7 +13,7 @@ from mews.harness.scenario.checks import look
 from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import match, show
-from mews.harness.scenario.stage import Finding, Stage
+from mews.harness.scenario.step_context import Finding, StepContext
 from mews.harness.scenario.waiting import hold, now, until
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
 from mews.kube.api.objects import Object
@@ -23,7 +23,7 @@ from mews.kube.client.port import DeleteOptions, KubeApi, Patch
 _PATCHES = {"merge": Patch.MERGE, "strategic": Patch.STRATEGIC, "json": Patch.JSON}
 
 
-async def do(stage: Stage, step: Step) -> None:
+async def do(stage: StepContext, step: Step) -> None:
     """Do one step.
 
     Raises StepFailed, or ScenarioError where the step names something that there is not.
@@ -37,7 +37,7 @@ async def do(stage: Stage, step: Step) -> None:
         raise StepFailed(Failure(f"{step.action} to be accepted", str(error))) from error
 
 
-async def apply_objects(stage: Stage, objects: Any) -> None:
+async def apply_objects(stage: StepContext, objects: Any) -> None:
     """Create objects, or merge them into what is there. Those of one kind in a row are looked up first, so that they
     come as close upon each other as the API lets them."""
     kube = stage.cluster.kube
@@ -60,22 +60,22 @@ async def _is_there(kube: KubeApi, resource: Resource, obj: Object) -> bool:
     return True
 
 
-def _timeout_s(stage: Stage, step: Step) -> float:
+def _timeout_s(stage: StepContext, step: Step) -> float:
     return step.timeout if step.timeout is not None else stage.scenario.step_timeout
 
 
-async def _apply(stage: Stage, step: Step) -> None:
+async def _apply(stage: StepContext, step: Step) -> None:
     await apply_objects(stage, step.apply)
 
 
-async def _create(stage: Stage, step: Step) -> None:
+async def _create(stage: StepContext, step: Step) -> None:
     for given in step.create or ():
         resource = await resource_of(stage.cluster.kube, given["kind"], given.get("apiVersion", ""))
         obj = complete(given, resource)
         await stage.cluster.kube.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
 
 
-async def _delete(stage: Stage, step: Step) -> None:
+async def _delete(stage: StepContext, step: Step) -> None:
     action = step.delete
     assert action is not None
     kube = stage.cluster.kube
@@ -103,14 +103,14 @@ async def _delete(stage: Stage, step: Step) -> None:
         await until(stage, gone, _timeout_s(stage, step))
 
 
-async def _evict(stage: Stage, step: Step) -> None:
+async def _evict(stage: StepContext, step: Step) -> None:
     action = step.evict
     assert action is not None
     options = DeleteOptions(grace_period_s=action.grace_period)
     await stage.cluster.kube.evict(action.namespace, action.pod, options=options)
 
 
-async def _patch(stage: Stage, step: Step) -> None:
+async def _patch(stage: StepContext, step: Step) -> None:
     action = step.patch
     assert action is not None
     resource = await resource_of(stage.cluster.kube, action.kind, action.api_version)
@@ -125,24 +125,24 @@ async def _patch(stage: Stage, step: Step) -> None:
     )
 
 
-async def _wait(stage: Stage, step: Step) -> None:
+async def _wait(stage: StepContext, step: Step) -> None:
     checks = step.wait or ()
     await until(stage, lambda: look(stage, checks), _timeout_s(stage, step))
 
 
-async def _assert(stage: Stage, step: Step) -> None:
+async def _assert(stage: StepContext, step: Step) -> None:
     checks = step.assert_ or ()
     await now(stage, lambda: look(stage, checks))
 
 
-async def _hold(stage: Stage, step: Step) -> None:
+async def _hold(stage: StepContext, step: Step) -> None:
     action = step.hold
     assert action is not None
     pace = stage.cluster.kubelet_pace if action.clock == "kubelet" else stage.cluster.pace
     await hold(stage, lambda: look(stage, action.check), pace.loop_s(action.for_))
 
 
-async def _chassis(stage: Stage, step: Step) -> None:
+async def _chassis(stage: StepContext, step: Step) -> None:
     action = step.chassis
     assert action is not None
     hardware = stage.cluster.hardware
@@ -168,7 +168,7 @@ def _port_of(devices: dict[str, dict[str, Any]], host: str) -> str:
     return ports[0]
 
 
-async def _fault(stage: Stage, step: Step) -> None:
+async def _fault(stage: StepContext, step: Step) -> None:
     action = step.fault
     assert action is not None
     if action.clear is not None:
@@ -187,7 +187,7 @@ async def _fault(stage: Stage, step: Step) -> None:
             raise ScenarioError(f"fault.add on chassis {chassis}: {error}") from error
 
 
-async def _chassis_named(stage: Stage, action: FaultAction) -> list[str]:
+async def _chassis_named(stage: StepContext, action: FaultAction) -> list[str]:
     there = sorted(await stage.cluster.hardware.table())
     if action.chassis == "*":
         return there
@@ -196,7 +196,7 @@ async def _chassis_named(stage: Stage, action: FaultAction) -> list[str]:
     return [action.chassis]
 
 
-async def _host(stage: Stage, step: Step) -> None:
+async def _host(stage: StepContext, step: Step) -> None:
     action = step.host
     assert action is not None
     fields: dict[str, Any] = {"do": action.do}
@@ -215,7 +215,7 @@ async def _host(stage: Stage, step: Step) -> None:
         raise StepFailed(Failure(f"{action.do} on {action.host} to end with {action.result}", result))
 
 
-def _component(stage: Stage, action: ComponentAction | None) -> ComponentAction:
+def _component(stage: StepContext, action: ComponentAction | None) -> ComponentAction:
     assert action is not None
     allowed = stage.cluster.components()
     if action.component not in allowed:
@@ -223,18 +223,18 @@ def _component(stage: Stage, action: ComponentAction | None) -> ComponentAction:
     return action
 
 
-async def _kill(stage: Stage, step: Step) -> None:
+async def _kill(stage: StepContext, step: Step) -> None:
     action = _component(stage, step.kill)
     if action.at is not None:
         await _cut_at(stage, action, _timeout_s(stage, step))
     await stage.cluster.kill(action.component)
 
 
-async def _cut_at(stage: Stage, action: ComponentAction, timeout_s: float) -> None:
+async def _cut_at(stage: StepContext, action: ComponentAction, timeout_s: float) -> None:
     """Crash the component at the next journal line like ``at``, while that line is being written."""
     at: list[Line] = []
 
-    def heard(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if not at and match(action.at, line.as_dict()) is None:
             at.append(line)
             stage.cluster.cut(action.component)
@@ -242,18 +242,18 @@ async def _cut_at(stage: Stage, action: ComponentAction, timeout_s: float) -> No
     async def happened() -> Finding:
         return Finding(bool(at), f"a journal line {show(action.at)} to kill {action.component} at", "none yet")
 
-    stop = stage.cluster.journal.listen(heard)
+    stop = stage.cluster.journal.listen(on_line)
     try:
         await until(stage, happened, timeout_s)
     finally:
         stop()
 
 
-async def _start(stage: Stage, step: Step) -> None:
+async def _start(stage: StepContext, step: Step) -> None:
     await stage.cluster.start(_component(stage, step.start).component)
 
 
-async def _restart(stage: Stage, step: Step) -> None:
+async def _restart(stage: StepContext, step: Step) -> None:
     action = _component(stage, step.restart)
     if action.at is not None:
         await _cut_at(stage, action, _timeout_s(stage, step))
@@ -261,7 +261,7 @@ async def _restart(stage: Stage, step: Step) -> None:
     await stage.cluster.start(action.component)
 
 
-async def _exec(stage: Stage, step: Step) -> None:
+async def _exec(stage: StepContext, step: Step) -> None:
     action = step.exec
     assert action is not None
     result = await stage.cluster.kube.exec(action.namespace, action.pod, action.command, container=action.container)
@@ -277,11 +277,11 @@ async def _exec(stage: Stage, step: Step) -> None:
         raise StepFailed(Failure(f"{' '.join(action.command)} in pod {action.pod} with {show(wanted)}", str(wrong)))
 
 
-async def _sleep(stage: Stage, step: Step) -> None:
+async def _sleep(stage: StepContext, step: Step) -> None:
     await asyncio.sleep(stage.remaining_s(stage.cluster.pace.loop_s(step.sleep or 0.0)))
 
 
-async def _workload(stage: Stage, step: Step) -> None:
+async def _workload(stage: StepContext, step: Step) -> None:
     driver = stage.driver
     assert driver is not None
     if step.workload in ("start", "run"):
@@ -293,7 +293,7 @@ async def _workload(stage: Stage, step: Step) -> None:
         await until(stage, driver.finding, step.timeout if step.timeout is not None else stage.scenario.timeout)
 
 
-_STEPS: dict[str, Callable[[Stage, Step], Awaitable[None]]] = {
+_STEPS: dict[str, Callable[[StepContext, Step], Awaitable[None]]] = {
     "apply": _apply,
     "create": _create,
     "delete": _delete,

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.diagnosis import hint_for, related_to
 from mews.harness.scenario.errors import Failure, StepFailed
-from mews.harness.scenario.stage import Finding, Stage
+from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.clock import rest
 
 _BEAT_S = {"virtual": 1.0, "wall": 0.2}
@@ -60,7 +60,7 @@ async def _woken(cluster: Cluster) -> AsyncIterator[asyncio.Event]:
         beating.cancel()
 
 
-async def until(stage: Stage, look: Look, timeout_s: float) -> Finding:
+async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
     """Look until it holds; ``timeout_s`` in loop seconds.
 
     Raises StepFailed when time is up, or when nothing can happen any more.
@@ -82,7 +82,7 @@ async def until(stage: Stage, look: Look, timeout_s: float) -> Finding:
             await wake.wait()
 
 
-async def hold(stage: Stage, look: Look, span_s: float) -> Finding:
+async def hold(stage: StepContext, look: Look, span_s: float) -> Finding:
     """Look again and again for so long (loop seconds); it must hold each time.
 
     Raises StepFailed as soon as it does not.
@@ -102,7 +102,7 @@ async def hold(stage: Stage, look: Look, span_s: float) -> Finding:
             timer.cancel()
 
 
-async def now(stage: Stage, look: Look) -> Finding:
+async def now(stage: StepContext, look: Look) -> Finding:
     """Look once.
 
     Raises StepFailed when it does not hold.
@@ -113,7 +113,7 @@ async def now(stage: Stage, look: Look) -> Finding:
     return finding
 
 
-async def _failure(stage: Stage, finding: Finding, waited_s: float | None, *, deadlock: bool) -> Failure:
+async def _failure(stage: StepContext, finding: Finding, waited_s: float | None, *, deadlock: bool) -> Failure:
     return Failure(
         awaited=finding.awaited,
         seen=finding.seen,

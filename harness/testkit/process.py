@@ -18,17 +18,17 @@ class Child:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
-        self._said: list[bytes] = []
+        self._output: list[bytes] = []
         self._reader = threading.Thread(target=self._drain, name="mews-child-stderr", daemon=True)
         self._reader.start()
 
     def _drain(self) -> None:
         if self.process.stderr is not None:
-            self._said.extend(self.process.stderr)
+            self._output.extend(self.process.stderr)
 
-    def said(self) -> str:
+    def output(self) -> str:
         """The end of what it wrote to standard error."""
-        return b"".join(self._said[-20:]).decode(errors="replace").strip()
+        return b"".join(self._output[-20:]).decode(errors="replace").strip()
 
     def end(self) -> None:
         """SIGTERM, and SIGKILL if it does not go."""
@@ -60,9 +60,9 @@ def started(child: Child, ready: Path) -> dict[str, Any]:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = child.process.wait(0.02)
             child.end()
-            raise RuntimeError(f"{_name(child)} ended with code {code}: {child.said()}")
+            raise RuntimeError(f"{_name(child)} ended with code {code}: {child.output()}")
     child.end()
-    raise RuntimeError(f"{_name(child)} was not ready within {_PATIENCE_S:g} s: {child.said()}")
+    raise RuntimeError(f"{_name(child)} was not ready within {_PATIENCE_S:g} s: {child.output()}")
 
 
 def _name(child: Child) -> str:

@@ -65,5 +65,5 @@ class Runner:
             lines = "".join(line.as_json() + "\n" for line in run.lines)
             (folder / "journal.jsonl").write_text(lines, encoding="utf-8")
         result = run.result
-        said = [] if result.artefacts else [f"artefacts: {folder}"]
-        return [f"{result.scenario}, seed {result.seed}: {result.verdict}", *details(run), *said]
+        where = [] if result.artefacts else [f"artefacts: {folder}"]
+        return [f"{result.scenario}, seed {result.seed}: {result.verdict}", *details(run), *where]

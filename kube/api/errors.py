@@ -38,7 +38,7 @@ class ApiError(Exception):
         self.code = type(self).code if code is None else code
         self.reason = type(self).reason if reason is None else reason
         self.details = details or {}
-        self._says_details = details is not None
+        self._has_details = details is not None
 
     def status(self) -> dict[str, Any]:
         """The error as the wire's ``Status`` object."""
@@ -51,7 +51,7 @@ class ApiError(Exception):
         }
         if self.reason:
             body["reason"] = self.reason
-        if self._says_details:
+        if self._has_details:
             body["details"] = self.details
         body["code"] = self.code
         return body

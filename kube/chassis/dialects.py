@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mews.dialects import part_of
-from mews.kube.chassis.port import Account, ChassisApi, Transport
+from mews.kube.chassis.port import ChassisApi, RedfishCredentials, Transport
 
-Connect = Callable[[Transport, Account | None, float], ChassisApi]
+Connect = Callable[[Transport, RedfishCredentials | None, float], ChassisApi]
 
 
-def speak(
-    dialect: str, transport: Transport, account: Account | None = None, *, patience_s: float = 120.0
+def client_of(
+    dialect: str, transport: Transport, account: RedfishCredentials | None = None, *, patience_s: float = 120.0
 ) -> ChassisApi:
     """A chassis in a dialect. ``account`` is for those that want a login, else the environment's; ``patience_s`` for
     those that have operations followed up.

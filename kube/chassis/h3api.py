@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 from mews.kube.chassis.port import (
-    Account,
     ChassisApi,
     ChassisError,
+    ChassisReply,
     DeviceRecord,
     Listing,
-    Outcome,
-    Reply,
+    RedfishCredentials,
+    ReplyOutcome,
     Transport,
     TransportError,
     WireRequest,
@@ -25,7 +25,7 @@ HEADERS = {"Content-Type": "text/plain"}
 """What every client of the real boxes sends."""
 
 
-class H3Api:
+class H3ApiClient:
     """One chassis. Replies are taken as they are, though they may lie: reading back is the caller's."""
 
     def __init__(self, transport: Transport) -> None:
@@ -44,28 +44,28 @@ class H3Api:
             raise ChassisError(f"GET {RESOURCES}: HTTP {response.status}")
         return _listing(response.body)
 
-    async def attach(self, device: str, port: str) -> Reply:
+    async def attach(self, device: str, port: str) -> ChassisReply:
         """Put a free device on a host port, a decimal number as in the listing."""
         if not port.isdecimal():
-            return Reply(Outcome.FAILED, f"port {port!r}: must be a decimal number")
+            return ChassisReply(ReplyOutcome.FAILED, f"port {port!r}: must be a decimal number")
         return await self._allocation("POST", {"gep": "0", "port_gid": f"{int(port):02X}h", "dev_gid": device})
 
-    async def detach(self, device: str) -> Reply:
+    async def detach(self, device: str) -> ChassisReply:
         """Take a device off its host port."""
         return await self._allocation("DELETE", {"gep": "0", "dev_gid": device})
 
-    async def _allocation(self, method: str, body: dict[str, str]) -> Reply:
+    async def _allocation(self, method: str, body: dict[str, str]) -> ChassisReply:
         content = json.dumps(body, separators=(",", ":")).encode()
         try:
             response = await self._transport.send(WireRequest(method, ALLOCATION, content, HEADERS))
         except TransportError as error:
-            return Reply(Outcome.UNKNOWN, str(error))
+            return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
         return _reply(response)
 
 
-def connect(transport: Transport, account: Account | None, patience_s: float) -> ChassisApi:
+def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
     """The client of the dialect ``h3api``, which knows no login and follows nothing up."""
-    return H3Api(transport)
+    return H3ApiClient(transport)
 
 
 def _listing(body: bytes) -> Listing:
@@ -90,13 +90,13 @@ def _device(record: dict[str, Any]) -> DeviceRecord:
     )
 
 
-def _reply(response: WireResponse) -> Reply:
+def _reply(response: WireResponse) -> ChassisReply:
     """``result`` decides, whatever the HTTP status; a reply without one says nothing about what happened."""
     try:
         body = json.loads(response.body)
         result, remark = body["result"], str(body.get("remark", ""))
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return Reply(Outcome.UNKNOWN, f"HTTP {response.status} without a result")
+        return ChassisReply(ReplyOutcome.UNKNOWN, f"HTTP {response.status} without a result")
     if isinstance(result, list) and result and all(isinstance(each, bool) for each in result):
-        return Reply(Outcome.DONE if all(result) else Outcome.FAILED, remark)
-    return Reply(Outcome.UNKNOWN, f"result {result!r}")
+        return ChassisReply(ReplyOutcome.DONE if all(result) else ReplyOutcome.FAILED, remark)
+    return ChassisReply(ReplyOutcome.UNKNOWN, f"result {result!r}")

@@ -39,7 +39,7 @@ class Listing:
     ports: tuple[str, ...] = ()
 
 
-class Outcome(StrEnum):
+class ReplyOutcome(StrEnum):
     """What a reply to attach or detach says, which need not be what happened."""
 
     DONE = "done"
@@ -48,15 +48,15 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChassisReply:
     """The reply to attach or detach; ``remark`` is the chassis' text."""
 
-    outcome: Outcome
+    outcome: ReplyOutcome
     remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class RedfishCredentials:
     """Who logs in, where a dialect asks for it."""
 
     user: str
@@ -64,7 +64,7 @@ class Account:
 
 
 class ChassisApi(Protocol):
-    """One chassis. Never raises on attach and detach: no answer is ``Outcome.UNKNOWN``."""
+    """One chassis. Never raises on attach and detach: no answer is ``ReplyOutcome.UNKNOWN``."""
 
     async def resources(self) -> Listing:
         """The device lookup table.
@@ -73,11 +73,11 @@ class ChassisApi(Protocol):
         """
         ...
 
-    async def attach(self, device: str, port: str) -> Reply:
+    async def attach(self, device: str, port: str) -> ChassisReply:
         """Put a free device on a host port."""
         ...
 
-    async def detach(self, device: str) -> Reply:
+    async def detach(self, device: str) -> ChassisReply:
         """Take a device off its host port."""
         ...
 

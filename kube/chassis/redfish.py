@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.kube.chassis.port import (
-    Account,
     ChassisApi,
     ChassisError,
+    ChassisReply,
     DeviceRecord,
     Listing,
-    Outcome,
-    Reply,
+    RedfishCredentials,
+    ReplyOutcome,
     Transport,
     TransportError,
     WireRequest,
@@ -33,15 +33,17 @@ LONGEST_REST_S = 5.0
 """However long the chassis says to stay away."""
 
 
-def account_of_environment() -> Account:
+def account_of_environment() -> RedfishCredentials:
     """``MEWS_REDFISH_USER`` (admin) and ``MEWS_REDFISH_PASSWORD``."""
-    return Account(os.environ.get("MEWS_REDFISH_USER", "admin"), os.environ.get("MEWS_REDFISH_PASSWORD", ""))
+    return RedfishCredentials(os.environ.get("MEWS_REDFISH_USER", "admin"), os.environ.get("MEWS_REDFISH_PASSWORD", ""))
 
 
-class Redfish:
+class RedfishClient:
     """One chassis. A long operation is followed by its task's monitor for ``patience_s`` at most."""
 
-    def __init__(self, transport: Transport, account: Account | None = None, *, patience_s: float = 120.0) -> None:
+    def __init__(
+        self, transport: Transport, account: RedfishCredentials | None = None, *, patience_s: float = 120.0
+    ) -> None:
         self._transport = transport
         self._account = account or account_of_environment()
         self._patience_s = patience_s
@@ -63,26 +65,26 @@ class Redfish:
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ChassisError(f"GET {LISTING}: an endpoint in another form: {error!r}") from error
 
-    async def attach(self, device: str, port: str) -> Reply:
+    async def attach(self, device: str, port: str) -> ChassisReply:
         """Put a free device on a host port: ``#Zone.AddEndpoint`` of the port's zone."""
         return await self._action(f"{FABRIC}/Zones/{port}", "Zone.AddEndpoint", device)
 
-    async def detach(self, device: str) -> Reply:
+    async def detach(self, device: str) -> ChassisReply:
         """Take a device off its host port: ``#Zone.RemoveEndpoint`` of the zone that it is in."""
         path = f"{FABRIC}/Endpoints/{device}"
         try:
             response = await self._send("GET", path)
         except TransportError as error:
-            return Reply(Outcome.UNKNOWN, str(error))
+            return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
         if response.status != 200:
             return _reply(response)
         try:
             zones = json.loads(response.body)["Links"]["Zones"]
             if not zones:
-                return Reply(Outcome.DONE, "free already")
+                return ChassisReply(ReplyOutcome.DONE, "free already")
             return await self._action(str(zones[0]["@odata.id"]), "Zone.RemoveEndpoint", device)
         except (ValueError, KeyError, TypeError) as error:
-            return Reply(Outcome.UNKNOWN, f"GET {path}: in another form: {error!r}")
+            return ChassisReply(ReplyOutcome.UNKNOWN, f"GET {path}: in another form: {error!r}")
 
     async def _page(self, path: str) -> dict[str, Any]:
         try:
@@ -99,19 +101,19 @@ class Redfish:
             raise ChassisError(f"GET {path}: no collection")
         return page
 
-    async def _action(self, zone: str, action: str, device: str) -> Reply:
+    async def _action(self, zone: str, action: str, device: str) -> ChassisReply:
         body = {"Endpoint": {"@odata.id": f"{FABRIC}/Endpoints/{device}"}}
         try:
             response = await self._send("POST", f"{zone}/Actions/{action}", body)
         except TransportError as error:
-            return Reply(Outcome.UNKNOWN, str(error))
+            return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
         return await self._followed(response) if response.status == 202 else _reply(response)
 
-    async def _followed(self, response: WireResponse) -> Reply:
+    async def _followed(self, response: WireResponse) -> ChassisReply:
         """Ask the monitor until the operation's own reply comes; a lost answer of the monitor is asked for again."""
         monitor = _header(response, "Location")
         if not monitor:
-            return Reply(Outcome.UNKNOWN, "202 without a Location")
+            return ChassisReply(ReplyOutcome.UNKNOWN, "202 without a Location")
         loop = asyncio.get_running_loop()
         deadline_s, last = loop.time() + self._patience_s, "no answer"
         while loop.time() < deadline_s - 1e-9:
@@ -122,11 +124,11 @@ class Redfish:
                 last = str(error)
                 continue
             if response.status == 404:
-                return Reply(Outcome.UNKNOWN, "the task is lost")
+                return ChassisReply(ReplyOutcome.UNKNOWN, "the task is lost")
             if response.status != 202:
                 return _reply(response)
             last = "still running"
-        return Reply(Outcome.UNKNOWN, f"{last} after {self._patience_s:g} s")
+        return ChassisReply(ReplyOutcome.UNKNOWN, f"{last} after {self._patience_s:g} s")
 
     async def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> WireResponse:
         """The answer; a session that ended is opened again, as a 401 says that nothing was done.
@@ -157,9 +159,9 @@ class Redfish:
             self._token = _header(response, "X-Auth-Token")
 
 
-def connect(transport: Transport, account: Account | None, patience_s: float) -> ChassisApi:
+def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
     """The client of the dialect ``redfish``: without an account it logs in with the environment's."""
-    return Redfish(transport, account, patience_s=patience_s)
+    return RedfishClient(transport, account, patience_s=patience_s)
 
 
 def _listing(members: list[Any]) -> Listing:
@@ -183,12 +185,12 @@ def _uuid(identifiers: list[Any], kind: str) -> str:
     return ""
 
 
-def _reply(response: WireResponse) -> Reply:
+def _reply(response: WireResponse) -> ChassisReply:
     """2xx is done, 4xx a refusal; after a 5xx it may or may not have happened."""
     if response.status < 300:
-        return Reply(Outcome.DONE)
-    outcome = Outcome.UNKNOWN if response.status >= 500 else Outcome.FAILED
-    return Reply(outcome, f"HTTP {response.status}: {_message(response)}")
+        return ChassisReply(ReplyOutcome.DONE)
+    outcome = ReplyOutcome.UNKNOWN if response.status >= 500 else ReplyOutcome.FAILED
+    return ChassisReply(outcome, f"HTTP {response.status}: {_message(response)}")
 
 
 def _message(response: WireResponse) -> str:

@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 from mews.kube.chassis.port import (
-    Account,
     ChassisApi,
     ChassisError,
+    ChassisReply,
     DeviceRecord,
     Listing,
-    Outcome,
-    Reply,
+    RedfishCredentials,
+    ReplyOutcome,
     Transport,
     TransportError,
     WireRequest,
@@ -23,7 +23,7 @@ ALLOCATION = "/allocation"
 HEADERS = {"Content-Type": "application/json"}
 
 
-class ResourcePool:
+class ResourcePoolClient:
     """One chassis. This language lists no host ports, so ``Listing.ports`` is empty."""
 
     def __init__(self, transport: Transport) -> None:
@@ -42,30 +42,30 @@ class ResourcePool:
             raise ChassisError(f"GET {RESOURCES}: HTTP {response.status}")
         return _listing(response.body)
 
-    async def attach(self, device: str, port: str) -> Reply:
+    async def attach(self, device: str, port: str) -> ChassisReply:
         """Put a free device on a host port."""
         return await self._allocation("POST", {"devid": device, "hostport": port})
 
-    async def detach(self, device: str) -> Reply:
+    async def detach(self, device: str) -> ChassisReply:
         """Take a device off its host port."""
         return await self._allocation("DELETE", {"devid": device})
 
-    async def _allocation(self, method: str, body: dict[str, str]) -> Reply:
+    async def _allocation(self, method: str, body: dict[str, str]) -> ChassisReply:
         """204 is done, 4xx a refusal; after a 5xx it may or may not have happened."""
         content = json.dumps(body, separators=(",", ":")).encode()
         try:
             response = await self._transport.send(WireRequest(method, ALLOCATION, content, HEADERS))
         except TransportError as error:
-            return Reply(Outcome.UNKNOWN, str(error))
+            return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
         remark = response.body.decode(errors="replace").strip()
         if response.status >= 500:
-            return Reply(Outcome.UNKNOWN, f"HTTP {response.status}: {remark}")
-        return Reply(Outcome.FAILED if response.status >= 400 else Outcome.DONE, remark)
+            return ChassisReply(ReplyOutcome.UNKNOWN, f"HTTP {response.status}: {remark}")
+        return ChassisReply(ReplyOutcome.FAILED if response.status >= 400 else ReplyOutcome.DONE, remark)
 
 
-def connect(transport: Transport, account: Account | None, patience_s: float) -> ChassisApi:
+def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
     """The client of the dialect ``resource-pool``, which knows no login and follows nothing up."""
-    return ResourcePool(transport)
+    return ResourcePoolClient(transport)
 
 
 def _listing(body: bytes) -> Listing:

@@ -24,7 +24,7 @@ _TOKEN_FRESH_S = 30.0
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
 
 
-class Connection:
+class ApiConnection:
     """One API server. Plain requests share up to ``_CONNECTIONS`` sockets; streams have as many as they need."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import Any
 from mews.kube.api.errors import ApiError, from_status
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import PODS, Resource
-from mews.kube.client.connection import Connection, Tokens, lines
+from mews.kube.client.connection import ApiConnection, Tokens, lines
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -31,7 +31,7 @@ class HttpKube:
         headers: Mapping[str, str] | None = None,
         user_agent: str = "mews",
     ) -> None:
-        self._connection = Connection(
+        self._connection = ApiConnection(
             base_url, token=token, ssl_context=ssl, headers={"User-Agent": user_agent, **(headers or {})}
         )
 

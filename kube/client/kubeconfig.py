@@ -21,7 +21,7 @@ _PLAIN_USERS = ({"tokenFile"}, {"token"})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class KubeconfigAccess:
     """How to reach a cluster, and as whom."""
 
     base_url: str
@@ -30,7 +30,7 @@ class Access:
     headers: Mapping[str, str]
 
 
-def read_kubeconfig(path: str | None, context: str | None) -> Access:
+def read_kubeconfig(path: str | None, context: str | None) -> KubeconfigAccess:
     """The access that a context describes; None stands for the usual file and its current context.
 
     Raises ``ConfigException`` of the client, or OSError for certificates, of a file that cannot be used.
@@ -46,7 +46,7 @@ def read_kubeconfig(path: str | None, context: str | None) -> Access:
     headers = {}
     if settings.username and settings.password:
         headers["Authorization"] = str(settings.get_basic_auth_token())
-    return Access(settings.host, _tokens(settings), _ssl_context(settings), headers)
+    return KubeconfigAccess(settings.host, _tokens(settings), _ssl_context(settings), headers)
 
 
 def contexts(path: str | None) -> list[str]:
@@ -73,7 +73,7 @@ def _from_file(read: Any, path: str | None, **more: Any) -> Any:
         raise ConfigException(f"not a kubeconfig: {type(error).__name__}: {error}") from error
 
 
-def read_plain(file: Path) -> Access | None:
+def read_plain(file: Path) -> KubeconfigAccess | None:
     """The access of a kubeconfig with one cluster, by its authority's file, and one user, by a token; else None."""
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -94,7 +94,7 @@ def read_plain(file: Path) -> Access | None:
     def current() -> str | None:
         return str(who["token"]) if token_file is None else token_file.read_text(encoding="utf-8").strip()
 
-    return Access(str(there["server"]), current, trusted, {})
+    return KubeconfigAccess(str(there["server"]), current, trusted, {})
 
 
 def _tokens(settings: Any) -> Tokens | None:

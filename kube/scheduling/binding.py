@@ -15,7 +15,7 @@ from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Stat
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import Points
 from mews.kube.scheduling.queue import Entry
-from mews.kube.scheduling.waiting import WaitingPod
+from mews.kube.scheduling.waiting import PodAtPermit
 
 _ASK_AGAIN_S = 1.0
 
@@ -38,7 +38,7 @@ def given_up(status: Status, node: str) -> Status:
     return Status(status.code, (messages.no_fit(1, {node: status}),), status.plugin)
 
 
-async def permitted(attempt: Attempt, waiting: WaitingPod) -> Status:
+async def permitted(attempt: Attempt, waiting: PodAtPermit) -> Status:
     """Ask all Permit plugins, then wait for those that hold the pod."""
     holds: dict[str, float] = {}
     for plugin in attempt.points.permit:

@@ -23,7 +23,7 @@ class Ties(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class SchedulerProfile:
     """The scheduler that pods name in ``spec.schedulerName``.
 
     ``plugins`` take part in every point they have a method for, in this order. ``score_weights``: None lets every
@@ -45,7 +45,7 @@ class SchedulerConfig:
     ``instance`` ends the events' reportingInstance (``default-scheduler-<instance>``): the host's name in production.
     """
 
-    profiles: tuple[Profile, ...]
+    profiles: tuple[SchedulerProfile, ...]
     instance: str = "mews"
     first_backoff_s: float = 1.0
     last_backoff_s: float = 10.0

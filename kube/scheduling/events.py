@@ -65,7 +65,7 @@ class _Lane:
             await self._filled.wait()
 
 
-class EventWriter:
+class SchedulingEventWriter:
     """Writes for all profiles, side by side for different pods; run ``run()`` as a task."""
 
     def __init__(self, kube: KubeApi, clock: Clock, instance: str) -> None:
@@ -183,10 +183,10 @@ class EventWriter:
             self._sweep_later()
 
 
-class Recorder:
+class ProfileEventRecorder:
     """A profile's pen; implements ``framework.EventRecorder``."""
 
-    def __init__(self, writer: EventWriter, scheduler_name: str) -> None:
+    def __init__(self, writer: SchedulingEventWriter, scheduler_name: str) -> None:
         self._writer = writer
         self._name = scheduler_name
 

@@ -39,7 +39,7 @@ __all__ = [
     "Bind",
     "Code",
     "CycleState",
-    "EventRecorder",
+    "EventSink",
     "Filter",
     "Handle",
     "Hint",
@@ -101,7 +101,7 @@ class WaitingPod(Protocol):
         ...
 
 
-class EventRecorder(Protocol):
+class EventSink(Protocol):
     """Writes events.k8s.io/v1 in the background, as the contract words them."""
 
     def record(
@@ -130,7 +130,7 @@ class Handle(Protocol):
         ...
 
     @property
-    def events(self) -> EventRecorder:
+    def events(self) -> EventSink:
         """Event recorder reporting as this profile."""
         ...
 

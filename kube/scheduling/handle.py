@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.resources import Resource
 from mews.kube.client.informer import Informer
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.cycle import check_beside_nominated
-from mews.kube.scheduling.events import Recorder
+from mews.kube.scheduling.events import ProfileEventRecorder
 from mews.kube.scheduling.framework import CycleState, Status, WaitingPod
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.podinfo import PodInfo
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ProfileHandle:
     """``framework.Handle`` for one profile."""
 
-    def __init__(self, scheduler: Scheduler, profile: Profile) -> None:
+    def __init__(self, scheduler: Scheduler, profile: SchedulerProfile) -> None:
         self._scheduler = scheduler
         self.context = scheduler.context
         self.scheduler_name = profile.scheduler_name
-        self.events = Recorder(scheduler.events, profile.scheduler_name)
+        self.events = ProfileEventRecorder(scheduler.events, profile.scheduler_name)
 
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:

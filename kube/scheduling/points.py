@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.framework import (
     SUCCESS,
@@ -44,7 +44,7 @@ ANY_CHANGE = (Wake(NODES), Wake(PODS))
 class Points:
     """Made once per profile. Raises BadPlugin and BadProfile for plugins that cannot work together."""
 
-    def __init__(self, profile: Profile, handle: Handle) -> None:
+    def __init__(self, profile: SchedulerProfile, handle: Handle) -> None:
         self.profile = profile
         plugins = [factory(handle) for factory in profile.plugins]
         self.names = [_name(plugin) for plugin in plugins]

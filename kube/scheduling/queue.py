@@ -23,7 +23,7 @@ from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import ANY_CHANGE
 
 
-class Place(Enum):
+class QueuePlace(Enum):
     """In which part of the queue a pod is."""
 
     ACTIVE = "active"
@@ -43,7 +43,7 @@ class Entry:
     pod: PodInfo
     entered_s: float
     number: int
-    place: Place = Place.ACTIVE
+    place: QueuePlace = QueuePlace.ACTIVE
     refused_by: frozenset[str] = frozenset()
     refusals: int = 0
     errors: int = 0
@@ -112,11 +112,11 @@ class Queue:
         old, entry.pod = entry.pod, pod
         if old.labels == pod.labels and old.pod.get("spec") == pod.pod.get("spec"):
             return
-        if entry.place is Place.AWAY:
+        if entry.place is QueuePlace.AWAY:
             entry.called = True
-        elif entry.place is Place.UNSCHEDULABLE:
+        elif entry.place is QueuePlace.UNSCHEDULABLE:
             self._wake(entry)
-        elif entry.place is not Place.BACKOFF:
+        elif entry.place is not QueuePlace.BACKOFF:
             self._activate(entry)
 
     def remove(self, uid: str) -> None:
@@ -157,7 +157,7 @@ class Queue:
 
     def _take(self, entry: Entry) -> Entry:
         self._leave(entry)
-        entry.place = Place.AWAY
+        entry.place = QueuePlace.AWAY
         entry.since = self._changes
         entry.called = False
         entry.attempts += 1
@@ -177,7 +177,7 @@ class Queue:
             self._back_off(entry, backoff_s(entry.refusals, self._config), early=False)
             return
         self._leave(entry)
-        entry.place = Place.UNSCHEDULABLE
+        entry.place = QueuePlace.UNSCHEDULABLE
         self._parked[entry.pod.uid] = entry
         entry.timer = later(self._config.leftover_s, lambda: self._wake(entry))
 
@@ -228,14 +228,14 @@ class Queue:
             entry = self._entries.get(uid)
             if entry is None:
                 continue
-            if entry.place is Place.AWAY:
+            if entry.place is QueuePlace.AWAY:
                 entry.called = True
-            elif entry.place is not Place.ACTIVE:
+            elif entry.place is not QueuePlace.ACTIVE:
                 self._activate(entry)
 
     def _wake(self, entry: Entry) -> None:
         remaining_s = entry.failed_s + backoff_s(entry.refusals, self._config) - self._now()
-        if entry.place is Place.HELD or remaining_s <= 0:
+        if entry.place is QueuePlace.HELD or remaining_s <= 0:
             self._activate(entry)
         elif self._admitted(entry):
             self._back_off(entry, remaining_s, early=True)
@@ -244,7 +244,7 @@ class Queue:
         if not self._admitted(entry):
             return
         self._leave(entry)
-        entry.place = Place.ACTIVE
+        entry.place = QueuePlace.ACTIVE
         key = self._sort_key(QueuedPod(entry.pod, entry.entered_s))
         heappush(self._active, (key, entry.number, entry.token, entry))
         self._filled.set()
@@ -255,7 +255,7 @@ class Queue:
         if status.ok:
             return True
         self._leave(entry)
-        entry.place = Place.HELD
+        entry.place = QueuePlace.HELD
         entry.refused_by = frozenset((status.plugin,))
         self._parked[entry.pod.uid] = entry
         return False
@@ -263,7 +263,7 @@ class Queue:
     def _back_off(self, entry: Entry, delay_s: float, *, early: bool) -> None:
         """``early``: may be taken before its time when nothing else is queued."""
         self._leave(entry)
-        entry.place = Place.BACKOFF
+        entry.place = QueuePlace.BACKOFF
         entry.timer = later(delay_s, lambda: self._activate(entry))
         if early:
             heappush(self._backing_off, (self._now() + delay_s, entry.number, entry.token, entry))

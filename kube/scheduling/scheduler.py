@@ -22,7 +22,7 @@ from mews.kube.scheduling.cache import Cache
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.cycle import Decider, Found, best
 from mews.kube.scheduling.errors import BadProfile, Overtaken
-from mews.kube.scheduling.events import EventWriter, Recorder
+from mews.kube.scheduling.events import ProfileEventRecorder, SchedulingEventWriter
 from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error, unschedulable
 from mews.kube.scheduling.handle import ProfileHandle
 from mews.kube.scheduling.nodeinfo import NodeInfo, matters
@@ -31,7 +31,7 @@ from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.kube.scheduling.points import Points
 from mews.kube.scheduling.queue import Entry, Queue
 from mews.kube.scheduling.statuses import StatusWriter
-from mews.kube.scheduling.waiting import WaitingPod as Waiting
+from mews.kube.scheduling.waiting import PodAtPermit as Waiting
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """What is watched of pods: a finished one leaves the watch and so the books (contract apiserver.md section 1)."""
@@ -50,7 +50,7 @@ class Scheduler:
         self._early_pods: list[Object] | None = []
         self._cache = Cache()
         self._nominations = Nominations()
-        self._events = EventWriter(context.kube, context.clock, config.instance)
+        self._events = SchedulingEventWriter(context.kube, context.clock, config.instance)
         self._statuses = StatusWriter(context.kube, context.clock)
         self._informers[PODS, None] = Informer(context.kube, PODS, field_selector=LIVE_PODS)
         self._informers[NODES, None] = Informer(context.kube, NODES)
@@ -208,7 +208,7 @@ class Scheduler:
             status = error(str(failed))
         if not status.ok:
             self._queue.fail(entry)
-            self._tell(points, entry, status)
+            self._report(points, entry, status)
 
     def _cycle(self, entry: Entry, points: Points, state: CycleState) -> Status:
         pod = entry.pod
@@ -227,22 +227,22 @@ class Scheduler:
         return SUCCESS
 
     def _refused_everywhere(self, entry: Entry, points: Points, state: CycleState, found: Found) -> None:
-        told: list[str] = []
+        explanations: list[str] = []
         nominated: str | None = None
         for plugin in points.post_filter:
             result = plugin.post_filter(state, entry.pod, found.refusals)
             nominated = result.nominated if result.nominated is not None else nominated
             if result.status.ok:
-                told = []
+                explanations = []
                 break
-            told.append(result.status.message)
+            explanations.append(result.status.message)
             if not result.status.rejected:
-                told = told[-1:]
+                explanations = explanations[-1:]
                 break
         if nominated is not None:
             self._nominations.set(entry.pod, nominated)
         message = messages.no_fit(
-            len(self._cache.order), found.refusals, pre_filter=found.pre_filter, post_filter=", ".join(told)
+            len(self._cache.order), found.refusals, pre_filter=found.pre_filter, post_filter=", ".join(explanations)
         )
         self._refuse(entry, points, message, found.refused_by, nominated=nominated)
 
@@ -256,9 +256,9 @@ class Scheduler:
         nominated: str | None = None,
     ) -> None:
         self._queue.refuse(entry, refused_by)
-        self._tell(points, entry, Status(reasons=(message,)), reason="Unschedulable", nominated=nominated)
+        self._report(points, entry, Status(reasons=(message,)), reason="Unschedulable", nominated=nominated)
 
-    def _tell(
+    def _report(
         self,
         points: Points,
         entry: Entry,
@@ -273,7 +273,7 @@ class Scheduler:
             return
         record(self._context.log, "unschedulable", pod=pod.key, reason=reason, message=note)
         name = points.profile.scheduler_name
-        Recorder(self._events, name).record(
+        ProfileEventRecorder(self._events, name).record(
             pod, kind="Warning", reason="FailedScheduling", action="Scheduling", note=note
         )
         self._statuses.refused(pod, reason, note, nominated)
@@ -329,7 +329,7 @@ class Scheduler:
         self._nominations.remove(pod.uid)
         self._queue.remove(pod.uid)
         self._statuses.forget(pod.uid)
-        Recorder(self._events, attempt.points.profile.scheduler_name).record(
+        ProfileEventRecorder(self._events, attempt.points.profile.scheduler_name).record(
             pod, kind="Normal", reason="Scheduled", action="Binding", note=messages.assigned(pod.key, node)
         )
         for plugin in attempt.points.post_bind:
@@ -344,12 +344,12 @@ class Scheduler:
             await self._tidying(plugin.unreserve(attempt.state, pod, attempt.node), what)
         self._cache.forget(pod.uid)
         if status.rejected:
-            told = binding.given_up(status, attempt.node)
-            self._refuse(entry, attempt.points, told.message, (status.plugin,))
+            final = binding.given_up(status, attempt.node)
+            self._refuse(entry, attempt.points, final.message, (status.plugin,))
             self._queue.change(PODS, pod.pod, None, besides=pod.uid)
         else:
             self._queue.fail(entry)
-            self._tell(attempt.points, entry, status)
+            self._report(attempt.points, entry, status)
             self._queue.change(PODS, pod.pod, None)
 
     async def _tidying(self, work: Coroutine[Any, Any, None], what: str) -> None:
@@ -389,7 +389,7 @@ class Scheduler:
         return self._queue
 
     @property
-    def events(self) -> EventWriter:
+    def events(self) -> SchedulingEventWriter:
         """The writer that all profiles share."""
         return self._events
 

@@ -9,8 +9,8 @@ from mews.kube.scheduling.framework import SUCCESS, Status, unschedulable
 from mews.kube.scheduling.podinfo import PodInfo
 
 
-class WaitingPod:
-    """One pod beside the cycle; implements ``framework.WaitingPod``.
+class PodAtPermit:
+    """One pod beside the cycle; implements ``framework.PodAtPermit``.
 
     It exists before Permit is asked, so that an answer that comes early counts.
     """

@@ -30,7 +30,7 @@ Holds = Callable[[Object], Iterable[Held]]
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class ObservedHolding:
     """Devices of one resource that a container of a live pod holds: given by its kubelet (``line`` says so), or by the
     word of its system (``line`` is then the last one about the pod, None where there is none yet)."""
 
@@ -70,7 +70,7 @@ class RunState(Protocol):
         """How long that may take in this run (``System.bounds``, or as the scenario says); None: for ever."""
         ...
 
-    def live_holdings(self) -> Sequence[Holding]:
+    def live_holdings(self) -> Sequence[ObservedHolding]:
         """What the containers of live pods hold."""
         ...
 

@@ -21,7 +21,7 @@ from mews.kube.system.ports import Ports
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
 
-News = tuple[str, str, dict[str, Any]]
+KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
 
 
@@ -68,7 +68,7 @@ class Watched:
     """A kind whose changes are journal lines: ``news(old, new)`` says which."""
 
     resource: Resource
-    news: Callable[[Object | None, Object | None], Iterator[News]]
+    news: Callable[[Object | None, Object | None], Iterator[KindLine]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.systems.kod2.config import OperatorConfig, load_config
-from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.install import install
-from mews.systems.kod2.metrics import Metrics, Recorder
-from mews.systems.kod2.operator import Operator
+from mews.systems.kod2.metrics import Kod2MemoryMetrics, Kod2Metrics
+from mews.systems.kod2.operator import Kod2Operator
 
 COMPONENTS = ("operator", "crd")
 
@@ -46,31 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = load_config(options.config) if options.config is not None else OperatorConfig()
         asyncio.run(run_until_ended(lambda stack: _operator(options, config, stack)))
-    except (ConfigError, KubeconfigError) as error:
+    except (Kod2ConfigError, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
 
 
-async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: AsyncExitStack) -> Operator:
+async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: AsyncExitStack) -> Kod2Operator:
     metrics = _metrics(options.metrics_host, options.metrics_port, stack)
     kube = kube_of(options, "kod2-operator")
     stack.push_async_callback(kube.close)
     if not options.no_crd:
         await install(kube)
-    return Operator(Context(kube, Clock.wall(), random.Random(), logging.getLogger("operator")), config, metrics)
+    return Kod2Operator(Context(kube, Clock.wall(), random.Random(), logging.getLogger("operator")), config, metrics)
 
 
-def _metrics(host: str, port: int | None, stack: AsyncExitStack) -> Metrics:
+def _metrics(host: str, port: int | None, stack: AsyncExitStack) -> Kod2Metrics:
     if port is None:
-        return Recorder()
-    from mews.systems.kod2.prometheus import PrometheusMetrics
+        return Kod2MemoryMetrics()
+    from mews.systems.kod2.prometheus import Kod2PrometheusMetrics
 
-    metrics = PrometheusMetrics()
+    metrics = Kod2PrometheusMetrics()
     try:
         stack.callback(metrics.serve(port, host))
     except OSError as error:
-        raise ConfigError(f"--metrics-port {port}: cannot listen on {host}: {error.strerror}") from error
+        raise Kod2ConfigError(f"--metrics-port {port}: cannot listen on {host}: {error.strerror}") from error
     return metrics
 
 

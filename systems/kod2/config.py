@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.kube.config_text import read_config
-from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.model import Mode, Options
 
 
@@ -77,10 +77,10 @@ def config_of(document: Mapping[str, Any], where: str) -> OperatorConfig:
     values: dict[str, Any] = {}
     for name, value in document.items():
         if name not in known:
-            raise ConfigError(f"{where}: {name}: unknown option; allowed: {', '.join(known)}")
+            raise Kod2ConfigError(f"{where}: {name}: unknown option; allowed: {', '.join(known)}")
         values[name] = _value(value, known[name], f"{where}: {name}")
         if name in _CHOICES and value not in _CHOICES[name]:
-            raise ConfigError(f"{where}: {name}: {value!r}: must be one of {', '.join(_CHOICES[name])}")
+            raise Kod2ConfigError(f"{where}: {name}: {value!r}: must be one of {', '.join(_CHOICES[name])}")
     return OperatorConfig(**values)
 
 
@@ -88,7 +88,7 @@ def _value(value: Any, kind: type, place: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, float) and value < 0):
-        raise ConfigError(f"{place}: {value!r}: must be {_WORDS[kind]}")
+        raise Kod2ConfigError(f"{place}: {value!r}: must be {_WORDS[kind]}")
     return value
 
 
@@ -101,7 +101,7 @@ def load_config(path: Path | str) -> OperatorConfig:
     try:
         document = read_config(file)
     except ValueError as error:
-        raise ConfigError(str(error)) from error
+        raise Kod2ConfigError(str(error)) from error
     if document is not None and not isinstance(document, dict):
-        raise ConfigError(f"{file}: {document!r}: must be a mapping")
+        raise Kod2ConfigError(f"{file}: {document!r}: must be a mapping")
     return config_of(document or {}, str(file))

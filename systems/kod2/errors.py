@@ -14,7 +14,7 @@ class Kod2Error(Exception):
     """Any error of KOD2."""
 
 
-class ConfigError(Kod2Error):
+class Kod2ConfigError(Kod2Error):
     """The configuration cannot be used; one line with file, place, value and what is allowed."""
 
 

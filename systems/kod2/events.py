@@ -12,13 +12,13 @@ from mews.kube.component import Context
 COMPONENT = "tfjob-controller"
 
 
-class EventWriter:
+class TFJobEventWriter:
     """Writes core/v1 events for the operator."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    async def tell(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
+    async def emit(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
         """One event of type ``kind`` (Normal, Warning) about a TFJob."""
         metadata, now = tfjob["metadata"], timestamp(self._context.clock.now())
         key = f"{metadata['uid']}/{reason}/{message}"

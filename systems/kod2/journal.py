@@ -17,10 +17,10 @@ from typing import Any
 
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.system.journal import Line, condition_changes
-from mews.kube.system.system import News
+from mews.kube.system.system import KindLine
 
 
-def tfjob_news(old: Object | None, new: Object | None) -> Iterator[News]:
+def tfjob_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
     """Lines for a TFJob."""
     tfjob = new if new is not None else old
     if tfjob is None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from mews.systems.kod2.model import (
     Ask,
     Decision,
-    Job,
+    ElasticJob,
     Options,
     Placed,
     Queues,
@@ -22,7 +22,7 @@ from mews.systems.kod2.model import (
     ScaledIn,
     ScaledOut,
     Starved,
-    Waiting,
+    WaitingJob,
     is_server,
     is_worker,
     worker_task,
@@ -52,7 +52,7 @@ def decide(queues: Queues, now_s: float, options: Options, weights: Weights) -> 
 
 
 def _line_5(
-    job: Job,
+    job: ElasticJob,
     room: Room,
     running: dict[str, Running],
     weights: Weights,
@@ -65,7 +65,7 @@ def _line_5(
 
 
 def _line_18(
-    line: Sequence[Waiting],
+    line: Sequence[WaitingJob],
     room: Room,
     running: dict[str, Running],
     now_s: float,
@@ -81,7 +81,7 @@ def _line_18(
             decisions.append(Starved(entry.job.key))
 
 
-def least(job: Job) -> list[int]:
+def least(job: ElasticJob) -> list[int]:
     """The sum of what the fixed tasks and the minimum of workers ask for, per dimension."""
     total = [amount * job.minimum for amount in job.worker.amounts]
     for _, ask in job.fixed:
@@ -89,7 +89,7 @@ def least(job: Job) -> list[int]:
     return total
 
 
-def _sums_suffice(room: Room, job: Job) -> bool:
+def _sums_suffice(room: Room, job: ElasticJob) -> bool:
     idle = [sum(free[d] for free in room.free) for d in range(len(job.worker.amounts))]
     devices = job.minimum * job.worker.pooled + sum(ask.pooled for _, ask in job.fixed)
     return all(have >= want for have, want in zip(idle, least(job), strict=True)) and (
@@ -97,7 +97,7 @@ def _sums_suffice(room: Room, job: Job) -> bool:
     )
 
 
-def _start(job: Job, room: Room, running: dict[str, Running], decisions: list[Decision]) -> None:
+def _start(job: ElasticJob, room: Room, running: dict[str, Running], decisions: list[Decision]) -> None:
     """Place the job; a task that fits nowhere goes to the idlest node all the same, whose kubelet will refuse it."""
     tasks = place(room, job) or _forced(room, job)
     room.take_all(job, tasks)
@@ -105,7 +105,7 @@ def _start(job: Job, room: Room, running: dict[str, Running], decisions: list[De
     decisions.append(Placed(job.key, tasks))
 
 
-def _forced(room: Room, job: Job) -> dict[str, str]:
+def _forced(room: Room, job: ElasticJob) -> dict[str, str]:
     trial, tasks = room.copy(), {}
     workers: list[tuple[str, Ask]] = [(worker_task(index), job.worker) for index in range(job.minimum)]
     for task, ask in (*job.fixed, *workers):
@@ -117,7 +117,9 @@ def _forced(room: Room, job: Job) -> dict[str, str]:
     return tasks
 
 
-def _scale_in(job: Job, room: Room, running: dict[str, Running], weights: Weights, decisions: list[Decision]) -> bool:
+def _scale_in(
+    job: ElasticJob, room: Room, running: dict[str, Running], weights: Weights, decisions: list[Decision]
+) -> bool:
     """Algorithm 2: a node is tested for the whole job before each removal, never after the last."""
     trial, want, removals = room.copy(), least(job), dict[str, list[str]]()
     line = sorted(running.values(), key=lambda r: (weights[r.job.key], r.job.arrived_s))

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Count(StrEnum):
+class Kod2Counter(StrEnum):
     """What is counted."""
 
     PLACED = "placed_jobs"
@@ -21,10 +21,10 @@ class Count(StrEnum):
     RETRIES = "retried_keys"
 
 
-class Metrics(Protocol):
+class Kod2Metrics(Protocol):
     """Where the operator puts its numbers."""
 
-    def count(self, what: Count, by: int = 1) -> None:
+    def count(self, what: Kod2Counter, by: int = 1) -> None:
         """So many more."""
         ...
 
@@ -41,16 +41,16 @@ class Metrics(Protocol):
         ...
 
 
-class Recorder:
+class Kod2MemoryMetrics:
     """Metrics in plain Python."""
 
     def __init__(self) -> None:
-        self.counts: dict[Count, int] = dict.fromkeys(Count, 0)
+        self.counts: dict[Kod2Counter, int] = dict.fromkeys(Kod2Counter, 0)
         self.jobs: dict[str, int] = {}
         self.waits_s: list[float] = []
         self.jcts_s: list[float] = []
 
-    def count(self, what: Count, by: int = 1) -> None:
+    def count(self, what: Kod2Counter, by: int = 1) -> None:
         """So many more."""
         self.counts[what] += by
 

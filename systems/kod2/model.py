@@ -40,7 +40,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ElasticJob:
     """A TFJob as the scheduler sees it. ``fixed`` are the tasks that never scale: parameter servers first, then chief
     and evaluators; ``arrived_s`` is its entry to the waiting queue."""
 
@@ -54,10 +54,10 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingJob:
     """A job in the waiting queue."""
 
-    job: Job
+    job: ElasticJob
     starving: bool = False
 
 
@@ -70,7 +70,7 @@ class Running:
     (or the job's end, which is likely then) and scales no more.
     """
 
-    job: Job
+    job: ElasticJob
     tasks: Mapping[str, str]
     scaled_s: float | None = None
     finishing: bool = False
@@ -84,7 +84,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeRoom:
     """A node that takes pods. ``free`` is its allocatable less what pods of others hold: all that TFJobs may share."""
 
     name: str
@@ -94,10 +94,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterState:
     """All nodes, and each pool's devices less those that pods of others hold."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeRoom, ...]
     pools: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -105,8 +105,8 @@ class Cluster:
 class Queues:
     """Everything that one scheduling decision looks at."""
 
-    cluster: Cluster
-    waiting: tuple[Waiting, ...] = ()
+    cluster: ClusterState
+    waiting: tuple[WaitingJob, ...] = ()
     running: tuple[Running, ...] = ()
 
 
@@ -160,7 +160,7 @@ Decision = Placed | ScaledIn | ScaledOut | Starved
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class WaitReason:
     """Why a job waits: ``code`` as an event's reason, ``text`` a sentence for people."""
 
     code: str
@@ -168,11 +168,11 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SchedulingDecision:
     """What to do, in this order, and why each job that still waits does."""
 
     decisions: tuple[Decision, ...]
-    reasons: Mapping[str, Reason]
+    reasons: Mapping[str, WaitReason]
 
 
 def worker_task(index: int) -> str:

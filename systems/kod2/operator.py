@@ -25,20 +25,20 @@ from mews.kube.client.workqueue import WorkQueue
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.systems.kod2 import status as statuses
-from mews.systems.kod2.books import Books
+from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig, Scheduling
-from mews.systems.kod2.events import EventWriter
-from mews.systems.kod2.metrics import Count, Metrics, Recorder
+from mews.systems.kod2.events import TFJobEventWriter
+from mews.systems.kod2.metrics import Kod2Counter, Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.model import (
     Decision,
     Placed,
     Queues,
-    Reason,
     Running,
     ScaledIn,
     ScaledOut,
     Starved,
     State,
+    WaitReason,
     is_worker,
 )
 from mews.systems.kod2.podspec import owner_uid, task_of
@@ -46,28 +46,30 @@ from mews.systems.kod2.policy import decide, next_look_s, published, weights_of
 from mews.systems.kod2.reconciler import Reconciler
 from mews.systems.kod2.room import Room
 from mews.systems.kod2.scaling import rehome
-from mews.systems.kod2.view import View
+from mews.systems.kod2.view import QueueView
 
 PASS = "*"
 """The key that stands for a scheduling pass."""
 
 
-class Operator:
+class Kod2Operator:
     """Component ``operator``. One runs at a time."""
 
-    def __init__(self, context: Context, config: OperatorConfig | None = None, metrics: Metrics | None = None) -> None:
+    def __init__(
+        self, context: Context, config: OperatorConfig | None = None, metrics: Kod2Metrics | None = None
+    ) -> None:
         self._context = context
         self._config = config or OperatorConfig()
-        self._metrics: Metrics = metrics if metrics is not None else Recorder()
-        self._books = Books(context, self._config)
-        self._view = View(self._books, self._config)
-        self._events = EventWriter(context)
+        self._metrics: Kod2Metrics = metrics if metrics is not None else Kod2MemoryMetrics()
+        self._cache = ClusterCache(context, self._config)
+        self._view = QueueView(self._cache, self._config)
+        self._events = TFJobEventWriter(context)
         self._queue = WorkQueue()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._reconciler = Reconciler(
             context,
             self._config,
-            self._books,
+            self._cache,
             self._view,
             events=self._events,
             metrics=self._metrics,
@@ -79,13 +81,13 @@ class Operator:
         """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._books.run())
-                await self._books.synced()
-                self._books.tfjobs.on_change(self._tfjob_changed)
-                self._books.pods.on_change(self._pod_changed)
-                self._books.services.on_change(self._service_changed)
-                self._books.nodes.on_change(self._node_changed)
-                self._books.pools.on_change(lambda old, new: self._decide())
+                tasks.create_task(self._cache.run())
+                await self._cache.synced()
+                self._cache.tfjobs.on_change(self._tfjob_changed)
+                self._cache.pods.on_change(self._pod_changed)
+                self._cache.services.on_change(self._service_changed)
+                self._cache.nodes.on_change(self._node_changed)
+                self._cache.pools.on_change(lambda old, new: self._decide())
                 tasks.create_task(self._tick())
                 await self._work()
         finally:
@@ -158,14 +160,14 @@ class Operator:
             try:
                 await (self._pass() if key == PASS else self._sync(key))
             except (ApiError, Unavailable) as error:
-                self._metrics.count(Count.RETRIES)
+                self._metrics.count(Kod2Counter.RETRIES)
                 self._context.log.info("%s is tried again: %s", key, error)
                 self._queue.retry(key)
             else:
                 self._queue.forget(key)
 
     async def _sync(self, key: str) -> None:
-        tfjob = self._books.tfjob(key)
+        tfjob = self._cache.tfjob(key)
         if tfjob is not None and not is_deleting(tfjob):
             # Whatever it must be looked at again for, it asks for anew.
             self._forget_timer(key)
@@ -197,14 +199,14 @@ class Operator:
     async def _show_weights(self, queues: Queues) -> None:
         raw = weights_of(queues)
         for entry in queues.waiting:
-            tfjob = self._books.tfjob(entry.job.key)
+            tfjob = self._cache.tfjob(entry.job.key)
             shown = round(1.0 if entry.starving else published(raw[entry.job.key]), 6)
             if tfjob is not None and tfjob["status"]["elastic"].get("weight") != shown:
                 status = statuses.with_elastic(statuses.status_of(tfjob), weight=shown)
-                await self._books.write_status(tfjob, status)
+                await self._cache.write_status(tfjob, status)
 
     async def _act(self, decision: Decision) -> None:
-        tfjob = self._books.tfjob(decision.job)
+        tfjob = self._cache.tfjob(decision.job)
         if tfjob is None:
             return
         status, now_s = statuses.status_of(tfjob), self._context.clock.now()
@@ -215,7 +217,7 @@ class Operator:
                 status = statuses.with_elastic(status, state=State.STARVING.value, weight=1.0)
                 kind, reason = "Warning", "Starving"
                 text = f"it waits for longer than {self._config.starve_limit_s:g} s and goes before all others now"
-                self._metrics.count(Count.STARVED)
+                self._metrics.count(Kod2Counter.STARVED)
             case Placed():
                 status = statuses.with_elastic(
                     status, state=State.RUNNING.value, placement=dict(decision.tasks), reason=None,
@@ -223,40 +225,40 @@ class Operator:
                 )  # fmt: skip
                 status["startTime"] = timestamp(now_s)
                 kind, reason, text = "Normal", "Placed", f"placed: {_where(decision.tasks)}"
-                self._metrics.count(Count.PLACED)
+                self._metrics.count(Kod2Counter.PLACED)
             case ScaledIn():
                 left = {task: node for task, node in tasks.items() if task not in decision.tasks}
                 status = statuses.with_elastic(status, placement=left, workers=_workers(left), scaledAt=stamp)
                 kind, reason = "Normal", "ScaledIn"
                 text = f"gives {', '.join(decision.tasks)} for {decision.beneficiary}; {_workers(left)} worker(s) left"
-                self._metrics.count(Count.SCALED_IN, len(decision.tasks))
+                self._metrics.count(Kod2Counter.SCALED_IN, len(decision.tasks))
             case ScaledOut():
                 more = {**tasks, **decision.tasks}
                 status = statuses.with_elastic(status, placement=more, workers=_workers(more), scaledAt=stamp)
                 kind, reason = "Normal", "ScaledOut"
                 text = f"gets {_where(decision.tasks)}; {_workers(more)} worker(s) now"
-                self._metrics.count(Count.SCALED_OUT, len(decision.tasks))
+                self._metrics.count(Kod2Counter.SCALED_OUT, len(decision.tasks))
         record(self._context.log, reason.lower(), job=decision.job, text=text)
-        tfjob = await self._books.write_status(tfjob, status)
+        tfjob = await self._cache.write_status(tfjob, status)
         self._queue.add(decision.job)
-        await self._events.tell(tfjob, kind, reason, text)
+        await self._events.emit(tfjob, kind, reason, text)
 
     def _base_weight(self, key: str) -> float:
         return round(published(weights_of(self._view.queues(self._context.clock.now())).get(key, 0.0)), 6)
 
-    async def _explain(self, key: str, reason: Reason) -> None:
-        tfjob = self._books.tfjob(key)
+    async def _explain(self, key: str, reason: WaitReason) -> None:
+        tfjob = self._cache.tfjob(key)
         if tfjob is None:
             return
         status = statuses.status_of(tfjob)
-        told = str((status.get("elastic") or {}).get("reason") or "")
+        reported = str((status.get("elastic") or {}).get("reason") or "")
         text = f"{reason.code}: {reason.text}"
-        if told == text:
+        if reported == text:
             return
-        tfjob = await self._books.write_status(tfjob, statuses.with_elastic(status, reason=text))
-        if told.partition(":")[0] != reason.code:
+        tfjob = await self._cache.write_status(tfjob, statuses.with_elastic(status, reason=text))
+        if reported.partition(":")[0] != reason.code:
             kind = "Warning" if reason.code == "LargerThanCluster" else "Normal"
-            await self._events.tell(tfjob, kind, reason.code, reason.text)
+            await self._events.emit(tfjob, kind, reason.code, reason.text)
 
     # Nodes that do not take what was placed on them
 
@@ -267,11 +269,11 @@ class Operator:
                 await self._rehome_job(room, runner)
 
     async def _rehome_job(self, room: Room, runner: Running) -> None:
-        tfjob = self._books.tfjob(runner.job.key)
-        job = self._books.good_spec_of(tfjob) if tfjob is not None else None
+        tfjob = self._cache.tfjob(runner.job.key)
+        job = self._cache.good_spec_of(tfjob) if tfjob is not None else None
         if tfjob is None or job is None:
             return
-        pods = self._books.pods_of(uid_of(tfjob))
+        pods = self._cache.pods_of(uid_of(tfjob))
         for task, node in runner.tasks.items():
             if task in pods or not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
                 continue
@@ -280,9 +282,9 @@ class Operator:
                 continue
             placement = {**statuses.placement_of(tfjob["status"]), task: home}
             status = statuses.with_elastic(statuses.status_of(tfjob), placement=placement)
-            tfjob = await self._books.write_status(tfjob, status)
+            tfjob = await self._cache.write_status(tfjob, status)
             self._queue.add(runner.job.key)
-            await self._events.tell(
+            await self._events.emit(
                 tfjob, "Normal", "Moved", f"{task} goes to {home}: {node} does not take it any more"
             )
             return
@@ -293,19 +295,19 @@ class Operator:
             return True
         if key not in self._reconciler.lacking:
             return False
-        return not any(is_deleting(pod) or self._is_leaving(pod) for pod in self._books.pods_on(node))
+        return not any(is_deleting(pod) or self._is_leaving(pod) for pod in self._cache.pods_on(node))
 
     def _is_leaving(self, pod: Object) -> bool:
         """A TFJob's pod that its job does not count on any more."""
         for reference in pod["metadata"].get("ownerReferences") or ():
-            tfjob = self._books.tfjob(f"{pod['metadata']['namespace']}/{reference['name']}")
+            tfjob = self._cache.tfjob(f"{pod['metadata']['namespace']}/{reference['name']}")
             if tfjob is not None and uid_of(tfjob) == owner_uid(pod):
                 labels = pod["metadata"].get("labels") or {}
                 return task_of(labels) not in statuses.placement_of(tfjob.get("status") or {})
         return False
 
     def _show_states(self) -> None:
-        states = Counter(statuses.state_of(tfjob.get("status") or {}) for tfjob in self._books.all_tfjobs())
+        states = Counter(statuses.state_of(tfjob.get("status") or {}) for tfjob in self._cache.all_tfjobs())
         self._metrics.states(states)
 
 

@@ -21,7 +21,7 @@ DISRUPTIONS = frozenset({"Evicted", "NodeLost", "Preempting", "Terminated", "Nod
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """``ended``: Succeeded or Failed, with reason and message; tasks whose pod is to be made anew because the node
     refused it (or threw it out), or because its program failed in a way that may be tried again."""
 
@@ -32,10 +32,10 @@ class Outcome:
     restarted: tuple[str, ...] = ()
 
 
-def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int) -> Outcome:
+def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int) -> JobOutcome:
     """Judge the pods of those tasks; ``restarts`` counts the pods made anew before."""
     if (message := _success(job, tasks, pods)) is not None:
-        return Outcome("Succeeded", "TFJobSucceeded", message)
+        return JobOutcome("Succeeded", "TFJobSucceeded", message)
     refused, restarted = [], []
     for task in sorted(tasks):
         pod = pods.get(task)
@@ -47,14 +47,14 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int)
             restarted.append(task)
         else:
             text = f"TFJob {job.key} has failed because {task} failed with exit code {exit_code(pod)}."
-            return Outcome("Failed", "TFJobFailed", text)
+            return JobOutcome("Failed", "TFJobFailed", text)
     total = restarts + len(restarted) + sum(_restarts_in_place(pods[task]) for task in tasks if task in pods)
     if job.backoff_limit is not None and total > job.backoff_limit:
         text = (
             f"TFJob {job.key} has failed because it restarted {total} times; its backoffLimit is {job.backoff_limit}."
         )
-        return Outcome("Failed", "BackoffLimitExceeded", text)
-    return Outcome(refused=tuple(refused), restarted=tuple(restarted))
+        return JobOutcome("Failed", "BackoffLimitExceeded", text)
+    return JobOutcome(refused=tuple(refused), restarted=tuple(restarted))
 
 
 def _success(job: TFJob, tasks: Collection[str], pods: Pods) -> str | None:

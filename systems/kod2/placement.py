@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from mews.systems.kod2.model import Job, worker_task
+from mews.systems.kod2.model import ElasticJob, worker_task
 from mews.systems.kod2.room import PLENTY, Room
 
 Tasks = dict[str, str]
@@ -29,7 +29,7 @@ class Layout:
 class Workers:
     """How many of a job's workers fit, and where its fixed tasks go best for that. Asks the room anew each time."""
 
-    def __init__(self, room: Room, job: Job) -> None:
+    def __init__(self, room: Room, job: ElasticJob) -> None:
         self.room = room
         self.job = job
 
@@ -104,13 +104,13 @@ class Workers:
         return Layout(placed, first, workers, touched[first] > 0 and workers > 0)
 
 
-def could_place(room: Room, job: Job, workers: int | None = None) -> bool:
+def could_place(room: Room, job: ElasticJob, workers: int | None = None) -> bool:
     """Whether the job's fixed tasks and that many workers (its minimum) have an actual placement."""
     count = job.minimum if workers is None else workers
     return Workers(room, job).layout(count, count) is not None
 
 
-def place(room: Room, job: Job, *, affinity: bool = True) -> Tasks | None:
+def place(room: Room, job: ElasticJob, *, affinity: bool = True) -> Tasks | None:
     """Task -> node for the fixed tasks and as many of the wanted workers as fit, at least the minimum; None when there
     is no such placement. The room is not changed."""
     workers = Workers(room, job)
@@ -132,7 +132,7 @@ def place(room: Room, job: Job, *, affinity: bool = True) -> Tasks | None:
     return _on_one(room, job, layout.workers) or _on_several(room, job, layout, order)
 
 
-def _on_one(room: Room, job: Job, count: int) -> Tasks | None:
+def _on_one(room: Room, job: ElasticJob, count: int) -> Tasks | None:
     """The whole job on the tightest single node that holds it."""
     best: tuple[float, str] | None = None
     for number, capacity in enumerate(room.capacities(job.worker).by_node):
@@ -147,7 +147,7 @@ def _on_one(room: Room, job: Job, count: int) -> Tasks | None:
     return dict.fromkeys(tasks, best[1])
 
 
-def _holds(room: Room, number: int, job: Job, count: int) -> bool:
+def _holds(room: Room, number: int, job: ElasticJob, count: int) -> bool:
     allowed = all(ask.nodes is None or room.nodes[number].name in ask.nodes for _, ask in job.fixed)
     fixed = [ask for _, ask in job.fixed]
     pooled = sum(ask.pooled for ask in fixed) + count * job.worker.pooled
@@ -161,7 +161,7 @@ def _holds(room: Room, number: int, job: Job, count: int) -> bool:
     return True
 
 
-def _on_several(room: Room, job: Job, layout: Layout, order: Sequence[int]) -> Tasks:
+def _on_several(room: Room, job: ElasticJob, layout: Layout, order: Sequence[int]) -> Tasks:
     tasks, index = dict(layout.fixed), 0
     trial = room.copy() if len(job.fixed) > 1 else room
     pools = dict(room.pools)
@@ -187,7 +187,7 @@ def _on_several(room: Room, job: Job, layout: Layout, order: Sequence[int]) -> T
     return tasks
 
 
-def _spread(room: Room, job: Job) -> Tasks | None:
+def _spread(room: Room, job: ElasticJob) -> Tasks | None:
     """Each task on the node that is most idle by then: placement without affinity, for comparison. Where that wastes
     room that the minimum needs, the ordinary placement is taken."""
     trial = room.copy()

@@ -14,14 +14,14 @@ from mews.kube.api.objects import Object, annotations_of, namespace_of, node_nam
 from mews.kube.clock import Pace
 from mews.kube.system.program import PlayedProcess
 from mews.systems.kod2.podspec import QUORUM
-from mews.systems.kod2.training import Shape, loss, shape_in, speed
+from mews.systems.kod2.training import TrainingShape, loss, shape_in, speed
 
 
 @dataclass(slots=True)
 class _Job:
     """One job's training: ``members`` are task -> (node, process)."""
 
-    shape: Shape
+    shape: TrainingShape
     servers: int
     quorum: int
     members: dict[str, tuple[str, PlayedProcess]] = field(default_factory=dict)

@@ -67,9 +67,9 @@ def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, sched
         spec["schedulerName"] = scheduler
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), HOSTNAME: node}
     container = next(found for found in spec["containers"] if found["name"] == CONTAINER)
-    told = {"TF_CONFIG": json.dumps(tf_config(job, task, workers=workers), separators=(",", ":")), QUORUM: str(quorum)}
-    kept = [entry for entry in container.get("env") or [] if entry["name"] not in told]
-    container["env"] = [*kept, *({"name": name, "value": value} for name, value in told.items())]
+    ours = {"TF_CONFIG": json.dumps(tf_config(job, task, workers=workers), separators=(",", ":")), QUORUM: str(quorum)}
+    kept = [entry for entry in container.get("env") or [] if entry["name"] not in ours]
+    container["env"] = [*kept, *({"name": name, "value": value} for name, value in ours.items())]
     if not any(port.get("name") == PORT_NAME for port in container.get("ports") or ()):
         port = {"name": PORT_NAME, "containerPort": replicas.port, "protocol": "TCP"}
         container["ports"] = [*(container.get("ports") or []), port]

@@ -14,20 +14,20 @@ from mews.systems.kod2 import literal
 from mews.systems.kod2.model import (
     CPU,
     MEMORY,
-    Cluster,
+    ClusterState,
     Decision,
-    Job,
+    ElasticJob,
     Mode,
     Options,
     Placed,
     Queues,
-    Reason,
     Running,
     ScaledIn,
     ScaledOut,
+    SchedulingDecision,
     Starved,
-    Verdict,
-    Waiting,
+    WaitingJob,
+    WaitReason,
 )
 from mews.systems.kod2.placement import could_place, place
 from mews.systems.kod2.room import Room
@@ -38,7 +38,7 @@ _MOMENT_S = 0.001
 """Longer than a limit is meant, not as long."""
 
 
-def decide(queues: Queues, now_s: float, options: Options | None = None) -> Verdict:
+def decide(queues: Queues, now_s: float, options: Options | None = None) -> SchedulingDecision:
     """Everything that can be decided now: passes of Algorithm 1, repeated until one changes nothing.
 
     ``now_s`` counts in the same seconds as the jobs' ``arrived_s``.
@@ -46,25 +46,25 @@ def decide(queues: Queues, now_s: float, options: Options | None = None) -> Verd
     chosen = options or Options()
     if chosen.mode is Mode.LITERAL:
         decisions = literal.decide(queues, now_s, chosen, weights_of(queues))
-        return Verdict(tuple(decisions), {})
+        return SchedulingDecision(tuple(decisions), {})
     scheduling = _Scheduling(queues, now_s, chosen)
     while scheduling.one_pass():
         pass
-    return Verdict(tuple(scheduling.decisions), scheduling.reasons())
+    return SchedulingDecision(tuple(scheduling.decisions), scheduling.reasons())
 
 
-def weight(job: Job, cluster: Cluster) -> float:
+def weight(job: ElasticJob, cluster: ClusterState) -> float:
     """w' = n_min / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
     the largest node. Devices count for fitting only."""
     return _weight(job, _largest(cluster))
 
 
-def _largest(cluster: Cluster) -> tuple[int, int]:
+def _largest(cluster: ClusterState) -> tuple[int, int]:
     cpu = max((node.allocatable[CPU] for node in cluster.nodes), default=0)
     return cpu, max((node.allocatable[MEMORY] for node in cluster.nodes), default=0)
 
 
-def _weight(job: Job, largest: tuple[int, int]) -> float:
+def _weight(job: ElasticJob, largest: tuple[int, int]) -> float:
     share = 0.0
     for dimension, whole in zip((CPU, MEMORY), largest, strict=True):
         asked = sum(ask.amounts[dimension] for _, ask in job.fixed) + job.minimum * job.worker.amounts[dimension]
@@ -99,7 +99,7 @@ class _Scheduling:
         empty = Room(queues.cluster)
         self._too_large = {key for key, entry in self._waiting.items() if not could_place(empty, entry.job)}
         self._heaviest = max((self._weights[key] for key in self._running), default=-math.inf)
-        self._line: list[Waiting] | None = None
+        self._line: list[WaitingJob] | None = None
         self.decisions: list[Decision] = []
 
     # One pass
@@ -112,7 +112,7 @@ class _Scheduling:
             changed = self._head(order) if self._is_heaviest(order[0]) else self._walk(order)
         return changed or self._starve(order) or self._grow(order)
 
-    def _starve(self, order: list[Waiting]) -> bool:
+    def _starve(self, order: list[WaitingJob]) -> bool:
         """Lines 27 to 29, for all that still wait: behind a head that cannot be placed they would starve as well."""
         changed = False
         for entry in order:
@@ -123,7 +123,7 @@ class _Scheduling:
                 changed = True
         return changed
 
-    def _order(self) -> list[Waiting]:
+    def _order(self) -> list[WaitingJob]:
         """The waiting: starving ones by their wait, then by descending weight, equal ones by arrival. A job that does
         not fit the empty cluster waits outside the line."""
         if self._line is None:
@@ -131,22 +131,22 @@ class _Scheduling:
             self._line = sorted(line, key=self._rank)
         return self._line
 
-    def _rank(self, entry: Waiting) -> tuple[bool, float, float, str]:
+    def _rank(self, entry: WaitingJob) -> tuple[bool, float, float, str]:
         job = entry.job
         return (not entry.starving, 0.0 if entry.starving else -self._weights[job.key], job.arrived_s, job.key)
 
-    def _effective(self, entry: Waiting) -> float:
+    def _effective(self, entry: WaitingJob) -> float:
         return math.inf if entry.starving else self._weights[entry.job.key]
 
-    def _is_heaviest(self, head: Waiting) -> bool:
+    def _is_heaviest(self, head: WaitingJob) -> bool:
         return self._effective(head) >= self._heaviest
 
-    def _head(self, order: list[Waiting]) -> bool:
+    def _head(self, order: list[WaitingJob]) -> bool:
         if self._place(order[0]) or (self._options.preemption and self._preempt(order[0])):
             return True
         return self._walk(order[1:]) if self._options.backfill else False
 
-    def _walk(self, order: list[Waiting]) -> bool:
+    def _walk(self, order: list[WaitingJob]) -> bool:
         changed = False
         in_vain: set[tuple[object, ...]] = set()
         for entry in list(order):
@@ -161,7 +161,7 @@ class _Scheduling:
 
     # Acts
 
-    def _place(self, entry: Waiting) -> bool:
+    def _place(self, entry: WaitingJob) -> bool:
         tasks = place(self._room, entry.job, affinity=self._options.affinity)
         if tasks is None:
             return False
@@ -174,7 +174,7 @@ class _Scheduling:
         self.decisions.append(Placed(entry.job.key, tasks))
         return True
 
-    def _preempt(self, entry: Waiting) -> bool:
+    def _preempt(self, entry: WaitingJob) -> bool:
         weights = {**self._weights, entry.job.key: self._effective(entry)}
         removals = scale_in(self._room, entry.job, list(self._running.values()), weights)
         if removals is None:
@@ -194,7 +194,7 @@ class _Scheduling:
         self._running[key] = replace(victim, tasks=left, scaled_s=self._now_s)
         self.decisions.append(ScaledIn(key, tuple(tasks), beneficiary))
 
-    def _grow(self, order: list[Waiting]) -> bool:
+    def _grow(self, order: list[WaitingJob]) -> bool:
         growing = [runner for runner in self._running.values() if self._may_grow(runner)]
         if not growing or any(could_place(self._room, entry.job) for entry in order):
             return False
@@ -216,26 +216,26 @@ class _Scheduling:
 
     # What people are told
 
-    def reasons(self) -> Mapping[str, Reason]:
+    def reasons(self) -> Mapping[str, WaitReason]:
         """Why each waiting job waits."""
         order = self._order()
         heaviest = max(self._running, key=lambda key: self._weights[key], default=None)
         blocked = order[0].job.key if order and self._is_heaviest(order[0]) else None
         return {key: self._reason(entry.job, heaviest, blocked) for key, entry in self._waiting.items()}
 
-    def _reason(self, job: Job, heaviest: str | None, blocked: str | None) -> Reason:
+    def _reason(self, job: ElasticJob, heaviest: str | None, blocked: str | None) -> WaitReason:
         least = f"its {len(job.fixed)} fixed task(s) and {job.minimum} worker(s)"
         if job.key in self._too_large:
             text = f"{least} fit no placement even with no other TFJob running"
-            return Reason("LargerThanCluster", text)
+            return WaitReason("LargerThanCluster", text)
         if job.key == blocked:
             text = f"{least} do not fit, and those that run cannot give enough; it is next in line"
-            return Reason("NextInLine", text)
+            return WaitReason("NextInLine", text)
         if blocked is not None:
-            return Reason("Behind", f"{blocked} is ahead of it in the line and cannot be placed yet")
+            return WaitReason("Behind", f"{blocked} is ahead of it in the line and cannot be placed yet")
         weight = self._weights[job.key]
         ahead = "" if heaviest is None else f", and {heaviest} runs with {self._weights[heaviest]:.3g}"
-        return Reason("TooLight", f"{least} do not fit, and its weight {weight:.3g} lets it preempt nobody{ahead}")
+        return WaitReason("TooLight", f"{least} do not fit, and its weight {weight:.3g} lets it preempt nobody{ahead}")
 
 
 def next_look_s(queues: Queues, now_s: float, options: Options) -> float | None:

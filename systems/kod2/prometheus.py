@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from mews.systems.kod2.metrics import Count
+from mews.systems.kod2.metrics import Kod2Counter
 from mews.systems.kod2.model import State
 
 _SPANS_S = (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400)
 _PASSES_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
 
 
-class PrometheusMetrics:
+class Kod2PrometheusMetrics:
     """``Metrics`` as ``kod2_jobs{state}``, ``kod2_<count>_total``, ``kod2_job_wait_seconds``,
     ``kod2_job_completion_seconds`` and ``kod2_pass_seconds``."""
 
@@ -22,7 +22,7 @@ class PrometheusMetrics:
         self._jobs = Gauge("kod2_jobs", "TFJobs by state.", ["state"], registry=self.registry)
         self._counts = {
             what: Counter(f"kod2_{what.value}", f"KOD2: {what.value.replace('_', ' ')}.", registry=self.registry)
-            for what in Count
+            for what in Kod2Counter
         }
         self._waits = self._histogram("kod2_job_wait_seconds", "From the waiting queue to the running queue.", _SPANS_S)
         self._jcts = self._histogram("kod2_job_completion_seconds", "From the waiting to the finished queue.", _SPANS_S)
@@ -31,7 +31,7 @@ class PrometheusMetrics:
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(name, text, buckets=buckets, registry=self.registry)
 
-    def count(self, what: Count, by: int = 1) -> None:
+    def count(self, what: Kod2Counter, by: int = 1) -> None:
         """So many more."""
         self._counts[what].inc(by)
 

@@ -10,18 +10,18 @@ from mews.kube.api.resources import PODS, SERVICES, Resource
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.component import Context, record
 from mews.systems.kod2 import status as statuses
-from mews.systems.kod2.books import Books
+from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig, Scheduling
 from mews.systems.kod2.errors import BadTFJob
-from mews.systems.kod2.events import EventWriter
+from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.install import TFJOBS
-from mews.systems.kod2.metrics import Count, Metrics
+from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
 from mews.systems.kod2.model import Mode, State
-from mews.systems.kod2.outcome import Outcome, is_training, outcome_of
+from mews.systems.kod2.outcome import JobOutcome, is_training, outcome_of
 from mews.systems.kod2.podspec import pod_of_task, service_of_task
 from mews.systems.kod2.status import Status
 from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob
-from mews.systems.kod2.view import View
+from mews.systems.kod2.view import QueueView
 
 _FIRST_DELAY_S = 1.0
 _LAST_DELAY_S = 60.0
@@ -34,17 +34,17 @@ class Reconciler:
         self,
         context: Context,
         config: OperatorConfig,
-        books: Books,
-        view: View,
+        cache: ClusterCache,
+        view: QueueView,
         *,
-        events: EventWriter,
-        metrics: Metrics,
+        events: TFJobEventWriter,
+        metrics: Kod2Metrics,
         again: Callable[[str, float], None],
         decide: Callable[[], None],
     ) -> None:
         self._context = context
         self._config = config
-        self._books = books
+        self._cache = cache
         self._view = view
         self._events = events
         self._metrics = metrics
@@ -63,7 +63,7 @@ class Reconciler:
         try:
             job = self._checked(tfjob)
         except BadTFJob as error:
-            await self._end(tfjob, status, Outcome("Failed", "TFJobFailedValidation", str(error)))
+            await self._end(tfjob, status, JobOutcome("Failed", "TFJobFailedValidation", str(error)))
             return
         if job.suspend:
             await self._suspend(tfjob, job, status)
@@ -77,7 +77,7 @@ class Reconciler:
         return self._config.scheduling == Scheduling.TF_OPERATOR
 
     def _checked(self, tfjob: Object) -> TFJob:
-        job = self._books.spec_of(tfjob)
+        job = self._cache.spec_of(tfjob)
         asks = [self._view.template(job, replicas) for replicas in job.roles.values()]
         if not any(info.request("cpu") or info.request("memory") for info in asks):
             raise BadTFJob(
@@ -101,8 +101,8 @@ class Reconciler:
         if self._is_baseline:
             status = {**status, "startTime": timestamp(now_s)}
         record(self._context.log, "entered", job=job.key)
-        await self._books.write_status(tfjob, status)
-        await self._events.tell(tfjob, "Normal", reason, message)
+        await self._cache.write_status(tfjob, status)
+        await self._events.emit(tfjob, "Normal", reason, message)
         self._again(job.key, 0.0) if self._is_baseline else self._decide()
 
     async def _suspend(self, tfjob: Object, job: TFJob, status: Status) -> None:
@@ -112,16 +112,16 @@ class Reconciler:
             restarts = (status.get("elastic") or {}).get("restarts")
             status["elastic"] = {"restarts": restarts} if restarts else {}
             status = statuses.with_condition(status, statuses.SUSPENDED, "TFJobSuspended", message, now_s=self._now_s())
-            tfjob = await self._books.write_status(tfjob, status)
-            await self._events.tell(tfjob, "Normal", "TFJobSuspended", message)
+            tfjob = await self._cache.write_status(tfjob, status)
+            await self._events.emit(tfjob, "Normal", "TFJobSuspended", message)
             self._decide()
-        for pod in self._books.pods_of(uid_of(tfjob)).values():
+        for pod in self._cache.pods_of(uid_of(tfjob)).values():
             await self._delete(PODS, pod)
 
     # While it runs
 
     async def _run(self, tfjob: Object, job: TFJob, status: Status) -> None:
-        pods = self._books.pods_of(uid_of(tfjob))
+        pods = self._cache.pods_of(uid_of(tfjob))
         tasks = self._tasks(job, status)
         if await self._is_overdue(tfjob, job, status):
             return
@@ -151,54 +151,54 @@ class Reconciler:
             self._again(job.key, left_s)
             return False
         text = f"TFJob {job.key} has failed because it was active longer than {job.deadline_s} s."
-        await self._end(tfjob, status, Outcome("Failed", "DeadlineExceeded", text))
+        await self._end(tfjob, status, JobOutcome("Failed", "DeadlineExceeded", text))
         return True
 
-    async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: Outcome) -> tuple[Object, Status]:
-        pods, tasks, now_s = self._books.pods_of(uid_of(tfjob)), self._tasks(job, status), self._now_s()
+    async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: JobOutcome) -> tuple[Object, Status]:
+        pods, tasks, now_s = self._cache.pods_of(uid_of(tfjob)), self._tasks(job, status), self._now_s()
         was_running = statuses.holds(status, statuses.RUNNING)
         status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
         if outcome.restarted:
-            self._metrics.count(Count.RESTARTED, len(outcome.restarted))
+            self._metrics.count(Kod2Counter.RESTARTED, len(outcome.restarted))
             restarts = int((status.get("elastic") or {}).get("restarts") or 0) + len(outcome.restarted)
             status = statuses.with_elastic(status, restarts=restarts)
             text = f"TFJob {job.key} is restarting because {', '.join(outcome.restarted)} failed."
             status = statuses.with_condition(status, statuses.RESTARTING, "TFJobRestarting", text, now_s=now_s)
-            await self._events.tell(tfjob, "Warning", "TFJobRestarting", text)
+            await self._events.emit(tfjob, "Warning", "TFJobRestarting", text)
         elif not was_running and is_training(job, tasks, pods):
             text = f"TFJob {job.key} is running."
             status = statuses.with_condition(status, statuses.RUNNING, "TFJobRunning", text, now_s=now_s)
             if self._is_baseline:
                 status = statuses.with_elastic(status, state=State.RUNNING.value, workers=job.workers.count)
-            await self._events.tell(tfjob, "Normal", "TFJobRunning", text)
-        return await self._books.write_status(tfjob, status), status
+            await self._events.emit(tfjob, "Normal", "TFJobRunning", text)
+        return await self._cache.write_status(tfjob, status), status
 
     async def _remove(self, tfjob: Object, task: str, pod: Object) -> None:
         if not is_deleting(pod):
             record(self._context.log, "removing", pod=f"{pod['metadata']['namespace']}/{name_of(pod)}")
         await self._delete(PODS, pod)
-        service = self._books.services_of(uid_of(tfjob)).get(task)
+        service = self._cache.services_of(uid_of(tfjob)).get(task)
         if service is not None:
             await self._delete(SERVICES, service)
 
     async def _make_anew(self, job: TFJob, task: str, pod: Object, *, refused: bool) -> None:
         status = pod.get("status") or {}
         if refused:
-            self._metrics.count(Count.REFUSED)
+            self._metrics.count(Kod2Counter.REFUSED)
             tries, _ = self._refusals.get((job.uid, task), (0, 0.0))
             delay_s = min(_FIRST_DELAY_S * 2.0 ** min(tries, 10), _LAST_DELAY_S)
             self._refusals[(job.uid, task)] = (tries + 1, self._now_s() + delay_s)
             record(self._context.log, "refused", pod=name_of(pod), reason=status.get("reason", ""))
             why = f"{name_of(pod)} was not taken by its node and is made anew: {status.get('message', '')}"
-            found = self._books.tfjob(job.key)
+            found = self._cache.tfjob(job.key)
             if found is not None:
-                await self._events.tell(found, "Warning", status.get("reason") or "PodFailed", why)
+                await self._events.emit(found, "Warning", status.get("reason") or "PodFailed", why)
         await self._delete(PODS, pod)
 
     async def _create(
         self, tfjob: Object, job: TFJob, tasks: Mapping[str, str | None], pods: Mapping[str, Object]
     ) -> None:
-        services = self._books.services_of(uid_of(tfjob))
+        services = self._cache.services_of(uid_of(tfjob))
         self.lacking.discard(job.key)
         for task, node in tasks.items():
             if task not in services:
@@ -226,33 +226,33 @@ class Reconciler:
 
     # The end
 
-    async def _end(self, tfjob: Object, status: Status, outcome: Outcome) -> None:
+    async def _end(self, tfjob: Object, status: Status, outcome: JobOutcome) -> None:
         now_s, key = self._now_s(), f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}"
-        job = self._books.good_spec_of(tfjob)
+        job = self._cache.good_spec_of(tfjob)
         if job is not None:
-            pods = self._books.pods_of(uid_of(tfjob))
+            pods = self._cache.pods_of(uid_of(tfjob))
             tasks = self._tasks(job, status)
             status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
         since_s = statuses.waiting_since_s(status)
         status = statuses.finished(status, outcome.ended, outcome.reason, outcome.message, now_s=now_s)
-        tfjob = await self._books.write_status(tfjob, status)
+        tfjob = await self._cache.write_status(tfjob, status)
         failed = outcome.ended == statuses.FAILED
-        self._metrics.count(Count.FAILED if failed else Count.SUCCEEDED)
+        self._metrics.count(Kod2Counter.FAILED if failed else Kod2Counter.SUCCEEDED)
         if since_s is not None:
             started_s = seconds(status["startTime"]) if "startTime" in status else now_s
             self._metrics.finished(max(0.0, started_s - since_s), now_s - since_s)
         record(self._context.log, "finished", job=key, result=outcome.ended)
-        await self._events.tell(tfjob, "Warning" if failed else "Normal", outcome.reason, outcome.message)
+        await self._events.emit(tfjob, "Warning" if failed else "Normal", outcome.reason, outcome.message)
         self._forget(uid_of(tfjob))
         await self._after_the_end(tfjob, status)
         self._decide()
 
     async def _after_the_end(self, tfjob: Object, status: Status) -> None:
-        job = self._books.good_spec_of(tfjob)
+        job = self._cache.good_spec_of(tfjob)
         if job is None:
             return
-        services = self._books.services_of(uid_of(tfjob))
-        for task, pod in sorted(self._books.pods_of(uid_of(tfjob)).items()):
+        services = self._cache.services_of(uid_of(tfjob))
+        for task, pod in sorted(self._cache.pods_of(uid_of(tfjob)).items()):
             if job.clean is CleanPodPolicy.ALL or (job.clean is CleanPodPolicy.RUNNING and not is_terminal(pod)):
                 await self._delete(PODS, pod)
                 if task in services:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mews.systems.kod2.model import CPU, MEMORY, Ask, Cluster, Job, Node, Running, is_worker
+from mews.systems.kod2.model import CPU, MEMORY, Ask, ClusterState, ElasticJob, NodeRoom, Running, is_worker
 
 PLENTY = 1 << 30
 
@@ -28,8 +28,8 @@ class Room:
 
     __slots__ = ("_capacities", "_changes", "_idle", "free", "index", "nodes", "pools")
 
-    def __init__(self, cluster: Cluster, running: Iterable[Running] = ()) -> None:
-        self.nodes: tuple[Node, ...] = cluster.nodes
+    def __init__(self, cluster: ClusterState, running: Iterable[Running] = ()) -> None:
+        self.nodes: tuple[NodeRoom, ...] = cluster.nodes
         self.index = {node.name: number for number, node in enumerate(cluster.nodes)}
         self.free = [list(node.free) for node in cluster.nodes]
         self.pools = dict(cluster.pools)
@@ -67,7 +67,7 @@ class Room:
         """A task leaves a node."""
         self.take(node, ask, -1)
 
-    def take_all(self, job: Job, tasks: Mapping[str, str]) -> None:
+    def take_all(self, job: ElasticJob, tasks: Mapping[str, str]) -> None:
         """All tasks of a job go to their nodes."""
         fixed = dict(job.fixed)
         for task, node in tasks.items():

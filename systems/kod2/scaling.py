@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mews.systems.kod2.model import Job, Running, is_server, is_worker, worker_index, worker_task
+from mews.systems.kod2.model import ElasticJob, Running, is_server, is_worker, worker_index, worker_task
 from mews.systems.kod2.placement import Workers
 from mews.systems.kod2.room import Room
 
@@ -13,7 +13,7 @@ Removals = list[tuple[Running, str]]
 """(job, task) pairs in the order in which they were taken away."""
 
 
-def scale_in(room: Room, job: Job, running: Sequence[Running], weights: Weights) -> Removals | None:
+def scale_in(room: Room, job: ElasticJob, running: Sequence[Running], weights: Weights) -> Removals | None:
     """The workers to take from running jobs so that the job's minimum can be placed; None when that is not enough.
 
     ``weights``: the effective ones, of the running and of ``job``. The room is not changed.
@@ -30,7 +30,7 @@ def scale_in(room: Room, job: Job, running: Sequence[Running], weights: Weights)
     return None
 
 
-def victims(job: Job, running: Sequence[Running], weights: Weights) -> list[Running]:
+def victims(job: ElasticJob, running: Sequence[Running], weights: Weights) -> list[Running]:
     """Running jobs by ascending weight, the youngest first among equals; without those as heavy as ``job`` that came
     earlier, and without heavier ones."""
     weight = weights[job.key]
@@ -54,7 +54,7 @@ def removable(victim: Running) -> list[str]:
     return candidates[: max(0, len(workers) - victim.job.minimum)]
 
 
-def _needed(trial: Room, workers: Workers, job: Job, removals: Removals) -> Removals:
+def _needed(trial: Room, workers: Workers, job: ElasticJob, removals: Removals) -> Removals:
     """Give back what turned out not to be needed, the heaviest jobs' workers first."""
     kept: Removals = []
     for position in range(len(removals) - 1, -1, -1):

@@ -35,9 +35,9 @@ def configure(options: OptionsModel, facility: Facility) -> OperatorConfig:
 
 
 def _operator(ports: Ports, config: OperatorConfig) -> Runnable:
-    from mews.systems.kod2.operator import Operator
+    from mews.systems.kod2.operator import Kod2Operator
 
-    return Operator(ports.context, config)
+    return Kod2Operator(ports.context, config)
 
 
 def _kinds() -> Sequence[Object]:

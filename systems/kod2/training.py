@@ -16,7 +16,7 @@ _FIELDS = {"steps": "steps", "step-s": "step_s", "near-s": "near_s", "far-s": "f
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TrainingShape:
     """One job's training: ``steps`` in all; ``step_s`` computing one gradient; ``near_s`` and ``far_s`` exchanging with
     a server on the same node or on another; ``server_rate``: gradients that one server applies per second."""
 
@@ -27,7 +27,7 @@ class Shape:
     server_rate: float = 12.0
 
 
-def shape_in(annotations: Mapping[str, str]) -> Shape:
+def shape_in(annotations: Mapping[str, str]) -> TrainingShape:
     """The training that a pod's annotations describe.
 
     Raises ValueError naming the annotation.
@@ -45,7 +45,7 @@ def shape_in(annotations: Mapping[str, str]) -> Shape:
             allowed = ", ".join(PREFIX + field for field in _FIELDS)
             raise ValueError(f"annotation {name}: {text!r}: must be a number above 0, and one of {allowed}")
         given[known] = value
-    return Shape(**given)
+    return TrainingShape(**given)
 
 
 def environment_in(annotations: Mapping[str, str], pace: float) -> dict[str, str]:
@@ -61,7 +61,7 @@ def environment_in(annotations: Mapping[str, str], pace: float) -> dict[str, str
     return {"TRAIN_STEPS": f"{shape.steps:.0f}", "TRAIN_PAUSE_S": f"{(shape.step_s + shape.near_s) / pace:g}"}
 
 
-def speed(shape: Shape, *, near: int, far: int, servers: int) -> float:
+def speed(shape: TrainingShape, *, near: int, far: int, servers: int) -> float:
     """Steps per second with so many workers on a server's node and elsewhere; 0 without a server."""
     if not servers:
         return 0.0
@@ -69,13 +69,13 @@ def speed(shape: Shape, *, near: int, far: int, servers: int) -> float:
     return min(asked, servers * shape.server_rate)
 
 
-def busy_share(shape: Shape, *, near: int, far: int, servers: int) -> float:
+def busy_share(shape: TrainingShape, *, near: int, far: int, servers: int) -> float:
     """The share of their time in which the workers compute: what they wait for messages and servers costs no CPU."""
     workers = near + far
     return speed(shape, near=near, far=far, servers=servers) * shape.step_s / workers if workers else 0.0
 
 
-def loss(shape: Shape, done: float) -> float:
+def loss(shape: TrainingShape, done: float) -> float:
     """A loss that falls as steps are done: 2.303 (ten classes, guessing) at first, near 0.2 at the end."""
     share = min(1.0, done / shape.steps) if shape.steps else 1.0
     return 0.2 + 2.103 * (1.0 - share) ** 2

@@ -10,9 +10,9 @@ from mews.kube.scheduling.plugins.node_affinity import matches, required_terms
 from mews.kube.scheduling.plugins.taints import untolerated
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
 from mews.systems.kod2 import status as statuses
-from mews.systems.kod2.books import Books
+from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig
-from mews.systems.kod2.model import Ask, Cluster, Job, Node, Queues, Running, State, Waiting
+from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, State, WaitingJob
 from mews.systems.kod2.outcome import ended_s
 from mews.systems.kod2.podspec import owner_uid
 from mews.systems.kod2.tfjob import Replicas, Role, TFJob
@@ -20,11 +20,11 @@ from mews.systems.kod2.tfjob import Replicas, Role, TFJob
 BASE = ("cpu", "memory", "pods")
 
 
-class View:
+class QueueView:
     """Reads queues off the books. One look is consistent: it is made without waiting."""
 
-    def __init__(self, books: Books, config: OperatorConfig) -> None:
-        self._books = books
+    def __init__(self, cache: ClusterCache, config: OperatorConfig) -> None:
+        self._cache = cache
         self._pooled = config.pooled_resource
         self._settle_s = config.settle_s
         self._templates: dict[tuple[str, Role], tuple[object, PodInfo]] = {}
@@ -43,20 +43,20 @@ class View:
             if uid_of(tfjob) in running:
                 runners.append(self._running(tfjob, asked, now_s))
             else:
-                waiting.append(Waiting(asked, starving=statuses.state_of(status) == State.STARVING))
+                waiting.append(WaitingJob(asked, starving=statuses.state_of(status) == State.STARVING))
         return Queues(cluster, tuple(waiting), tuple(runners))
 
     def _live(self) -> Iterable[tuple[Object, TFJob]]:
         """TFJobs that are in the waiting or the running queue."""
-        for tfjob in self._books.all_tfjobs():
+        for tfjob in self._cache.all_tfjobs():
             state = statuses.state_of(tfjob.get("status") or {})
             if state in (State.WAITING, State.RUNNING, State.STARVING) and not is_deleting(tfjob):
-                job = self._books.good_spec_of(tfjob)
+                job = self._cache.good_spec_of(tfjob)
                 if job is not None and not job.suspend:
                     yield tfjob, job
 
-    def _running(self, tfjob: Object, job: Job, now_s: float) -> Running:
-        pods = self._books.pods_of(uid_of(tfjob))
+    def _running(self, tfjob: Object, job: ElasticJob, now_s: float) -> Running:
+        pods = self._cache.pods_of(uid_of(tfjob))
         tasks = statuses.placement_of(tfjob["status"])
         done = {task for task in tasks if task in pods and phase_of(pods[task]) == "Succeeded"}
         left = {task: node for task, node in tasks.items() if task not in done}
@@ -73,11 +73,13 @@ class View:
 
     # Jobs
 
-    def _job(self, job: TFJob, arrived_s: float, dimensions: tuple[str, ...], nodes: Mapping[str, Object]) -> Job:
+    def _job(
+        self, job: TFJob, arrived_s: float, dimensions: tuple[str, ...], nodes: Mapping[str, Object]
+    ) -> ElasticJob:
         asks = {role: self._ask(job, replicas, dimensions, nodes) for role, replicas in job.roles.items()}
         fixed = tuple((task, asks[job.role_of(task).role]) for task in job.fixed_tasks())
         worker = asks[Role.WORKER]
-        return Job(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
+        return ElasticJob(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
 
     def template(self, job: TFJob, replicas: Replicas) -> PodInfo:
         """A role's pod template as scheduling sees it."""
@@ -109,43 +111,43 @@ class View:
     # Nodes
 
     def _nodes(self) -> dict[str, Object]:
-        return {name_of(node): node for node in self._books.nodes.items() if _takes_pods(node)}
+        return {name_of(node): node for node in self._cache.nodes.items() if _takes_pods(node)}
 
-    def _cluster(self, nodes: Mapping[str, Object], dimensions: tuple[str, ...], running: set[str]) -> Cluster:
+    def _cluster(self, nodes: Mapping[str, Object], dimensions: tuple[str, ...], running: set[str]) -> ClusterState:
         allocatable = {name: _allocatable(node, dimensions) for name, node in nodes.items()}
         free = {name: list(amounts) for name, amounts in allocatable.items()}
-        pools, pool_of = self._books.pool_sizes(), self._books.pool_of_nodes()
-        for name, pod in self._books.bound_pods():
+        pools, pool_of = self._cache.pool_sizes(), self._cache.pool_of_nodes()
+        for name, pod in self._cache.bound_pods():
             owner = owner_uid(pod)
             if owner in running or (owner and is_deleting(pod)):
                 continue  # counted by its job's placement, or about to go
-            requests = self._books.requests_of(pod)
+            requests = self._cache.requests_of(pod)
             if name in free:
                 for dimension, resource in enumerate(dimensions):
                     free[name][dimension] -= 1 if resource == "pods" else requests.get(resource, 0)
             pool = pool_of.get(name)
             if pool is not None:
                 pools[pool] -= requests.get(self._pooled, 0)
-        made = (Node(name, allocatable[name], tuple(free[name]), pool_of.get(name)) for name in nodes)
-        return Cluster(tuple(made), pools)
+        made = (NodeRoom(name, allocatable[name], tuple(free[name]), pool_of.get(name)) for name in nodes)
+        return ClusterState(tuple(made), pools)
 
     def room_for(self, job: TFJob, task: str, node_name: str) -> bool:
         """Whether a pod would be admitted on a node now: what terminating pods still hold counts as held."""
-        node = self._books.nodes.get(node_name)
+        node = self._cache.nodes.get(node_name)
         if node is None:
             return False
         info = self.template(job, job.role_of(task))
         names = (*BASE, *(name for name in info.requests if name not in BASE))
         left = dict(zip(names, _allocatable(node, names), strict=True))
-        for pod in self._books.pods_on(node_name):
-            requests = self._books.requests_of(pod)
+        for pod in self._cache.pods_on(node_name):
+            requests = self._cache.requests_of(pod)
             for name in names:
                 left[name] -= 1 if name == "pods" else requests.get(name, 0)
         return all(left[name] >= (1 if name == "pods" else info.request(name)) for name in names)
 
     def takes(self, node_name: str) -> bool:
         """Whether a node is there, ready and not cordoned."""
-        node = self._books.nodes.get(node_name)
+        node = self._cache.nodes.get(node_name)
         return node is not None and _takes_pods(node) and not _closed(node)
 
 

@@ -14,24 +14,24 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import Account, ChassisApi
+from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
-from mews.kube.scheduling.config import Profile, SchedulerConfig, load_callable, load_plugin
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_callable, load_plugin
 from mews.kube.scheduling.errors import BadPlugin
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.files import FolderTree
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig
 from mews.systems.kubecomp.config_file import load_config
-from mews.systems.kubecomp.device_manager import DeviceManager
-from mews.systems.kubecomp.errors import ConfigError
-from mews.systems.kubecomp.metrics import Metrics, Recorder
+from mews.systems.kubecomp.device_manager import ChassisDeviceManager
+from mews.systems.kubecomp.errors import KubeCompConfigError
+from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, KubeCompMetrics
 from mews.systems.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_with
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 from mews.systems.kubecomp.sysfs import SysfsConfirm
@@ -81,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = load_config(options.config)
         if options.component == "device-manager" and config.node(options.node) is None:
             known = ", ".join(node.name for node in config.nodes)
-            raise ConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
+            raise KubeCompConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
         asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (ConfigError, BadPlugin, KubeconfigError) as error:
+    except (KubeCompConfigError, BadPlugin, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
@@ -103,16 +103,16 @@ async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: Asyn
     return _device_manager(options, config, context, chassis, stack)
 
 
-def _metrics(port: int | None, stack: AsyncExitStack) -> Metrics:
+def _metrics(port: int | None, stack: AsyncExitStack) -> KubeCompMetrics:
     if port is None:
-        return Recorder()
-    from mews.systems.kubecomp.prometheus import PrometheusMetrics
+        return KubeCompMemoryMetrics()
+    from mews.systems.kubecomp.prometheus import KubeCompPrometheusMetrics
 
-    metrics = PrometheusMetrics()
+    metrics = KubeCompPrometheusMetrics()
     try:
         stack.callback(metrics.serve(port))
     except OSError as error:
-        raise ConfigError(f"--metrics-port {port}: cannot listen: {error.strerror}") from error
+        raise KubeCompConfigError(f"--metrics-port {port}: cannot listen: {error.strerror}") from error
     return metrics
 
 
@@ -122,12 +122,12 @@ def _device_manager(
     context: Context,
     chassis: Mapping[str, ChassisApi],
     stack: AsyncExitStack,
-) -> DeviceManager:
+) -> ChassisDeviceManager:
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     stack.push_async_callback(pod_resources.close)
     link = GrpcLink(options.device_plugins)
     stack.push_async_callback(link.close)
-    return DeviceManager(
+    return ChassisDeviceManager(
         context,
         config,
         options.node,
@@ -138,7 +138,7 @@ def _device_manager(
     )
 
 
-def profile(options: argparse.Namespace, config: KubeCompConfig, metrics: Metrics) -> Profile:
+def profile(options: argparse.Namespace, config: KubeCompConfig, metrics: KubeCompMetrics) -> SchedulerProfile:
     """The scheduler's, with the plugin or the score that the options name.
 
     Raises BadPlugin.
@@ -155,15 +155,15 @@ def _chassis(entry: ChassisConfig, config: KubeCompConfig, stack: AsyncExitStack
     stack.push_async_callback(transport.close)
     account = None
     if entry.password_file:
-        account = Account(entry.user, _password(entry))
-    return speak(entry.dialect, transport, account, patience_s=timeout_s)
+        account = RedfishCredentials(entry.user, _password(entry))
+    return client_of(entry.dialect, transport, account, patience_s=timeout_s)
 
 
 def _password(entry: ChassisConfig) -> str:
     try:
         return Path(entry.password_file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"chassis {entry.name}: password_file {entry.password_file}: {error}") from error
+        raise KubeCompConfigError(f"chassis {entry.name}: password_file {entry.password_file}: {error}") from error
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def are_on(pod: Object) -> bool:
     return not annotations_of(pod).keys().isdisjoint(ANNOTATIONS)
 
 
-class Notes:
+class PodAnnotations:
     """Writes and clears them, one at a time, so that a late clearing never undoes a newer writing.
 
     Methods raise ApiError and Unavailable.
@@ -46,7 +46,7 @@ class Notes:
         """Annotate the pod and tell of it by an event."""
         async with self._lock:
             await self._patch(pod, wanted(node, shortfall))
-        await self._tell(pod)
+        await self._emit(pod)
 
     async def clear(self, pod: PodInfo, unless: Callable[[], bool] = lambda: False) -> None:
         """Take them off, unless they are wanted again by now; a pod that is gone or another one has none."""
@@ -63,7 +63,7 @@ class Notes:
         body = {"metadata": {"uid": pod.uid, "annotations": dict(annotations)}}
         await self._context.kube.patch(PODS, pod.name, body, namespace=pod.namespace)
 
-    async def _tell(self, pod: PodInfo) -> None:
+    async def _emit(self, pod: PodInfo) -> None:
         now_s = self._context.clock.now()
         event = {
             "apiVersion": "v1",

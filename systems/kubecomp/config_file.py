@@ -13,7 +13,7 @@ from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
 from mews.registry import NotRegistered
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
-from mews.systems.kubecomp.errors import ConfigError
+from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.policy import Policy
 
 _RESOURCE = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
@@ -26,19 +26,19 @@ class _Reader:
         self._file = file
         self._where = where
         if not isinstance(value, dict):
-            raise ConfigError(f"{file}: {where or 'the file'}: {value!r}: must be a mapping")
+            raise KubeCompConfigError(f"{file}: {where or 'the file'}: {value!r}: must be a mapping")
         self._left = dict(value)
 
     def place(self, key: str) -> str:
         return f"{self._where}.{key}" if self._where else key
 
-    def wrong(self, key: str, value: Any, allowed: str) -> ConfigError:
-        return ConfigError(f"{self._file}: {self.place(key)}: {value!r}: must be {allowed}")
+    def wrong(self, key: str, value: Any, allowed: str) -> KubeCompConfigError:
+        return KubeCompConfigError(f"{self._file}: {self.place(key)}: {value!r}: must be {allowed}")
 
     def take(self, key: str, kind: type, default: Any = dataclasses.MISSING) -> Any:
         if key not in self._left:
             if default is dataclasses.MISSING:
-                raise ConfigError(f"{self._file}: {self.place(key)}: is missing; must be {_word(kind)}")
+                raise KubeCompConfigError(f"{self._file}: {self.place(key)}: is missing; must be {_word(kind)}")
             return default
         value = self._left.pop(key)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -67,7 +67,9 @@ class _Reader:
     def end(self, allowed: tuple[str, ...]) -> None:
         if self._left:
             key = sorted(map(str, self._left))[0]
-            raise ConfigError(f"{self._file}: {self.place(key)}: unknown field; must be one of {', '.join(allowed)}")
+            raise KubeCompConfigError(
+                f"{self._file}: {self.place(key)}: unknown field; must be one of {', '.join(allowed)}"
+            )
 
 
 def _word(kind: type) -> str:
@@ -89,7 +91,7 @@ def load_config(path: Path | str) -> KubeCompConfig:
     try:
         document = read_config(file)
     except ValueError as error:
-        raise ConfigError(str(error)) from error
+        raise KubeCompConfigError(str(error)) from error
     return _config(_Reader(file, "", document))
 
 

@@ -18,10 +18,10 @@ from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodResources
 from mews.systems.kubecomp import holders, policy
-from mews.systems.kubecomp.board import Board
 from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig, Topology
+from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
-from mews.systems.kubecomp.errors import ConfigError
+from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim
 from mews.systems.kubecomp.pulse import Pulse
@@ -43,7 +43,7 @@ Confirm = Callable[[LocalDevice], Awaitable[bool]]
 _REGISTER_RETRY_S = 1.0
 
 
-class DeviceManager:
+class ChassisDeviceManager:
     """One incarnation of a node's DevMgr. Everything it must know again is on the chassis, the kubelet and the API."""
 
     def __init__(
@@ -59,7 +59,7 @@ class DeviceManager:
     ) -> None:
         found = Topology(config).node(node)
         if found is None:
-            raise ConfigError(f"node {node!r}: is not in the configuration's nodes")
+            raise KubeCompConfigError(f"node {node!r}: is not in the configuration's nodes")
         self._context = context
         self._config = config
         self._node: NodeConfig = found
@@ -69,7 +69,7 @@ class DeviceManager:
         self._indexed = {entry.name: entry for entry in config.chassis}
         self._mine = sorted(name for name in found.ports if name in chassis)
         self._reader = ChassisReader({name: chassis[name] for name in self._mine}, config, context.log)
-        self._board = Board(context.kube, config.namespace)
+        self._board = ConfigMapWriter(context.kube, config.namespace)
         self._book = NodeDevices()
         self._plugin = PooledPlugin(config, self._book, self._granted, context.log)
         self._requests: dict[str, WithdrawRequest] = {}
@@ -86,7 +86,7 @@ class DeviceManager:
             namespace=self._config.namespace,
             field_selector=f"metadata.name={WITHDRAW_PREFIX}{self._node.name}",
         )
-        informer.on_change(self._heard)
+        informer.on_change(self._on_change)
         async with asyncio.TaskGroup() as group:
             group.create_task(informer.run())
             group.create_task(self._poll())
@@ -190,7 +190,7 @@ class DeviceManager:
 
     # Withdrawals
 
-    def _heard(self, old: Object | None, new: Object | None) -> None:
+    def _on_change(self, old: Object | None, new: Object | None) -> None:
         self._requests = withdraw_requests(new)
         self._asked.beat()
 

@@ -13,5 +13,5 @@ class KubeCompError(Exception):
     """Anything KubeComp itself refuses."""
 
 
-class ConfigError(KubeCompError):
+class KubeCompConfigError(KubeCompError):
     """One line naming the file, the place in it, the value and what is allowed."""

@@ -9,7 +9,7 @@ from mews.kube.deviceplugin.port import PodDevices
 
 
 @dataclass(frozen=True, slots=True)
-class Holders:
+class GpuHolders:
     """GPUID -> ``namespace/name`` of the pod holding it; ``known`` is False while the kubelet's word cannot be had.
 
     ``empty_since_s`` is when the lists began to be empty, None while they are not; ``grants`` are devices that Allocate
@@ -27,8 +27,8 @@ class Holders:
 
 
 def listed(
-    holders: Holders, pods: Sequence[PodDevices], resource: str, *, now_s: float, empty_settle_s: float
-) -> Holders:
+    holders: GpuHolders, pods: Sequence[PodDevices], resource: str, *, now_s: float, empty_settle_s: float
+) -> GpuHolders:
     """After a pod-resources List. An empty one (a kubelet in its first second) counts once it stays so long enough."""
     since_s = None if pods else now_s if holders.empty_since_s is None else holders.empty_since_s
     if since_s is not None and now_s - since_s < empty_settle_s:
@@ -42,19 +42,19 @@ def listed(
         for gpuid in entry.device_ids
     }
     grants = {gpuid: since for gpuid, since in holders.grants.items() if gpuid not in held}
-    return Holders(held, known=True, empty_since_s=since_s, grants=grants)
+    return GpuHolders(held, known=True, empty_since_s=since_s, grants=grants)
 
 
-def unknown(holders: Holders) -> Holders:
+def unknown(holders: GpuHolders) -> GpuHolders:
     """After a List that failed, or a kubelet's restart: the last word stands, and counts as in use."""
     return replace(holders, known=False, empty_since_s=None)
 
 
-def granted(holders: Holders, gpuids: Collection[str], now_s: float) -> Holders:
+def granted(holders: GpuHolders, gpuids: Collection[str], now_s: float) -> GpuHolders:
     """After Allocate handed these out."""
     return replace(holders, grants={**holders.grants, **dict.fromkeys(gpuids, now_s)})
 
 
-def grants_aged(holders: Holders, now_s: float, grace_s: float) -> Holders:
+def grants_aged(holders: GpuHolders, now_s: float, grace_s: float) -> GpuHolders:
     """Grants older than the grace that no list ever showed are forgotten: their pod failed admission elsewhere."""
     return replace(holders, grants={gpuid: since for gpuid, since in holders.grants.items() if now_s - since < grace_s})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mews.systems.kubecomp.board import Board
+from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.records import JOURNAL, Intent, intent_data, intents
 
 
 class MoveJournal:
     """ConfigMap ``reconfig-journal``. Its methods raise ApiError and Unavailable: then no move may begin."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: ConfigMapWriter) -> None:
         self._board = board
 
     async def open(self, pool: str) -> Sequence[Intent]:

@@ -19,7 +19,7 @@ class Phase(StrEnum):
     DETECTION_BINDING = "detection_binding"
 
 
-class Count(StrEnum):
+class KubeCompCounter(StrEnum):
     """What is counted."""
 
     RECONFIGURATIONS = "reconfigurations"
@@ -34,30 +34,30 @@ class Count(StrEnum):
     """Moves of an earlier incarnation that were brought to an end."""
 
 
-class Metrics(Protocol):
+class KubeCompMetrics(Protocol):
     """Where the components put their numbers."""
 
     def observe(self, phase: Phase, duration_s: float) -> None:
         """One duration of a phase, seconds."""
         ...
 
-    def count(self, what: Count, by: int = 1) -> None:
+    def count(self, what: KubeCompCounter, by: int = 1) -> None:
         """So many more."""
         ...
 
 
-class Recorder:
+class KubeCompMemoryMetrics:
     """Metrics in plain Python: every duration, every count."""
 
     def __init__(self) -> None:
         self.durations: dict[Phase, list[float]] = {phase: [] for phase in Phase}
-        self.counts: dict[Count, int] = dict.fromkeys(Count, 0)
+        self.counts: dict[KubeCompCounter, int] = dict.fromkeys(KubeCompCounter, 0)
 
     def observe(self, phase: Phase, duration_s: float) -> None:
         """One duration of a phase, seconds."""
         self.durations[phase].append(duration_s)
 
-    def count(self, what: Count, by: int = 1) -> None:
+    def count(self, what: KubeCompCounter, by: int = 1) -> None:
         """So many more."""
         self.counts[what] += by
 
@@ -72,7 +72,7 @@ def loop_time() -> float:
 
 
 @contextmanager
-def timed(metrics: Metrics, phase: Phase, now: Callable[[], float] = loop_time) -> Iterator[None]:
+def timed(metrics: KubeCompMetrics, phase: Phase, now: Callable[[], float] = loop_time) -> Iterator[None]:
     """Observe how long the block took, also when it fails."""
     begun_s = now()
     try:

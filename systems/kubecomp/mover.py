@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 
-from mews.kube.chassis.port import ChassisApi, Outcome, Reply
+from mews.kube.chassis.port import ChassisApi, ChassisReply, ReplyOutcome
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.metrics import Count, Metrics
+from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMetrics
 from mews.systems.kubecomp.reader import ChassisReader
 from mews.systems.kubecomp.records import Intent
 
@@ -54,7 +54,7 @@ class Mover:
         reader: ChassisReader,
         *,
         timing: Timing,
-        metrics: Metrics,
+        metrics: KubeCompMetrics,
     ) -> None:
         self._context = context
         self._chassis = chassis
@@ -111,21 +111,23 @@ class Mover:
                 return port
         return None
 
-    async def settled_port(self, intent: Intent, reply: Reply, *, before: str | None, wanted: str | None) -> str | None:
+    async def settled_port(
+        self, intent: Intent, reply: ChassisReply, *, before: str | None, wanted: str | None
+    ) -> str | None:
         """Where the device is after an operation. The reply may lie, so the table alone is asked."""
         return await self.read_back(intent, lambda port: port != before)
 
     async def _pause(self, attempt: int) -> None:
         if attempt:
-            self._metrics.count(Count.RETRIES)
+            self._metrics.count(KubeCompCounter.RETRIES)
             await asyncio.sleep(self._timing.retry_backoff_s * 2 ** (attempt - 1))
 
-    async def _call(self, operation: Awaitable[Reply]) -> Reply:
+    async def _call(self, operation: Awaitable[ChassisReply]) -> ChassisReply:
         try:
             async with asyncio.timeout(self._timing.chassis_timeout_s):
                 return await operation
         except TimeoutError:
-            return Reply(Outcome.UNKNOWN, f"no answer within {self._timing.chassis_timeout_s:g} s")
+            return ChassisReply(ReplyOutcome.UNKNOWN, f"no answer within {self._timing.chassis_timeout_s:g} s")
 
     async def read_back(self, intent: Intent, is_changed: Callable[[str | None], bool]) -> str | None:
         """Read the device's chassis until its table shows the change or the bound has passed; the port it shows.
@@ -154,7 +156,7 @@ class Mover:
     def _is_gone(self, intent: Intent) -> bool:
         return self._reader.device(intent.chassis, intent.device) is None
 
-    def _note(self, operation: str, intent: Intent, reply: Reply, port: str | None) -> None:
+    def _note(self, operation: str, intent: Intent, reply: ChassisReply, port: str | None) -> None:
         record(
             self._context.log,
             f"{operation}-replied",

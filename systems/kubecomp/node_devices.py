@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mews.kube.deviceplugin.port import HEALTHY, UNHEALTHY, PluginDevice
 from mews.systems.kubecomp import policy
-from mews.systems.kubecomp.holders import Holders
+from mews.systems.kubecomp.holders import GpuHolders
 from mews.systems.kubecomp.policy import Claim, Consent
 from mews.systems.kubecomp.records import WithdrawRequest
 
@@ -26,7 +26,7 @@ class NodeDevices:
     """The book of one node. Its writer is that node's DevMgr; ``round`` numbers the readings of the chassis."""
 
     def __init__(self) -> None:
-        self.holders = Holders()
+        self.holders = GpuHolders()
         self.round = 0
         self._here: dict[str, LocalDevice] = {}
         self._known: dict[str, LocalDevice] = {}

@@ -65,8 +65,8 @@ class KubeCompOptions(OptionsModel):
         config: dict[str, Any] = {}
         timing: dict[str, Any] = {}
         for part in (self.config, self.reconfig_manager, self.device_manager, self.scheduler):
-            said = {} if part is None else part.given()
-            timing |= said.pop("timing", {})
-            timing |= {name: said.pop(name) for name in TimingOptions.model_fields if name in said}
-            config |= said
+            given = {} if part is None else part.given()
+            timing |= given.pop("timing", {})
+            timing |= {name: given.pop(name) for name in TimingOptions.model_fields if name in given}
+            config |= given
         return config, timing

@@ -15,7 +15,7 @@ from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.clock import rest
 from mews.kube.component import record
-from mews.kube.scheduling.config import Profile, Ties
+from mews.kube.scheduling.config import SchedulerProfile, Ties
 from mews.kube.scheduling.framework import (
     SKIP,
     SUCCESS,
@@ -33,10 +33,10 @@ from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.systems.kubecomp import policy
-from mews.systems.kubecomp.annotations import Notes, are_on
+from mews.systems.kubecomp.annotations import PodAnnotations, are_on
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
-from mews.systems.kubecomp.line import Line
-from mews.systems.kubecomp.metrics import Metrics, Phase, Recorder, loop_time
+from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, KubeCompMetrics, Phase, loop_time
+from mews.systems.kubecomp.pending_queue import PendingQueue
 from mews.systems.kubecomp.policy import Policy
 from mews.systems.kubecomp.pool_view import PoolView
 from mews.systems.kubecomp.records import POOL_PREFIX, pool_state
@@ -88,7 +88,7 @@ class FalconResources:
         handle: Handle,
         *,
         config: KubeCompConfig,
-        metrics: Metrics | None = None,
+        metrics: KubeCompMetrics | None = None,
         now: Callable[[], float] = loop_time,
         score: NodeScore | None = None,
     ) -> None:
@@ -99,9 +99,9 @@ class FalconResources:
         self._strict_fcfs = config.strict_fcfs
         self._topology = Topology(config)
         self._pools = PoolView(self._topology, config.resource)
-        self._line = Line(handle.scheduler_name)
-        self._notes = Notes(handle.context, handle.scheduler_name)
-        self._metrics: Metrics = metrics if metrics is not None else Recorder()
+        self._line = PendingQueue(handle.scheduler_name)
+        self._notes = PodAnnotations(handle.context, handle.scheduler_name)
+        self._metrics: KubeCompMetrics = metrics if metrics is not None else KubeCompMemoryMetrics()
         self._now = now
         self._held: dict[str, _Held] = {}
         self._retries: dict[str, int] = {}
@@ -240,11 +240,11 @@ class FalconResources:
         return self._pools.available(info, besides=held.pod.uid) if info is not None else 0
 
     def _config_map_changed(self, old: Object | None, new: Object | None) -> None:
-        self._pools.heard(old, new)
+        self._pools.on_change(old, new)
         self._recheck()
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if self._strict_fcfs and self._line.heard(old, new) and (first := self._line.first()) is not None:
+        if self._strict_fcfs and self._line.on_change(old, new) and (first := self._line.first()) is not None:
             self._handle.activate([first])
         self._recheck()
 
@@ -292,10 +292,10 @@ def kubecomp_profile(
     *,
     policy: str | None = None,
     strict_fcfs: bool | None = None,
-    metrics: Metrics | None = None,
+    metrics: KubeCompMetrics | None = None,
     now: Callable[[], float] = loop_time,
     score: NodeScore | None = None,
-) -> Profile:
+) -> SchedulerProfile:
     """The scheduler profile of contract section 1: the default plugins and FalconResources, which alone scores.
 
     NodeResourcesFit leaves the pooled resource's group alone; every node is looked at. ``policy`` and ``strict_fcfs``
@@ -307,7 +307,7 @@ def kubecomp_profile(
         strict_fcfs=config.strict_fcfs if strict_fcfs is None else strict_fcfs,
     )
     by_name = _ties_by_name(changed.policy)
-    return Profile(
+    return SchedulerProfile(
         scheduler_name=config.scheduler_name,
         plugins=(
             *default_plugins(ignored_resource_groups=(config.resource_group,)),
@@ -319,10 +319,10 @@ def kubecomp_profile(
     )
 
 
-def profile_with(config: KubeCompConfig, plugin: PluginFactory) -> Profile:
+def profile_with(config: KubeCompConfig, plugin: PluginFactory) -> SchedulerProfile:
     """KubeComp's scheduler with another plugin than its own: the default plugins and that one, as it weighs itself."""
     fitting = default_plugins(ignored_resource_groups=(config.resource_group,))
-    return Profile(config.scheduler_name, (*fitting, plugin))
+    return SchedulerProfile(config.scheduler_name, (*fitting, plugin))
 
 
 def _ties_by_name(value: str) -> bool:

@@ -137,7 +137,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class NodeHoldings:
     """What a node's report says: GPUID -> pod (``namespace/name``) that holds it, and whether the report is fresh."""
 
     held: Mapping[str, str] = field(default_factory=dict)
@@ -150,7 +150,7 @@ def kept_back(claims: Iterable[Claim], held: Mapping[str, str]) -> int:
     return sum(max(claim.req - holds.get(claim.pod, 0), 0) for claim in claims)
 
 
-def is_movable(gpu: Gpu, target: str, holdings: Holdings | None) -> bool:
+def is_movable(gpu: Gpu, target: str, holdings: NodeHoldings | None) -> bool:
     """The in-use test on what is reported: not on the target node, not held, and its node's report fresh.
 
     An unattached device (port None) is always movable; one on a port of no known node never is.
@@ -166,7 +166,7 @@ def candidates(
     gpus: Iterable[Gpu],
     target: str,
     *,
-    holdings: Mapping[str, Holdings],
+    holdings: Mapping[str, NodeHoldings],
     claims: Mapping[str, Sequence[Claim]],
     excluded: Collection[str] = (),
 ) -> tuple[Gpu, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.config import Timing, Topology
-from mews.systems.kubecomp.policy import Gpu, Holdings
+from mews.systems.kubecomp.policy import Gpu, NodeHoldings
 from mews.systems.kubecomp.reader import ChassisReader
 from mews.systems.kubecomp.records import NodeReport, PoolDevice, PoolState
-from mews.systems.kubecomp.view import ClusterView, Waiting
+from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
 
 
 class PoolTable:
@@ -49,7 +49,9 @@ class PoolTable:
                 found += entry.port == port and chassis.gpuid(entry.device) not in unhealthy
         return found
 
-    def candidates(self, pod: Waiting, *, excluded: Collection[str], now_s: float, timing: Timing) -> tuple[Gpu, ...]:
+    def candidates(
+        self, pod: PodShortOfDevices, *, excluded: Collection[str], now_s: float, timing: Timing
+    ) -> tuple[Gpu, ...]:
         """The devices that may be moved for the pod; only ones that the last readings showed."""
         reports = {node: self._view.report(node) for node in self.nodes}
         return policy.candidates(
@@ -60,7 +62,7 @@ class PoolTable:
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
 
-    def spares(self, gpuid: str, pod: Waiting, *, now_s: float, timing: Timing) -> bool:
+    def spares(self, gpuid: str, pod: PodShortOfDevices, *, now_s: float, timing: Timing) -> bool:
         """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""
         return any(gpu.gpuid == gpuid for gpu in self.candidates(pod, excluded=(), now_s=now_s, timing=timing))
 
@@ -76,6 +78,6 @@ class PoolTable:
         return (claim.req for node in nodes for claim in self._view.claims(node))
 
 
-def _holdings(report: NodeReport, now_s: float, timing: Timing) -> Holdings:
+def _holdings(report: NodeReport, now_s: float, timing: Timing) -> NodeHoldings:
     held = {gpuid: pod for gpuid, pod in report.held.items() if rules.in_use(report, gpuid, now_s=now_s, timing=timing)}
-    return Holdings(held, fresh=not rules.in_use(report, "", now_s=now_s, timing=timing))
+    return NodeHoldings(held, fresh=not rules.in_use(report, "", now_s=now_s, timing=timing))

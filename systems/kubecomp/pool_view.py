@@ -30,7 +30,7 @@ class PoolView:
         self._announced: dict[str, frozenset[str]] = {}
         self._withdrawing: dict[str, frozenset[str]] = {}
 
-    def heard(self, old: Object | None, new: Object | None) -> None:
+    def on_change(self, old: Object | None, new: Object | None) -> None:
         """A ConfigMap changed."""
         obj = new or old or {}
         if (node := node_of_report(obj)) is not None:
@@ -41,9 +41,9 @@ class PoolView:
         elif (node := node_of_requests(obj)) is not None:
             self._withdrawing[node] = frozenset(withdraw_requests(new))
         elif name_of(obj).startswith(POOL_PREFIX):
-            self._heard_pool(name_of(obj).removeprefix(POOL_PREFIX), new)
+            self._on_pool_change(name_of(obj).removeprefix(POOL_PREFIX), new)
 
-    def _heard_pool(self, pool: str, new: Object | None) -> None:
+    def _on_pool_change(self, pool: str, new: Object | None) -> None:
         state = pool_state(new)
         self._sizes.pop(pool, None)
         if state is not None:

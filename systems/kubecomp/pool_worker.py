@@ -12,17 +12,17 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.systems.kubecomp import policy, rules
-from mews.systems.kubecomp.board import Board
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
+from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.journal import MoveJournal
-from mews.systems.kubecomp.metrics import Count, Metrics, Phase, timed
+from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMetrics, Phase, timed
 from mews.systems.kubecomp.mover import End, Mover
 from mews.systems.kubecomp.policy import Gpu
 from mews.systems.kubecomp.pool_table import PoolTable
 from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.reader import ChassisReader
 from mews.systems.kubecomp.records import POOL_PREFIX, Intent, pool_data, pool_state
-from mews.systems.kubecomp.view import ClusterView, Waiting
+from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
 from mews.systems.kubecomp.withdrawal import Withdrawals
 
 _STALE_READING_S = 5.0
@@ -57,8 +57,8 @@ class PoolWorker:
         topology: Topology,
         chassis: Mapping[str, ChassisApi],
         view: ClusterView,
-        board: Board,
-        metrics: Metrics,
+        board: ConfigMapWriter,
+        metrics: KubeCompMetrics,
     ) -> None:
         self.pool = pool
         self._context = context
@@ -81,7 +81,7 @@ class PoolWorker:
         self._stuck: dict[str, float] = {}
         self._next_poll_s = 0.0
 
-    def hear(self, news: bool) -> None:
+    def on_change(self, news: bool) -> None:
         """Something of this pool changed on the API; with ``news`` pods that could not be served are due again soon."""
         self._withdrawals.answered.beat()
         if news:
@@ -120,7 +120,7 @@ class PoolWorker:
         elif not await self._retry_stuck():
             await self._pulse.wait(self._next_due_s() - self._loop_s())
 
-    def _next_pod(self) -> Waiting | None:
+    def _next_pod(self) -> PodShortOfDevices | None:
         waiting = self._view.waiting(self.pool)
         alive = {pod.uid for pod in waiting}
         for uid in [uid for uid in self._backoffs if uid not in alive]:
@@ -149,7 +149,7 @@ class PoolWorker:
 
     # One pod
 
-    async def _serve(self, pod: Waiting) -> None:
+    async def _serve(self, pod: PodShortOfDevices) -> None:
         record(self._context.log, "reconfiguring", pod=pod.key, node=pod.node)
         excluded = set(self._stuck)
         served, moved = Served.AGAIN, 0
@@ -157,13 +157,13 @@ class PoolWorker:
             served, more = await self._reconfigure(pod, excluded)
             moved += more
         if moved:
-            self._metrics.count(Count.RECONFIGURATIONS)
+            self._metrics.count(KubeCompCounter.RECONFIGURATIONS)
         record(self._context.log, "reconfigured", pod=pod.key, node=pod.node, outcome=served.value, moved=moved)
         before = self._backoffs.get(pod.uid)
         delay_s = min(2 * before.delay_s, self._timing.requeue_last_s) if before else self._timing.requeue_first_s
         self._backoffs[pod.uid] = _Backoff(self._loop_s() + delay_s, delay_s)
 
-    async def _reconfigure(self, pod: Waiting, excluded: set[str]) -> tuple[Served, int]:
+    async def _reconfigure(self, pod: PodShortOfDevices, excluded: set[str]) -> tuple[Served, int]:
         """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``."""
         with timed(self._metrics, Phase.ALLOCATION_RETRIEVAL):
             await self._read_pool()
@@ -186,12 +186,14 @@ class PoolWorker:
         with timed(self._metrics, Phase.REALLOCATION):
             return await self._reallocate(pod, chosen, excluded)
 
-    def _shortfall(self, pod: Waiting) -> int:
+    def _shortfall(self, pod: PodShortOfDevices) -> int:
         if not self._table.is_known:
             return 0
         return rules.remaining_demand(self._view, pod, self._table.attached(pod.node))
 
-    async def _reallocate(self, pod: Waiting, chosen: Sequence[Gpu], excluded: set[str]) -> tuple[Served, int]:
+    async def _reallocate(
+        self, pod: PodShortOfDevices, chosen: Sequence[Gpu], excluded: set[str]
+    ) -> tuple[Served, int]:
         self._is_clean = False
         attached = [gpu for gpu in chosen if gpu.port is not None]
         requests = await self._withdrawals.ask(attached)
@@ -211,7 +213,7 @@ class PoolWorker:
         excluded |= lacking
         return (Served.AGAIN if self._shortfall(pod) and lacking else Served.MET), moved
 
-    async def _move(self, pod: Waiting, gpu: Gpu, request: str) -> End:
+    async def _move(self, pod: PodShortOfDevices, gpu: Gpu, request: str) -> End:
         device = self._table.devices()[gpu.gpuid]
         if self._reader.age_s(device.chassis) > _STALE_READING_S:
             await self._reader.read(device.chassis)
@@ -238,7 +240,7 @@ class PoolWorker:
         record(self._context.log, "move-begun", device=gpu.gpuid, origin=gpu.node, target=pod.node, pod=pod.key)
         return await self._finish(intent, pod)
 
-    async def _finish(self, intent: Intent, pod: Waiting | None, *, go_back: bool = False) -> End:
+    async def _finish(self, intent: Intent, pod: PodShortOfDevices | None, *, go_back: bool = False) -> End:
         async def may_detach() -> bool:
             if pod is None or not self._shortfall(pod):
                 return False
@@ -251,7 +253,7 @@ class PoolWorker:
         tries = 1 if intent.gpuid in self._stuck else None
         end = await self._mover.carry_out(intent, may_detach, go_back=go_back, tries=tries)
         record(self._context.log, "move-ended", device=intent.gpuid, end=end.value)
-        self._metrics.count(Count.MOVED if end is End.MOVED else Count.ABANDONED)
+        self._metrics.count(KubeCompCounter.MOVED if end is End.MOVED else KubeCompCounter.ABANDONED)
         if end is End.STUCK:
             self._stuck[intent.gpuid] = self._loop_s() + self._timing.requeue_last_s
         else:
@@ -287,7 +289,7 @@ class PoolWorker:
         await self._mover.await_late_detach(intent)
         end = await self._finish(intent, pod if wanted else None, go_back=not wanted)
         if end is not End.STUCK:
-            self._metrics.count(Count.RECOVERED)
+            self._metrics.count(KubeCompCounter.RECOVERED)
 
     async def _retry_stuck(self) -> bool:
         """Try the next device that no attach brought up once more, after all pods; whether there was one."""

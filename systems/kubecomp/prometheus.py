@@ -7,12 +7,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
 
-from mews.systems.kubecomp.metrics import Count, Phase
+from mews.systems.kubecomp.metrics import KubeCompCounter, Phase
 
 _BUCKETS = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 
 
-class PrometheusMetrics:
+class KubeCompPrometheusMetrics:
     """``Metrics`` as ``kubecomp_phase_seconds{phase}`` and ``kubecomp_<count>_total``."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -29,14 +29,14 @@ class PrometheusMetrics:
             what: Counter(
                 f"kubecomp_{what.value}", f"KubeComp: {what.value.replace('_', ' ')}.", registry=self.registry
             )
-            for what in Count
+            for what in KubeCompCounter
         }
 
     def observe(self, phase: Phase, duration_s: float) -> None:
         """One duration of a phase, seconds."""
         self._phases.labels(phase.value).observe(duration_s)
 
-    def count(self, what: Count, by: int = 1) -> None:
+    def count(self, what: KubeCompCounter, by: int = 1) -> None:
         """So many more."""
         self._counts[what].inc(by)
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context
-from mews.systems.kubecomp.board import Board
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
-from mews.systems.kubecomp.errors import ConfigError
-from mews.systems.kubecomp.metrics import Metrics, Recorder
+from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
+from mews.systems.kubecomp.errors import KubeCompConfigError
+from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, KubeCompMetrics
 from mews.systems.kubecomp.pool_worker import PoolWorker
 from mews.systems.kubecomp.view import ClusterView
 
@@ -31,15 +31,15 @@ class ReconfigManager:
         context: Context,
         config: KubeCompConfig,
         chassis: Mapping[str, ChassisApi],
-        metrics: Metrics | None = None,
+        metrics: KubeCompMetrics | None = None,
     ) -> None:
         missing = [entry.name for entry in config.chassis if entry.name not in chassis]
         if missing:
-            raise ConfigError(f"chassis {missing[0]!r}: no connection was given; there are {sorted(chassis)}")
+            raise KubeCompConfigError(f"chassis {missing[0]!r}: no connection was given; there are {sorted(chassis)}")
         topology = Topology(config)
-        self._view = ClusterView(context.kube, config, topology, self._hear)
-        board = Board(context.kube, config.namespace)
-        self.metrics: Metrics = metrics if metrics is not None else Recorder()
+        self._view = ClusterView(context.kube, config, topology, self._on_change)
+        board = ConfigMapWriter(context.kube, config.namespace)
+        self.metrics: KubeCompMetrics = metrics if metrics is not None else KubeCompMemoryMetrics()
         self._workers = {
             pool: PoolWorker(
                 context,
@@ -61,5 +61,5 @@ class ReconfigManager:
             for worker in self._workers.values():
                 group.create_task(worker.run())
 
-    def _hear(self, pool: str, news: bool) -> None:
-        self._workers[pool].hear(news)
+    def _on_change(self, pool: str, news: bool) -> None:
+        self._workers[pool].on_change(news)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from mews.systems.kubecomp import policy
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.records import NodeReport
-from mews.systems.kubecomp.view import ClusterView, Waiting
+from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
 
 
-def remaining_demand(view: ClusterView, pod: Waiting, attached: int) -> int:
+def remaining_demand(view: ClusterView, pod: PodShortOfDevices, attached: int) -> int:
     """The single-move rule: how many devices the pod's node still lacks, asked anew before every move.
 
     From what the API says now, never from an annotation: 0 once the pod is bound, gone or sent elsewhere.

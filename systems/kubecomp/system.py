@@ -24,7 +24,7 @@ from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeComp
 from mews.systems.kubecomp.options import KubeCompOptions
 
 if TYPE_CHECKING:
-    from mews.systems.kubecomp.metrics import Recorder
+    from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 
 
 def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
@@ -64,12 +64,12 @@ def _reconfig_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
 
 
 def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
-    from mews.systems.kubecomp.device_manager import DeviceManager
+    from mews.systems.kubecomp.device_manager import ChassisDeviceManager
     from mews.systems.kubecomp.sysfs import SysfsConfirm
 
     node = ports.node
     assert node is not None, "each node has a device manager of its own"
-    return DeviceManager(
+    return ChassisDeviceManager(
         ports.context,
         replace(config, allocate=AllocateConfig(node.extras.envs, node.extras.mounts)),
         node.name,
@@ -100,16 +100,19 @@ def _document(config: KubeCompConfig) -> Mapping[str, Any]:
     return as_document(config)
 
 
-def _measures() -> Recorder:
-    from mews.systems.kubecomp.metrics import Recorder
+def _measures() -> KubeCompMemoryMetrics:
+    from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 
-    return Recorder()
+    return KubeCompMemoryMetrics()
 
 
-def _measured(measures: Recorder) -> Mapping[str, Any]:
-    from mews.systems.kubecomp.metrics import Count
+def _measured(measures: KubeCompMemoryMetrics) -> Mapping[str, Any]:
+    from mews.systems.kubecomp.metrics import KubeCompCounter
 
-    return {"phase_seconds": measures.phase_seconds(), "reconfigurations": measures.counts[Count.RECONFIGURATIONS]}
+    return {
+        "phase_seconds": measures.phase_seconds(),
+        "reconfigurations": measures.counts[KubeCompCounter.RECONFIGURATIONS],
+    }
 
 
 def _argv(component: str) -> Sequence[str]:

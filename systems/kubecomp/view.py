@@ -27,7 +27,7 @@ _NO_REPORT = NodeReport()
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PodShortOfDevices:
     """A pod that the scheduler holds at Permit for a node that is short of devices. Ordered by ``order``."""
 
     key: str
@@ -54,9 +54,9 @@ class ClusterView:
     ) -> None:
         self._config = config
         self._topology = topology
-        self._tell = on_change
+        self._notify = on_change
         self._claims: dict[str, dict[str, Claim]] = {}
-        self._waiting: dict[str, dict[str, Waiting]] = {pool: {} for pool in topology.pools}
+        self._waiting: dict[str, dict[str, PodShortOfDevices]] = {pool: {} for pool in topology.pools}
         self._reports: dict[str, NodeReport] = {}
         self._informers = (
             Informer(kube, PODS),
@@ -83,11 +83,11 @@ class ClusterView:
         """All live pods bound to the node or awaited there that ask for devices."""
         return self._claims.get(node, {}).values()
 
-    def waiting(self, pool: str) -> list[Waiting]:
+    def waiting(self, pool: str) -> list[PodShortOfDevices]:
         """The pool's waiting pods in the order they are served: by priority, then creation."""
         return sorted(self._waiting[pool].values(), key=lambda pod: pod.order)
 
-    def still_waiting(self, pod: Waiting) -> bool:
+    def still_waiting(self, pod: PodShortOfDevices) -> bool:
         """Whether that very pod still waits for that very node."""
         pool = self._topology.pool_of(pod.node)
         now = self._waiting[pool].get(pod.key) if pool else None
@@ -127,7 +127,7 @@ class ClusterView:
         if pool is None or annotations.get(USE_FALCON) != "true" or is_deleting(pod):
             return None
         spec, created = pod.get("spec", {}), pod.get("metadata", {}).get("creationTimestamp", "")
-        waiting = Waiting(key, uid_of(pod), target, req, (-int(spec.get("priority") or 0), created, key))
+        waiting = PodShortOfDevices(key, uid_of(pod), target, req, (-int(spec.get("priority") or 0), created, key))
         self._waiting[pool][key] = waiting
         return self._put(waiting.claim)
 
@@ -153,9 +153,9 @@ class ClusterView:
         key = f"{involved.get('namespace', '')}/{involved.get('name', '')}"
         for pool, waiting in self._waiting.items():
             if key in waiting:
-                self._tell(pool, False)
+                self._notify(pool, False)
 
     def _changed(self, node: str, *, news: bool) -> None:
         pool = self._topology.pool_of(node)
         if pool is not None:
-            self._tell(pool, news)
+            self._notify(pool, news)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mews.kube.component import Context, record
 from mews.systems.kubecomp import rules
-from mews.systems.kubecomp.board import Board
 from mews.systems.kubecomp.config import Timing
+from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.policy import Gpu
 from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.records import (
@@ -29,7 +29,7 @@ class Withdrawals:
     Methods that write raise ApiError and Unavailable.
     """
 
-    def __init__(self, context: Context, board: Board, view: ClusterView, timing: Timing) -> None:
+    def __init__(self, context: Context, board: ConfigMapWriter, view: ClusterView, timing: Timing) -> None:
         self._context = context
         self._board = board
         self._view = view

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mews.dialects import OURS
-from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.dialects.h3api import port_gid
-from mews.emulator.dialects.redfish.service import Redfish
+from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Request
 from tests.contract.redfish import ENDPOINTS, ROOT, SESSIONS, ZONES, Client
@@ -33,10 +33,10 @@ class DialectMachine(RuleBasedStateMachine):
     @initialize()
     def power_on(self):
         self.now_s = 0.0
-        self.box = Box(spec(devices=4, slots=5, profile=TIMED), random.Random(1))
+        self.box = EmulatedChassis(spec(devices=4, slots=5, profile=TIMED), random.Random(1))
         self.faces = {name: face_of(name).make(self.box, None) for name in OURS}
         redfish = self.faces["redfish"]
-        assert isinstance(redfish, Redfish)
+        assert isinstance(redfish, RedfishFace)
         login = {"UserName": "admin", "Password": redfish.password}
         self.token = self.ask("redfish", "POST", SESSIONS, login).headers["X-Auth-Token"]
         self.model = dict.fromkeys(("d0", "d1", "d2", "d3"), "1")

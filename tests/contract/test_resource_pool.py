@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from mews.emulator.dialects.resource_pool import ResourcePool
+from mews.emulator.dialects.resource_pool import ResourcePoolFace
 from mews.emulator.dialects.wire import Request
 from tests.contract.wire import Gone, backend
 
@@ -151,7 +151,7 @@ def test_a_link_that_never_trains_is_a_server_error(box):
 
 def test_begin_does_not_wait_and_finish_answers_at_the_due_time():
     with backend("in-process", profile={"detach": 7}) as box, box.rack.box("A") as chassis:
-        dialect = ResourcePool(chassis)
+        dialect = ResourcePoolFace(chassis)
         now_s = box.rack.clock.now()
         pending = dialect.begin(Request("DELETE", "/allocation", body=b'{"devid":"000100"}'), now_s)
         assert pending.due_s == pytest.approx(now_s + 7)

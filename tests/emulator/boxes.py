@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
 from mews.emulator.chassis.profiles import parse_profile
 
@@ -26,7 +26,7 @@ TIMED = {"attach": 10, "detach": 5, "read": 2}
 
 def box(heard=None, store=None, seed=1, **options):
     listener = (lambda event: None) if heard is None else (lambda event: heard.append(event))
-    return Box(spec(**options), random.Random(seed), listener=listener, store=store)
+    return EmulatedChassis(spec(**options), random.Random(seed), listener=listener, store=store)
 
 
 def ports(made, now_s=0.0):

@@ -8,7 +8,7 @@ import pytest
 
 from mews.emulator.chassis import errors
 from mews.emulator.chassis.inventory import DeviceSpec
-from mews.emulator.chassis.operation import Kind
+from mews.emulator.chassis.operation import OperationKind
 from tests.emulator.boxes import TIMED, box, done, ports
 
 
@@ -17,7 +17,7 @@ def test_an_operation_takes_effect_at_its_due_time_and_not_before():
     operation = made.begin_detach("d0", 100.0)
     assert operation.due_s == 105.0
     assert made.row("d0", 104.999).port == "1"
-    assert made.pending() == {"d0": Kind.DETACH}
+    assert made.pending() == {"d0": OperationKind.DETACH}
     assert made.row("d0", 105.0).port is None
     assert made.pending() == {}
 

@@ -61,7 +61,7 @@ def test_a_wait_is_cut_short_by_speed_by_a_changed_due_time_and_by_the_end(how: 
 def test_events_are_numbered_over_all_chassis_and_read_since_one():
     feed = EventFeed()
     for number in (1, 2, 3):
-        feed.tell(event(number))
+        feed.emit(event(number))
     assert [told["seq"] for told in feed.since(1)] == [2, 3]
     assert feed.since(3) == []
     assert feed.wait(2, 0) == feed.since(2)
@@ -70,7 +70,7 @@ def test_events_are_numbered_over_all_chassis_and_read_since_one():
 def test_only_the_latest_events_are_kept():
     feed = EventFeed()
     for number in range(KEPT + 5):
-        feed.tell(event(number))
+        feed.emit(event(number))
     assert [told["seq"] for told in feed.since(0)][:1] == [6]
     assert len(feed.since(0)) == KEPT
 
@@ -87,7 +87,7 @@ def test_a_reader_is_woken_by_an_event_and_by_the_end():
     reader = threading.Thread(target=read)
     begun = time.monotonic()
     reader.start()
-    feed.tell(event(1))
+    feed.emit(event(1))
     while not got:
         assert time.monotonic() - begun < 30
     feed.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mews.emulator.chassis.latency import Latency
-from mews.emulator.chassis.operation import Outcome
+from mews.emulator.chassis.operation import OperationOutcome
 from mews.emulator.chassis.profiles import FALCON_ATTACH, FALCON_DETACH, FALCON_READ
 from tests.emulator.boxes import box, done
 
@@ -105,7 +105,7 @@ def test_a_falcon_lies_drops_and_takes_its_time_at_the_measured_rates():
         operation = made.begin_attach("d0", "1", now_s)
         replies.append((done(made, operation), operation.due_s - operation.start_s))
         now_s = made.now_s
-    answered = [(answer, took) for answer, took in replies if answer.outcome is Outcome.REPLY]
+    answered = [(answer, took) for answer, took in replies if answer.outcome is OperationOutcome.REPLY]
     assert 1 <= len(replies) - len(answered) <= 20
     assert all(answer.truth for answer, _ in answered)
     lies = [took for answer, took in answered if not answer.ok]
@@ -121,7 +121,7 @@ def test_a_dropped_post_leaves_the_device_attached_nowhere():
         made.edit("d0", None, now_s)
         answer = done(made, made.begin_attach("d0", "1", now_s))
         now_s = made.now_s
-        if answer.outcome is Outcome.DROPPED:
+        if answer.outcome is OperationOutcome.DROPPED:
             break
         assert now_s < 1e6
     assert made.row("d0", now_s).port is None

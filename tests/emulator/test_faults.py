@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mews.emulator.chassis.faults.registry import OURS as FAULTS
-from mews.emulator.chassis.operation import Outcome
+from mews.emulator.chassis.operation import OperationOutcome
 from tests.emulator.boxes import TIMED, box, done, ports
 
 
@@ -65,7 +65,7 @@ def test_of_two_attaches_in_the_queue_the_refused_one_tells_no_lie_that_is_not_i
 @pytest.mark.parametrize(("when", "port"), [("before", "1"), ("after", None)])
 def test_a_dropped_connection_comes_before_or_after_the_effect(when, port):
     made = with_fault(kind="dropped-connection", when=when)
-    assert detach(made).outcome is Outcome.DROPPED
+    assert detach(made).outcome is OperationOutcome.DROPPED
     assert ports(made)["d0"] == port
 
 
@@ -88,7 +88,7 @@ def test_a_stale_list_is_that_of_some_time_ago():
 def test_an_http_error_comes_before_or_after_the_effect(when, port):
     made = with_fault(kind="http-error", status=500, when=when)
     answer = detach(made)
-    assert (answer.outcome, answer.status) == (Outcome.ERROR, 500)
+    assert (answer.outcome, answer.status) == (OperationOutcome.ERROR, 500)
     assert ports(made)["d0"] == port
 
 
@@ -97,7 +97,7 @@ def test_a_timeout_keeps_the_client_waiting_but_not_the_management_cpu():
     held = made.begin_detach("d0", 0.0)
     assert (held.due_s, held.answer_s) == (5.0, 105.0)
     assert made.begin_detach("d1", 0.0).due_s == 10.0
-    assert done(made, held).outcome is Outcome.DROPPED
+    assert done(made, held).outcome is OperationOutcome.DROPPED
     assert ports(made)["d0"] is None
 
 
@@ -123,12 +123,12 @@ def test_a_management_reboot_loses_what_runs_and_keeps_the_table():
     heard = []
     made = with_fault(heard, kind="management-reboot", after_s=3, down_s=60)
     running, queued = made.begin_detach("d0", 0.0), made.begin_detach("d1", 0.0)
-    assert made.finish(running, 3.0).outcome is Outcome.DROPPED
+    assert made.finish(running, 3.0).outcome is OperationOutcome.DROPPED
     assert queued.answer_s == 3.0
-    assert read(made).outcome is Outcome.DROPPED
+    assert read(made).outcome is OperationOutcome.DROPPED
     assert made.begin_read(62.9).answer_s == 62.9
     made.settle(63.0)
-    assert read(made).outcome is Outcome.REPLY
+    assert read(made).outcome is OperationOutcome.REPLY
     assert ports(made) == dict.fromkeys(("d0", "d1", "d2", "d3"), "1")
     assert [(e.event, e.t) for e in heard if "management" in e.event] == [
         ("management-down", 3.0),
@@ -138,19 +138,19 @@ def test_a_management_reboot_loses_what_runs_and_keeps_the_table():
 
 def test_a_management_reboot_can_come_in_the_middle_of_an_operation():
     made = with_fault(kind="management-reboot", operation="detach", down_s=10)
-    assert read(made).outcome is Outcome.REPLY
+    assert read(made).outcome is OperationOutcome.REPLY
     running = made.begin_detach("d0", 2.0)
     made.settle(4.6)
-    assert (running.outcome, running.answer_s) == (Outcome.DROPPED, 4.5)
+    assert (running.outcome, running.answer_s) == (OperationOutcome.DROPPED, 4.5)
     made.settle(14.5)
     assert detach(made, now_s=14.5).ok
 
 
 def test_clearing_a_reboot_brings_the_server_back():
     made = with_fault(kind="management-reboot", down_s=1000)
-    assert read(made).outcome is Outcome.DROPPED
+    assert read(made).outcome is OperationOutcome.DROPPED
     made.faults.clear(5.0)
-    assert read(made).outcome is Outcome.REPLY
+    assert read(made).outcome is OperationOutcome.REPLY
 
 
 def test_a_concurrent_editor_changes_the_table_at_a_given_time():
@@ -243,7 +243,7 @@ def test_an_aftermath_within_a_minute_is_one_eof_and_then_one_partial_list():
     for _ in range(60):
         made.settle(made.now_s + 1)
         answer = read(made)
-        seen.append("eof" if answer.outcome is Outcome.DROPPED else len(answer.rows))
+        seen.append("eof" if answer.outcome is OperationOutcome.DROPPED else len(answer.rows))
     assert seen.count("eof") == 1
     assert seen[seen.index("eof") + 1] == 2
     assert seen.count(4) == 58
@@ -263,7 +263,7 @@ def test_chance_is_the_boxs_own_and_repeats():
     def struck(seed):
         made = box(profile=TIMED, seed=seed)
         made.faults.add({"kind": "dropped-connection", "operation": "read", "probability": 0.5, "count": None}, 0.0)
-        return [read(made).outcome is Outcome.DROPPED for _ in range(40)]
+        return [read(made).outcome is OperationOutcome.DROPPED for _ in range(40)]
 
     assert struck(1) == struck(1) != struck(2)
     assert 8 < sum(struck(1)) < 32

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.errors import NotStored, Refusal, StoreFailed
 from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.chassis_store import StateFile
@@ -35,7 +35,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def _open(self):
         self.state = StateFile(Path(self.folder.name) / "state")
-        self.box = Box(self.spec, random.Random(1), store=self.state.table("A"))
+        self.box = EmulatedChassis(self.spec, random.Random(1), store=self.state.table("A"))
 
     def _done(self, operation):
         self.now_s = operation.answer_s
@@ -115,7 +115,7 @@ TestTable.settings = settings(
 
 def test_a_full_disk_fails_the_operation_and_leaves_the_table(tmp_path: Path):
     state = StateFile(tmp_path / "state")
-    box = Box(spec(devices=600, slots=2000), random.Random(1), store=state.table("A"))
+    box = EmulatedChassis(spec(devices=600, slots=2000), random.Random(1), store=state.table("A"))
     state.limit_pages(1)
     before = box.rows(0.0)
     inserted = 0
@@ -147,7 +147,7 @@ class FullDisk:
 
 
 def test_what_the_store_refuses_is_answered_as_not_done_and_did_not_happen():
-    box = Box(spec(), random.Random(1), store=FullDisk())
+    box = EmulatedChassis(spec(), random.Random(1), store=FullDisk())
     operation = box.begin_detach("d0", 0.0)
     answer = box.finish(operation, 0.0)
     assert (answer.ok, answer.refusal.code) == (False, "not-stored")

@@ -49,9 +49,9 @@ def test_the_table_is_the_first_line():
 def test_a_detach_is_begun_effective_and_finished():
     feed, journal = a_feed()
     operation = {"operation": 1, "kind": "detach", "device": "a", "port": None}
-    feed.hear(1, "operation-begun", {**operation, "due_s": 3.0})
-    feed.hear(2, *move("a", "1", None, "detach"))
-    feed.hear(3, "operation-finished", {**operation, "answer": "true", "truth": True, "reason": ""})
+    feed.on_event(1, "operation-begun", {**operation, "due_s": 3.0})
+    feed.on_event(2, *move("a", "1", None, "detach"))
+    feed.on_event(3, "operation-finished", {**operation, "answer": "true", "truth": True, "reason": ""})
     begun, detached, finished = journal.lines()[1:]
     place = {"device": "a", "uuid": "GPU-a", "gpuid": "0-a", "port": None, "host": None}
     assert (begun.event, begun.fields) == (
@@ -70,14 +70,14 @@ def test_events_told_out_of_order_are_written_in_their_true_order():
         order = list(enumerate(steps, start=1))
         random.Random(seed).shuffle(order)
         for number, (event, fields) in order:
-            feed.hear(number, event, fields)
+            feed.on_event(number, event, fields)
         assert [line.event for line in journal.lines()[1:]] == ["detached", "attached", "attached"]
         assert [line.fields["port"] for line in journal.lines()[1:]] == [None, "2", "1"]
 
 
 def test_another_editor_is_named_with_the_cause():
     feed, journal = a_feed()
-    feed.hear(1, *move("a", "1", "2", "edit"))
+    feed.on_event(1, *move("a", "1", "2", "edit"))
     line = journal.lines()[-1]
     assert (line.event, line.fields["host"], line.fields["old_host"], line.fields["cause"]) == (
         "edited",
@@ -89,7 +89,9 @@ def test_another_editor_is_named_with_the_cause():
 
 def test_a_fault_that_fires_declares_what_it_may_break_and_for_how_long():
     feed, journal = a_feed()
-    feed.hear(1, "fault-fired", {"fault": 1, "kind": "link-down", "device": "a", "may_break": [2, 6], "grace_s": 5.0})
+    feed.on_event(
+        1, "fault-fired", {"fault": 1, "kind": "link-down", "device": "a", "may_break": [2, 6], "grace_s": 5.0}
+    )
     line = journal.lines()[-1]
     assert (line.layer, line.event) == ("fault", "fired")
     assert line.fields == {
@@ -103,9 +105,9 @@ def test_a_fault_that_fires_declares_what_it_may_break_and_for_how_long():
 
 def test_a_link_lost_keeps_the_port_and_another_uuid_keeps_the_device():
     feed, journal = a_feed()
-    feed.hear(1, "link-down", {"device": "a", "port": "1"})
-    feed.hear(2, "uuid-changed", {"device": "a", "uuid": "GPU-x"})
-    feed.hear(3, "management-down", {"until_s": 9.0})
+    feed.on_event(1, "link-down", {"device": "a", "port": "1"})
+    feed.on_event(2, "uuid-changed", {"device": "a", "uuid": "GPU-x"})
+    feed.on_event(3, "management-down", {"until_s": 9.0})
     down, changed, management = journal.lines()[1:]
     assert (down.event, down.fields["port"]) == ("link-down", "1")
     assert (changed.event, changed.fields["uuid"], changed.fields["old_uuid"]) == ("device-changed", "GPU-x", "GPU-a")
@@ -114,15 +116,15 @@ def test_a_link_lost_keeps_the_port_and_another_uuid_keeps_the_device():
 
 def test_a_reset_writes_the_table_as_at_the_start():
     feed, journal = a_feed()
-    feed.hear(1, *move("a", "1", None, "detach"))
-    feed.hear(2, "reset", {})
+    feed.on_event(1, *move("a", "1", None, "detach"))
+    feed.on_event(2, "reset", {})
     assert journal.lines()[-1].fields == journal.lines()[0].fields
 
 
 def test_an_operation_on_an_unknown_device_leaves_no_row():
     feed, journal = a_feed()
     operation = {"operation": 1, "kind": "attach", "device": "zz", "port": "1"}
-    feed.hear(1, "operation-begun", {**operation, "due_s": 0})
-    feed.hear(2, "operation-finished", {**operation, "answer": "false", "truth": False, "reason": "unknown-device"})
-    feed.hear(3, "reset", {})
+    feed.on_event(1, "operation-begun", {**operation, "due_s": 0})
+    feed.on_event(2, "operation-finished", {**operation, "answer": "false", "truth": False, "reason": "unknown-device"})
+    feed.on_event(3, "reset", {})
     assert "zz" not in journal.lines()[-1].fields["devices"]

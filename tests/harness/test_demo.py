@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from mews.harness.demo import STORY, Row, _wrong, manifest
+from mews.harness.demo import STORY, DemoRow, _wrong, manifest
 from mews.harness.journal import Journal
 from mews.kube.system.system import Pooled
 
 
 def rows(count=5, **changed):
     return [
-        Row(f"GPU-{n}", f"0-{n}", "A", n == 0, **{"in_table": True, "in_pod_resources": True, **changed})
+        DemoRow(f"GPU-{n}", f"0-{n}", "A", n == 0, **{"in_table": True, "in_pod_resources": True, **changed})
         for n in range(count)
     ]
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import Owned, born, make_runtime_folder, runtime_folder, sweep
+from mews.harness.leftovers import RuntimeFolder, born, make_runtime_folder, runtime_folder, sweep
 
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
 
@@ -46,7 +46,7 @@ def test_where_no_folder_can_be_made_that_is_told(monkeypatch):
 def test_a_folder_whose_owner_lives_stays(base):
     folder = base / "mews-mine"
     folder.mkdir()
-    owned = Owned(folder)
+    owned = RuntimeFolder(folder)
     assert sweep() == []
     assert folder.exists()
     owned.release()

@@ -1,7 +1,7 @@
 """What of an object's change is news."""
 
 from mews.harness.journal import Journal
-from mews.harness.recorder import _EventNews, merged, node_news, pod_news, writer
+from mews.harness.recorder import _EventLines, merged, node_news, pod_news, writer
 
 
 def pod(**changes):
@@ -99,7 +99,7 @@ def core_event(message, count=1):
 
 
 def test_a_repeated_event_is_told_once():
-    news = _EventNews()
+    news = _EventLines()
     first, again, other = core_event("a"), core_event("a", count=2), core_event("b")
     assert len(list(news(None, first))) == 1
     assert list(news(first, again)) == []

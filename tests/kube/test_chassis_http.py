@@ -13,10 +13,10 @@ from mews.dialects import OURS
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.ports.hardware_http import HttpHardwareControl
-from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome, TransportError, WireRequest
-from mews.kube.chassis.redfish import Account
+from mews.kube.chassis.port import ChassisApi, ChassisError, ReplyOutcome, TransportError, WireRequest
+from mews.kube.chassis.redfish import RedfishCredentials
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
 pytestmark = pytest.mark.wall
@@ -39,8 +39,8 @@ async def client(
     control = HttpHardwareControl(**ready["control"])
     await control.reset()
     try:
-        account = Account(**ready["accounts"]["redfish"])
-        yield speak(dialect, transport, account, patience_s=timeout_s), control
+        account = RedfishCredentials(**ready["accounts"]["redfish"])
+        yield client_of(dialect, transport, account, patience_s=timeout_s), control
     finally:
         await transport.close()
         await control.close()
@@ -50,9 +50,9 @@ async def client(
 def test_a_device_moves_and_is_read_back(server: ChassisServer, dialect: str):
     async def main() -> None:
         async with client(server, dialect) as (api, control):
-            assert (await api.detach("000100")).outcome is Outcome.DONE
-            assert (await api.attach("000100", "2")).outcome is Outcome.DONE
-            assert (await api.attach("000100", "2")).outcome is Outcome.FAILED
+            assert (await api.detach("000100")).outcome is ReplyOutcome.DONE
+            assert (await api.attach("000100", "2")).outcome is ReplyOutcome.DONE
+            assert (await api.attach("000100", "2")).outcome is ReplyOutcome.FAILED
             listing = await api.resources()
             assert len(listing.devices) == 12
             assert {row.device: row.port for row in listing.devices}["000100"] == "2"
@@ -74,7 +74,7 @@ def test_a_dropped_request_is_never_sent_twice(server: ChassisServer, dialect: s
                 with pytest.raises(ChassisError):
                     await api.resources()
             else:
-                assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
+                assert (await api.detach("000100")).outcome is ReplyOutcome.UNKNOWN
                 assert (await control.table())["A"]["000100"]["port"] == "1"
 
     asyncio.run(main())
@@ -86,7 +86,7 @@ def test_no_answer_in_time_is_an_unknown_outcome(server: ChassisServer, dialect:
         async with client(server, dialect, timeout_s=0.2) as (api, control):
             await api.resources()
             await control.fault("A", {"kind": "timeout", "hold_s": 1000, "count": 2})
-            assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
+            assert (await api.detach("000100")).outcome is ReplyOutcome.UNKNOWN
             with pytest.raises(ChassisError, match=r"no answer within 0\.2 s"):
                 await api.resources()
             await control.reset()
@@ -101,7 +101,7 @@ def test_an_error_page_is_an_unknown_outcome(server: ChassisServer):
                 await api.resources()
                 await control.fault("A", {"kind": "http-error", "status": 503, "when": "after", "count": 2})
                 reply = await api.detach("000100")
-                assert reply.outcome is Outcome.UNKNOWN
+                assert reply.outcome is ReplyOutcome.UNKNOWN
                 assert "503" in reply.remark
                 with pytest.raises(ChassisError, match="HTTP 503"):
                     await api.resources()

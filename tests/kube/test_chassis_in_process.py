@@ -14,9 +14,9 @@ from mews.emulator.inventory_file import load_hardware
 from mews.harness.clock import run_virtual
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.kube.chassis.dialects import speak
-from mews.kube.chassis.port import ChassisApi, ChassisError, Outcome
-from mews.kube.chassis.redfish import Account
+from mews.kube.chassis.dialects import client_of
+from mews.kube.chassis.port import ChassisApi, ChassisError, ReplyOutcome
+from mews.kube.chassis.redfish import RedfishCredentials
 from mews.kube.clock import Pace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
@@ -26,9 +26,9 @@ Story = Callable[[ChassisApi, LocalHardwareControl], Coroutine[Any, Any, None]]
 def tell(story: Story, dialect: str = "h3api", hardware: str = "demo", **options: Any) -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / f"{hardware}.yaml"), pace=Pace(), seed=1)
-        account = Account("admin", LOCAL_PASSWORD)
+        account = RedfishCredentials("admin", LOCAL_PASSWORD)
         patience_s = options.get("timeout_s", 120.0)
-        api = speak(dialect, fleet.transport("A", dialect, **options), account, patience_s=patience_s)
+        api = client_of(dialect, fleet.transport("A", dialect, **options), account, patience_s=patience_s)
         await story(api, LocalHardwareControl(fleet))
 
     run_virtual(main)
@@ -37,8 +37,8 @@ def tell(story: Story, dialect: str = "h3api", hardware: str = "demo", **options
 @pytest.mark.parametrize("dialect", OURS)
 def test_a_device_moves_and_is_read_back_on_its_new_port(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
-        assert (await api.detach("000100")).outcome is Outcome.DONE
-        assert (await api.attach("000100", "2")).outcome is Outcome.DONE
+        assert (await api.detach("000100")).outcome is ReplyOutcome.DONE
+        assert (await api.attach("000100", "2")).outcome is ReplyOutcome.DONE
         listing = await api.resources()
         assert {row.device: row.port for row in listing.devices}["000100"] == "2"
         assert (await control.table())["A"]["000100"]["host"] == "host-2"
@@ -50,8 +50,8 @@ def test_a_device_moves_and_is_read_back_on_its_new_port(dialect: str) -> None:
 def test_a_refused_attach_is_failed_and_changes_nothing(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         before = await control.table()
-        assert (await api.attach("000100", "2")).outcome is Outcome.FAILED
-        assert (await api.attach("no-such", "2")).outcome is Outcome.FAILED
+        assert (await api.attach("000100", "2")).outcome is ReplyOutcome.FAILED
+        assert (await api.attach("no-such", "2")).outcome is ReplyOutcome.FAILED
         assert await control.table() == before
 
     tell(story, dialect)
@@ -62,7 +62,7 @@ def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: s
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         await control.fault("A", {"kind": "dropped-connection", "operation": "detach", "when": "after"})
         await control.fault("A", {"kind": "dropped-connection", "operation": "read"})
-        assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
+        assert (await api.detach("000100")).outcome is ReplyOutcome.UNKNOWN
         with pytest.raises(ChassisError, match="dropped"):
             await api.resources()
         assert (await control.table())["A"]["000100"]["port"] is None
@@ -74,7 +74,7 @@ def test_a_dropped_connection_is_an_unknown_outcome_and_a_failed_read(dialect: s
 def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dialect: str) -> None:
     async def story(api: ChassisApi, control: LocalHardwareControl) -> None:
         await control.fault("A", {"kind": "slow-operation", "extra_s": 30})
-        assert (await api.detach("000100")).outcome is Outcome.UNKNOWN
+        assert (await api.detach("000100")).outcome is ReplyOutcome.UNKNOWN
         assert asyncio.get_running_loop().time() == pytest.approx(10)
         assert (await control.table())["A"]["000100"]["pending"] == "detach"
         await asyncio.sleep(21)
@@ -86,8 +86,8 @@ def test_a_client_stops_waiting_after_its_timeout_and_the_operation_goes_on(dial
 def test_operations_of_one_chassis_queue_while_two_chassis_work_in_parallel() -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)
-        a = speak("h3api", fleet.transport("A", "h3api"))
-        b = speak("h3api", fleet.transport("B", "h3api"))
+        a = client_of("h3api", fleet.transport("A", "h3api"))
+        b = client_of("h3api", fleet.transport("B", "h3api"))
         loop = asyncio.get_running_loop()
         ends = {}
 
@@ -108,12 +108,12 @@ def test_operations_of_one_chassis_queue_while_two_chassis_work_in_parallel() ->
 def test_a_killed_chassis_refuses_connections_and_finds_its_table_when_started() -> None:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(FIXTURES / "testbed.yaml"), pace=Pace(), seed=1)
-        api = speak("h3api", fleet.transport("A", "h3api"))
+        api = client_of("h3api", fleet.transport("A", "h3api"))
         await api.detach("000500")
         running = asyncio.create_task(api.detach("000C00"))
         await asyncio.sleep(1)
         fleet.kill("A")
-        assert (await running).outcome is Outcome.UNKNOWN
+        assert (await running).outcome is ReplyOutcome.UNKNOWN
         with pytest.raises(ChassisError, match="refused"):
             await api.resources()
         fleet.start("A")

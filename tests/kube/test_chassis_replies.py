@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from mews.kube.chassis.h3api import H3Api
-from mews.kube.chassis.port import ChassisError, DeviceRecord, Listing, Outcome, WireRequest, WireResponse
-from mews.kube.chassis.resource_pool import ResourcePool
+from mews.kube.chassis.h3api import H3ApiClient
+from mews.kube.chassis.port import ChassisError, DeviceRecord, Listing, ReplyOutcome, WireRequest, WireResponse
+from mews.kube.chassis.resource_pool import ResourcePoolClient
 
 
 class Canned:
@@ -26,30 +26,31 @@ class Canned:
 @pytest.mark.parametrize(
     ("body", "outcome"),
     [
-        (b'{"action":"unassign","result":[true],"remark":"done"}', Outcome.DONE),
-        (b'{"action":"unassign","result":[false],"remark":"no"}', Outcome.FAILED),
-        (b'{"result":[]}', Outcome.UNKNOWN),
-        (b'{"result":"true"}', Outcome.UNKNOWN),
-        (b"[]", Outcome.UNKNOWN),
-        (b"<html>", Outcome.UNKNOWN),
-        (b"", Outcome.UNKNOWN),
+        (b'{"action":"unassign","result":[true],"remark":"done"}', ReplyOutcome.DONE),
+        (b'{"action":"unassign","result":[false],"remark":"no"}', ReplyOutcome.FAILED),
+        (b'{"result":[]}', ReplyOutcome.UNKNOWN),
+        (b'{"result":"true"}', ReplyOutcome.UNKNOWN),
+        (b"[]", ReplyOutcome.UNKNOWN),
+        (b"<html>", ReplyOutcome.UNKNOWN),
+        (b"", ReplyOutcome.UNKNOWN),
     ],
 )
-def test_the_result_alone_decides_in_h3api(body: bytes, outcome: Outcome):
+def test_the_result_alone_decides_in_h3api(body: bytes, outcome: ReplyOutcome):
     for status in (200, 400, 500):
-        assert asyncio.run(H3Api(Canned(body, status)).detach("x")).outcome is outcome
+        assert asyncio.run(H3ApiClient(Canned(body, status)).detach("x")).outcome is outcome
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"), [(204, Outcome.DONE), (400, Outcome.FAILED), (404, Outcome.FAILED), (500, Outcome.UNKNOWN)]
+    ("status", "outcome"),
+    [(204, ReplyOutcome.DONE), (400, ReplyOutcome.FAILED), (404, ReplyOutcome.FAILED), (500, ReplyOutcome.UNKNOWN)],
 )
-def test_the_status_alone_decides_in_resource_pool(status: int, outcome: Outcome):
-    assert asyncio.run(ResourcePool(Canned(b"text", status)).detach("x")).outcome is outcome
+def test_the_status_alone_decides_in_resource_pool(status: int, outcome: ReplyOutcome):
+    assert asyncio.run(ResourcePoolClient(Canned(b"text", status)).detach("x")).outcome is outcome
 
 
 def test_h3api_sends_what_the_real_clients_send():
     transport = Canned(b"{}")
-    api = H3Api(transport)
+    api = H3ApiClient(transport)
     asyncio.run(api.attach("001300", "48"))
     asyncio.run(api.attach("001300", "0"))
     asyncio.run(api.detach("001300"))
@@ -63,7 +64,7 @@ def test_h3api_sends_what_the_real_clients_send():
 
 def test_a_port_that_is_no_number_fails_without_asking():
     transport = Canned(b"{}")
-    assert asyncio.run(H3Api(transport).attach("x", "north")).outcome is Outcome.FAILED
+    assert asyncio.run(H3ApiClient(transport).attach("x", "north")).outcome is ReplyOutcome.FAILED
     assert transport.asked == []
 
 
@@ -73,23 +74,23 @@ def test_h3api_joins_devices_and_ports_of_a_mixed_list():
         b'{"Port#":"48","Port_GID":"30h"},'
         b'{"dev_type":"GPU","Dev_GID":"001800","Host_Port#":"","OB_GPU_GUID":""}]'
     )
-    assert asyncio.run(H3Api(Canned(body)).resources()) == Listing(
+    assert asyncio.run(H3ApiClient(Canned(body)).resources()) == Listing(
         (DeviceRecord("001300", "GPU-1", "48"), DeviceRecord("001800", "", None)), ("48",)
     )
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"<html>", b"[7]", b"[" * 100_000, b'"x"'])
-@pytest.mark.parametrize("api", [H3Api, ResourcePool])
+@pytest.mark.parametrize("api", [H3ApiClient, ResourcePoolClient])
 def test_what_is_no_list_is_no_listing(api, body: bytes):
     with pytest.raises(ChassisError):
         asyncio.run(api(Canned(body)).resources())
 
 
 def test_null_is_an_empty_pool():
-    assert asyncio.run(ResourcePool(Canned(b"null")).resources()) == Listing(())
+    assert asyncio.run(ResourcePoolClient(Canned(b"null")).resources()) == Listing(())
 
 
-@pytest.mark.parametrize("api", [H3Api, ResourcePool])
+@pytest.mark.parametrize("api", [H3ApiClient, ResourcePoolClient])
 def test_an_error_status_is_no_listing(api):
     with pytest.raises(ChassisError, match="HTTP 500"):
         asyncio.run(api(Canned(b"[]", 500)).resources())

@@ -45,10 +45,10 @@ def test_a_broken_watch_goes_on_where_it_broke_and_replays_nothing() -> None:
         informer = Informer(Flaky(store, lasts=3), CONFIGMAPS)
         told: list[tuple[str | None, str | None]] = []
 
-        def hear(old: Object | None, new: Object | None) -> None:
+        def on_change(old: Object | None, new: Object | None) -> None:
             told.append((old and name_of(old), new and name_of(new)))
 
-        informer.on_change(hear)
+        informer.on_change(on_change)
         task = asyncio.create_task(informer.run())
         await informer.synced()
         for name in ("a", "b"):

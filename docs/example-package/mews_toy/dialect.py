@@ -6,13 +6,21 @@ A real dialect keeps face and client apart and shares no code between them, so t
 import json
 
 from mews.dialects import Dialect
-from mews.emulator.chassis.operation import Outcome as Happened
+from mews.emulator.chassis.operation import OperationOutcome as Happened
 from mews.emulator.dialects.wire import JSON, DialectFace, Dropped, Pending, Response, as_json, read_strings
 from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.moves import moving
-from mews.harness.conformance.table import Row, Table, Versions
-from mews.kube.chassis.port import ChassisError, DeviceRecord, Listing, Outcome, Reply, TransportError, WireRequest
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
+from mews.kube.chassis.port import (
+    ChassisError,
+    ChassisReply,
+    DeviceRecord,
+    Listing,
+    ReplyOutcome,
+    TransportError,
+    WireRequest,
+)
 
 DEVICES = "/toy/devices"
 
@@ -88,10 +96,10 @@ class Client:
         try:
             response = await self._transport.send(WireRequest(method, f"{DEVICES}/{device}", body))
         except TransportError as error:
-            return Reply(Outcome.UNKNOWN, str(error))
+            return ChassisReply(ReplyOutcome.UNKNOWN, str(error))
         if response.status >= 500:
-            return Reply(Outcome.UNKNOWN, f"HTTP {response.status}")
-        return Reply(Outcome.DONE if response.status < 400 else Outcome.FAILED, response.body.decode())
+            return ChassisReply(ReplyOutcome.UNKNOWN, f"HTTP {response.status}")
+        return ChassisReply(ReplyOutcome.DONE if response.status < 400 else ReplyOutcome.FAILED, response.body.decode())
 
 
 class Judged:
@@ -103,7 +111,7 @@ class Judged:
     def read(self):
         """The listing."""
         rows = self._client.send("GET", DEVICES).json()
-        return Table({row["device"]: Row(row["uuid"], row["port"]) for row in rows})
+        return ListedTable({row["device"]: ListedDevice(row["uuid"], row["port"]) for row in rows})
 
     def attach(self, device, port):
         """What the answer claims."""

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from mews.harness.scenario.extension import CheckKind, StepKind
-from mews.harness.scenario.stage import Finding
+from mews.harness.scenario.step_context import Finding
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import annotations_of
 from mews.kube.api.resources import PODS

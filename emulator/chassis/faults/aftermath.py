@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
 
@@ -26,7 +26,7 @@ class ReadAftermath:
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = 0.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Plant the faults that spoil later reads."""
         wait_s = bench.rng.uniform(0.0, self.within_s)
         at_s, left_s = operation.due_s + wait_s, self.within_s - wait_s

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mews.emulator.chassis.errors import LinkDown
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
 
@@ -22,7 +22,7 @@ class HalfAppliedAttach:
     may_break: ClassVar[tuple[int, ...]] = (5,)
     grace_s: ClassVar[float] = 300.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Leave the table alone and reply as told."""
         if operation.refusal is not None:
             return False
@@ -42,7 +42,7 @@ class NeverTrains:
     may_break: ClassVar[tuple[int, ...]] = (5, 8)
     grace_s: ClassVar[float] = float("inf")
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Refuse it after the wait."""
         if operation.refusal is not None:
             return False

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.operation import Operation
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 
 
-class Bench(Protocol):
+class ChassisHandle(Protocol):
     """What an armed fault may do to the chassis it sits in."""
 
     rng: random.Random
@@ -45,7 +45,7 @@ class Bench(Protocol):
         """End a restart of the management CPU before its time."""
         ...
 
-    def rewound(self, age_s: float) -> tuple[Row, ...]:
+    def rewound(self, age_s: float) -> tuple[DeviceRow, ...]:
         """Return the listing as it was ``age_s`` emulated seconds ago."""
         ...
 
@@ -58,7 +58,7 @@ class Bench(Protocol):
         ...
 
 
-class Fault(Protocol):
+class ChassisFault(Protocol):
     """What the chassis needs to know of every fault."""
 
     kind: ClassVar[str]
@@ -72,20 +72,20 @@ class Fault(Protocol):
 class Strikes(Protocol):
     """Changes operations as they begin."""
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Write on the operation what goes wrong with it; False if this is none to strike."""
         ...
 
 
 @runtime_checkable
-class Arms(Protocol):
+class TimedChassisFault(Protocol):
     """Happens at a time of its own."""
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: ChassisHandle) -> None:
         """Ask ``fire`` for the time at which the fault is to happen."""
         ...
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: ChassisHandle) -> None:
         """Do the fault's damage: its time has come."""
         ...
 
@@ -100,9 +100,9 @@ class Delays(Protocol):
 
 
 @runtime_checkable
-class Undoes(Protocol):
+class UndoableChassisFault(Protocol):
     """Has something to take back."""
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: ChassisHandle) -> None:
         """Take back what still shows."""
         ...

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.faults.bench import Arms, Delays, Fault, Strikes, Undoes
+from mews.emulator.chassis.faults.bench import ChassisFault, Delays, Strikes, TimedChassisFault, UndoableChassisFault
 from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import When, admits
 from mews.emulator.chassis.operation import Operation
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 
 if TYPE_CHECKING:
-    from mews.emulator.chassis.box import Box
+    from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 
 
 @dataclass(slots=True, eq=False)
-class Armed:
+class ArmedChassisFault:
     """A fault in place: also the bench at which it works on its chassis."""
 
     id: str
-    fault: Fault
+    fault: ChassisFault
     when: When
     built_in: bool
-    box: Box
+    box: EmulatedChassis
     rng: random.Random
     spec: Mapping[str, Any]
     until_s: float
@@ -67,7 +67,7 @@ class Armed:
         """End a restart of the management CPU before its time."""
         self.box.come_back()
 
-    def rewound(self, age_s: float) -> tuple[Row, ...]:
+    def rewound(self, age_s: float) -> tuple[DeviceRow, ...]:
         """The listing of that long ago."""
         return self.box.rewound(self.now_s - age_s)
 
@@ -83,10 +83,10 @@ class Armed:
 class FaultBoard:
     """Adds, lists, fires and clears faults. Specs and what is allowed: ``mews.emulator.chassis.faults.spec``."""
 
-    def __init__(self, box: Box, rng: random.Random) -> None:
+    def __init__(self, box: EmulatedChassis, rng: random.Random) -> None:
         self._box = box
         self._placer = FaultPlacer("f", CHASSIS_FAULTS, rng)
-        self._armed: list[Armed] = []
+        self._armed: list[ArmedChassisFault] = []
 
     def add(self, spec: Mapping[str, Any], now_s: float, *, built_in: bool = False) -> str:
         """Put a fault in place and return its ID.
@@ -97,7 +97,7 @@ class FaultBoard:
             self._box.settle(now_s)
         armed = self._place(spec, now_s, built_in=built_in)
         if not built_in:
-            self._box.tell("fault-added", fault=armed.id, kind=armed.fault.kind)
+            self._box.emit("fault-added", fault=armed.id, kind=armed.fault.kind)
             self._box.settle(now_s)
         return armed.id
 
@@ -106,17 +106,17 @@ class FaultBoard:
         self._armed = [a for a in self._armed if not a.planted or not (a.when.spent or a.until_s < now_s)]
         self._place(spec, now_s, built_in=False).planted = True
 
-    def _place(self, spec: Mapping[str, Any], now_s: float, *, built_in: bool) -> Armed:
+    def _place(self, spec: Mapping[str, Any], now_s: float, *, built_in: bool) -> ArmedChassisFault:
         parts = self._placer.parts(spec, now_s, self._check_devices)
-        armed = Armed(
+        armed = ArmedChassisFault(
             parts.id, parts.fault, parts.when, built_in, self._box, parts.rng, parts.spec, until_s=parts.until_s
         )
-        if isinstance(parts.fault, Arms) and parts.when.operation is None:
+        if isinstance(parts.fault, TimedChassisFault) and parts.when.operation is None:
             parts.fault.arm(armed)
         self._armed.append(armed)
         return armed
 
-    def _check_devices(self, fault: Fault, when: When) -> None:
+    def _check_devices(self, fault: ChassisFault, when: When) -> None:
         known = self._box.devices()
         for name in ("device", "edit"):
             device = getattr(fault, name, None) or (when.device if name == "device" else None)
@@ -137,22 +137,22 @@ class FaultBoard:
         for armed in chosen([armed for armed in self._armed if not armed.built_in], fault_id):
             self._armed.remove(armed)
             self._box.forget(armed)
-            if isinstance(armed.fault, Undoes):
+            if isinstance(armed.fault, UndoableChassisFault):
                 armed.fault.undo(armed)
-            self._box.tell("fault-cleared", fault=armed.id, kind=armed.fault.kind)
+            self._box.emit("fault-cleared", fault=armed.id, kind=armed.fault.kind)
 
     def strike(self, operation: Operation) -> None:
         """Let every fault that looks at this operation have its go, in the order of adding."""
         for armed in list(self._armed):
             fault, when = armed.fault, armed.when
-            if not isinstance(fault, Strikes) or (isinstance(fault, Arms) and when.operation is None):
+            if not isinstance(fault, Strikes) or (isinstance(fault, TimedChassisFault) and when.operation is None):
                 continue
             if admits(when, operation, fault.on) and self._fires(armed) and fault.strike(operation, armed):
                 self._count(armed, operation)
 
-    def happen(self, armed: Armed) -> None:
+    def happen(self, armed: ArmedChassisFault) -> None:
         """The time of a fault has come."""
-        if isinstance(armed.fault, Arms):
+        if isinstance(armed.fault, TimedChassisFault):
             self._count(armed, None)
             armed.fault.happen(armed)
 
@@ -168,21 +168,21 @@ class FaultBoard:
                 return True
         return False
 
-    def _fires(self, armed: Armed) -> bool:
+    def _fires(self, armed: ArmedChassisFault) -> bool:
         return fires(armed, self._box.now_s)
 
-    def _count(self, armed: Armed, operation: Operation | None) -> None:
+    def _count(self, armed: ArmedChassisFault, operation: Operation | None) -> None:
         armed.when.fired += 1
         number = None if operation is None else operation.number
-        told = _described(armed)
-        self._box.tell(
+        shown = _described(armed)
+        self._box.emit(
             "fault-fired",
-            **{key: told[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")},
+            **{key: shown[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")},
             operation=number,
         )
 
 
-def _described(armed: Armed) -> dict[str, Any]:
+def _described(armed: ArmedChassisFault) -> dict[str, Any]:
     common = described(armed)
     head = {key: common[key] for key in ("fault", "kind")}
     return {**head, "spec": parameters(armed), **common, "built_in": armed.built_in}

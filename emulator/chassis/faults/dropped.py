@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.emulator.chassis.faults.bench import Bench
-from mews.emulator.chassis.operation import Operation, Outcome
+from mews.emulator.chassis.faults.bench import ChassisHandle
+from mews.emulator.chassis.operation import Operation, OperationOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class DroppedConnection:
     may_break: ClassVar[tuple[int, ...]] = (5,)
     grace_s: ClassVar[float] = 300.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Drop the connection in place of answering the operation."""
-        operation.outcome = Outcome.DROPPED
+        operation.outcome = OperationOutcome.DROPPED
         if self.when == "before":
             operation.applies = False
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
 
@@ -28,18 +28,18 @@ class ConcurrentEditor:
     may_break: ClassVar[tuple[int, ...]] = (2, 4, 5, 6)
     grace_s: ClassVar[float] = 300.0
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: ChassisHandle) -> None:
         """Ask for the time of the edit."""
         if self.edit is None:
             raise ValueError("fault concurrent-editor: edit is required where no operation is named")
         bench.fire(self.after_s)
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: ChassisHandle) -> None:
         """Edit the table as another client of the chassis would."""
         if self.edit is not None:
             bench.edit(self.edit, self.port)
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Edit around the operation's effect."""
         device = self.edit or operation.device
         moments = operation.before if self.when == "before" else operation.after

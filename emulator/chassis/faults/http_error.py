@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.emulator.chassis.faults.bench import Bench
-from mews.emulator.chassis.operation import Operation, Outcome
+from mews.emulator.chassis.faults.bench import ChassisHandle
+from mews.emulator.chassis.operation import Operation, OperationOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class HttpError:
     may_break: ClassVar[tuple[int, ...]] = (5,)
     grace_s: ClassVar[float] = 300.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Let the operation be answered with the fault's HTTP status."""
-        operation.outcome, operation.status = Outcome.ERROR, self.status
+        operation.outcome, operation.status = OperationOutcome.ERROR, self.status
         if self.when == "before":
             operation.applies = False
         return True

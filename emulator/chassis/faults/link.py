@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class LinkDownFault:
     may_break: ClassVar[tuple[int, ...]] = (2, 4, 6, 8)
     grace_s: ClassVar[float] = float("inf")
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: ChassisHandle) -> None:
         """Ask for the time at which the link goes down."""
         bench.fire(self.after_s)
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: ChassisHandle) -> None:
         """Take the link down."""
         bench.set_link(self.device, False)
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: ChassisHandle) -> None:
         """Bring the link up again."""
         bench.set_link(self.device, True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class PartialList:
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = 0.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Shorten the listing when it is taken."""
 
-        def shorten(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        def shorten(rows: tuple[DeviceRow, ...]) -> tuple[DeviceRow, ...]:
             keep = len(rows) // 2 if self.keep is None else min(self.keep, len(rows))
             kept = sorted(bench.rng.sample(range(len(rows)), keep))
             return tuple(rows[i] for i in kept)
@@ -49,7 +49,7 @@ class StaleList:
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = 0.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Rewind the listing when it is taken."""
         operation.views.append(lambda rows: bench.rewound(self.age_s))
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.latency import Latency
 from mews.emulator.chassis.operation import Operation
 
@@ -26,7 +26,7 @@ class LyingResult:
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = 0.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Let the reply say something else than what happens to the operation."""
         if self.says is not None and self.says is (operation.refusal is None):
             return False

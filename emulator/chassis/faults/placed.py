@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeVar
 
-from mews.emulator.chassis.faults.bench import Fault
+from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.spec import When, parse_fault
 from mews.registry import ValueRegistry
 
@@ -21,7 +21,7 @@ class PlacedFault(Protocol):
         ...
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> ChassisFault:
         """What it does."""
         ...
 
@@ -54,7 +54,7 @@ class FaultParts:
     """What a fault in place is made of."""
 
     id: str
-    fault: Fault
+    fault: ChassisFault
     when: When
     rng: random.Random
     spec: Mapping[str, Any]
@@ -70,7 +70,7 @@ class FaultPlacer:
         self._rng = rng
         self._numbers = 0
 
-    def parts(self, spec: Mapping[str, Any], now_s: float, check: Callable[[Fault, When], None]) -> FaultParts:
+    def parts(self, spec: Mapping[str, Any], now_s: float, check: Callable[[ChassisFault, When], None]) -> FaultParts:
         """The parts of the next fault; ``check`` refuses devices that are not there.
 
         Raises ValueError naming what is allowed; then no number is used up.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
 
@@ -25,20 +25,20 @@ class ManagementReboot:
     may_break: ClassVar[tuple[int, ...]] = (5,)
     grace_s: ClassVar[float] = 300.0
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: ChassisHandle) -> None:
         """Ask for the time of the restart."""
         bench.fire(self.after_s)
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: ChassisHandle) -> None:
         """Restart the management CPU."""
         bench.reboot(0.0, self.down_s)
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Restart the management CPU while the operation is half done."""
         middle = (operation.start_s + operation.due_s) / 2
         bench.reboot(middle - bench.now_s, self.down_s)
         return True
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: ChassisHandle) -> None:
         """Let the management CPU answer again."""
         bench.come_back()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
 
@@ -22,7 +22,7 @@ class SlowOperation:
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = 0.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Let the operation take longer."""
         operation.last((operation.due_s - operation.start_s) * self.factor + self.extra_s)
         return True

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Literal
 
-from mews.emulator.chassis.faults.bench import Fault
+from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.latency import Latency, parse_latency
-from mews.emulator.chassis.operation import Kind, Operation
+from mews.emulator.chassis.operation import Operation, OperationKind
 from mews.registry import ValueRegistry
 
 
@@ -59,7 +59,7 @@ def fault_registry(ours: Mapping[str, type[Any]], sits_in: Literal["chassis", "h
     return ValueRegistry("fault kind", "mews.faults", ours, accept)
 
 
-def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> tuple[Fault, When]:
+def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> tuple[ChassisFault, When]:
     """The fault that a spec describes, and when it fires.
 
     Raises ValueError naming what is allowed.
@@ -79,7 +79,7 @@ def parse_fault(spec: Mapping[str, Any], registry: ValueRegistry[type[Any]]) -> 
     missing = [n for n, f in parameters.items() if n not in values and f.default is MISSING]
     if missing:
         raise ValueError(f"fault {kind}: {missing[0]} is required")
-    fault: Fault = made(**values)
+    fault: ChassisFault = made(**values)
     return fault, _when(kind, spec, fault)
 
 
@@ -94,7 +94,7 @@ def check_names(spec: Mapping[str, Any], *, devices: Sequence[str], ports: Seque
             raise ValueError(f"fault {spec.get('kind')}: {key} {name!r}: must be one of {', '.join(known)}")
 
 
-def _when(kind: str, spec: Mapping[str, Any], fault: Fault) -> When:
+def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> When:
     operation = _value(kind, "operation", spec.get("operation"), str | None)
     if operation is not None and operation not in fault.on:
         raise ValueError(f"fault {kind}: operation {operation!r}: must be one of {', '.join(fault.on) or 'none'}")
@@ -140,4 +140,4 @@ def admits(when: When, operation: Operation, on: tuple[str, ...]) -> bool:
         return False
     if when.operation is not None and operation.kind.value != when.operation:
         return False
-    return when.device is None or operation.kind is Kind.READ or operation.device == when.device
+    return when.device is None or operation.kind is OperationKind.READ or operation.device == when.device

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.emulator.chassis.faults.bench import Bench
-from mews.emulator.chassis.operation import Operation, Outcome
+from mews.emulator.chassis.faults.bench import ChassisHandle
+from mews.emulator.chassis.operation import Operation, OperationOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Timeout:
     may_break: ClassVar[tuple[int, ...]] = (5,)
     grace_s: ClassVar[float] = 900.0
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Hold the answer back; the management CPU is not held."""
-        operation.outcome = Outcome.DROPPED
+        operation.outcome = OperationOutcome.DROPPED
         operation.answer_s = operation.due_s + self.hold_s
         if self.when == "before":
             operation.applies = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.faults.bench import Bench
+from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
 
@@ -21,7 +21,7 @@ class WrongUuid:
     may_break: ClassVar[tuple[int, ...]] = (6,)
     grace_s: ClassVar[float] = float("inf")
 
-    def strike(self, operation: Operation, bench: Bench) -> bool:
+    def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Change what is shown once the device is attached."""
         if operation.refusal is not None:
             return False
@@ -29,12 +29,12 @@ class WrongUuid:
         operation.after.append(lambda: bench.set_uuid(operation.device, uuid))
         return True
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: ChassisHandle) -> None:
         """Every device shows its own again."""
         for device in bench.devices():
             bench.set_uuid(device, None)
 
 
-def _made_up(bench: Bench) -> str:
+def _made_up(bench: ChassisHandle) -> str:
     digits = f"{bench.rng.getrandbits(128):032x}"
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

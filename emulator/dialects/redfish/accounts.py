@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from mews.emulator.dialects.redfish.messages import fail
-from mews.emulator.dialects.redfish.settings import ADMIN, Settings
+from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 
 LOGIN, SELF, USERS, MANAGER, COMPONENTS = (
     "Login",
@@ -70,7 +70,7 @@ class Session:
 class Accounts:
     """All accounts by ID, all sessions by token, and the rules that can be changed."""
 
-    settings: Settings
+    settings: RedfishSettings
     by_id: dict[str, Account] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     lockout_after: int = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.messages import Failed, Message
-from mews.emulator.dialects.redfish.replies import Dressed
+from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage
+from mews.emulator.dialects.redfish.replies import PreparedReply
 from mews.emulator.dialects.redfish.schemas import COLLECTIONS, SCHEMA_URL, VERSIONS
 
 EDMX = "http://docs.oasis-open.org/odata/ns/edmx"
@@ -32,7 +32,7 @@ SERVICES = {
 ALLOW = {"Allow": "GET, HEAD"}
 
 
-def document(method: str, path: str) -> Dressed | None:
+def document(method: str, path: str) -> PreparedReply | None:
     """The reply about one of those documents; None for any other path.
 
     Raises Failed: 405.
@@ -40,14 +40,14 @@ def document(method: str, path: str) -> Dressed | None:
     if path not in ("/redfish", f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata"):
         return None
     if method == "OPTIONS":
-        return Dressed(204, None, ALLOW)
+        return PreparedReply(204, None, ALLOW)
     if method not in ("GET", "HEAD"):
-        raise Failed(405, (Message("OperationNotAllowed"),), ALLOW)
+        raise Failed(405, (RedfishMessage("OperationNotAllowed"),), ALLOW)
     if path == "/redfish":
-        return Dressed(200, {"v1": f"{uris.ROOT}/"}, ALLOW)
+        return PreparedReply(200, {"v1": f"{uris.ROOT}/"}, ALLOW)
     if path.endswith("/odata"):
-        return Dressed(200, _service_document(), ALLOW)
-    return Dressed(200, metadata(), {**ALLOW, "Content-Type": "application/xml; charset=utf-8"})
+        return PreparedReply(200, _service_document(), ALLOW)
+    return PreparedReply(200, metadata(), {**ALLOW, "Content-Type": "application/xml; charset=utf-8"})
 
 
 def _service_document() -> dict[str, object]:

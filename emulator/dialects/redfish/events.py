@@ -19,7 +19,7 @@ RESOURCE_TYPES = ("Endpoint", "Manager", "PCIeDevice", "Port", "Task", "Zone")
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class RedfishEvent:
     """Something to tell: a message of a registry about a resource."""
 
     message_id: str
@@ -44,7 +44,7 @@ class Happening:
 
 
 @dataclass(slots=True)
-class Subscription:
+class EventSubscription:
     """A destination. ``waiting`` holds what it has not got yet: (number, payload)."""
 
     id: str
@@ -58,16 +58,16 @@ class Subscription:
     open: bool = True
     waiting: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
 
-    def wants(self, happening: Happening) -> bool:
+    def wants(self, published: RedfishEvent) -> bool:
         """Whether its filters let an event through."""
-        prefix = happening.message_id.partition(".")[0]
-        short = f"{prefix}.{happening.message_id.rpartition('.')[2]}"
+        prefix = published.message_id.partition(".")[0]
+        short = f"{prefix}.{published.message_id.rpartition('.')[2]}"
         named = {
             "RegistryPrefixes": (prefix,),
-            "MessageIds": (happening.message_id, short),
-            "ResourceTypes": (happening.kind,),
-            "OriginResources": (happening.origin,),
-            "Severities": (happening.severity,),
+            "MessageIds": (published.message_id, short),
+            "ResourceTypes": (published.kind,),
+            "OriginResources": (published.origin,),
+            "Severities": (published.severity,),
         }
         return all(not wanted or set(wanted) & set(named[name]) for name, wanted in self.wanted.items())
 
@@ -81,41 +81,41 @@ class Hub:
     """All subscriptions and the latest events."""
 
     def __init__(self) -> None:
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: dict[str, EventSubscription] = {}
         self._made = 0
-        self._told = 0
-        self._kept: deque[tuple[int, Happening, dict[str, Any]]] = deque(maxlen=KEPT)
+        self._emitted = 0
+        self._kept: deque[tuple[int, RedfishEvent, dict[str, Any]]] = deque(maxlen=KEPT)
 
-    def subscribe(self, protocol: str, **fields: Any) -> Subscription:
+    def subscribe(self, protocol: str, **fields: Any) -> EventSubscription:
         """One more destination."""
         self._made += 1
-        made = Subscription(str(self._made), protocol, **fields)
+        made = EventSubscription(str(self._made), protocol, **fields)
         self.subscriptions[made.id] = made
         return made
 
-    def unsubscribe(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: EventSubscription) -> None:
         """End a subscription; its stream ends with it."""
         subscription.open = False
         self.subscriptions.pop(subscription.id, None)
 
-    def replay(self, subscription: Subscription, after: int) -> None:
+    def replay(self, subscription: EventSubscription, after: int) -> None:
         """Let a reader that comes back hear what it missed."""
-        for number, happening, record in self._kept:
-            if number > after and subscription.wants(happening):
+        for number, published, record in self._kept:
+            if number > after and subscription.wants(published):
                 subscription.waiting.append((number, _payload(subscription, number, [record])))
 
-    def tell(self, happening: Happening, at: str) -> dict[str, Any]:
+    def emit(self, published: RedfishEvent, at: str) -> dict[str, Any]:
         """Tell everybody who wants to know; the record told."""
-        self._told += 1
-        record = happening.record(self._told, at)
-        self._kept.append((self._told, happening, record))
+        self._emitted += 1
+        record = published.record(self._emitted, at)
+        self._kept.append((self._emitted, published, record))
         for subscription in self.subscriptions.values():
-            if subscription.wants(happening):
-                subscription.waiting.append((self._told, _payload(subscription, self._told, [record])))
+            if subscription.wants(published):
+                subscription.waiting.append((self._emitted, _payload(subscription, self._emitted, [record])))
         return record
 
 
-def _payload(subscription: Subscription, number: int, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _payload(subscription: EventSubscription, number: int, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     payload = {"@odata.type": odata_type("Event"), "Id": str(number), "Name": "Chassis events", "Events": list(records)}
     if subscription.context:
         payload["Context"] = subscription.context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.emulator.dialects.redfish.service import Redfish
+from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.wire import DialectFace
 
-FACE = DialectFace(Redfish, prefix="/redfish", login=True)
+FACE = DialectFace(RedfishFace, prefix="/redfish", login=True)

@@ -7,8 +7,8 @@ import binascii
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import LOGIN, Accounts
-from mews.emulator.dialects.redfish.messages import Failed, Message, fail
-from mews.emulator.dialects.redfish.route import Who
+from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
+from mews.emulator.dialects.redfish.route import Requester
 from mews.emulator.dialects.wire import Request
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="Redfish"'}
@@ -16,27 +16,27 @@ PUBLIC = frozenset({"/redfish", uris.ROOT, f"{uris.ROOT}/odata", f"{uris.ROOT}/$
 LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})
 
 
-def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Who:
+def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Requester:
     """Who asks.
 
     Raises Failed: 401 where that must be known and is not.
     """
     if request.method in ("GET", "HEAD") and path in PUBLIC:
-        return Who()
+        return Requester()
     if request.method == "POST" and path in LOGINS:
-        return Who()
+        return Requester()
     who = _known(request, accounts, now_s)
     if who is None:
-        raise Failed(401, (Message("NoValidSession"),), CHALLENGE)
+        raise Failed(401, (RedfishMessage("NoValidSession"),), CHALLENGE)
     return who
 
 
-def _known(request: Request, accounts: Accounts, now_s: float) -> Who | None:
+def _known(request: Request, accounts: Accounts, now_s: float) -> Requester | None:
     token = request.headers.get("x-auth-token")
     if token is not None:
         session = accounts.session(token, now_s)
         account = accounts.by_id.get(session.account) if session else None
-        return Who(account, session) if account is not None and account.enabled else None
+        return Requester(account, session) if account is not None and account.enabled else None
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic" or not request.secure:
         return None
@@ -45,10 +45,10 @@ def _known(request: Request, accounts: Accounts, now_s: float) -> Who | None:
     except (binascii.Error, UnicodeDecodeError):
         return None
     account = accounts.login(name, password, now_s) if colon else None
-    return None if account is None else Who(account)
+    return None if account is None else Requester(account)
 
 
-def admit(who: Who, method: str, path: str, privilege: str) -> None:
+def admit(who: Requester, method: str, path: str, privilege: str) -> None:
     """Let a known caller do it.
 
     Raises Failed: 403.
@@ -62,7 +62,7 @@ def admit(who: Who, method: str, path: str, privilege: str) -> None:
         raise fail(403, "InsufficientPrivilege")
 
 
-def _while_it_must_change(who: Who, method: str, path: str, own: str) -> bool:
+def _while_it_must_change(who: Requester, method: str, path: str, own: str) -> bool:
     if path == own:
         return method in ("GET", "HEAD", "PATCH")
     if who.session is not None and path == f"{uris.SESSIONS}/{who.session.id}":

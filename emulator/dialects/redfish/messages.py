@@ -69,7 +69,7 @@ BASE_MESSAGES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RedfishMessage:
     """One message; ``name`` is a key of ``BASE_MESSAGES``, ``about`` the JSON pointers of the properties concerned."""
 
     name: str
@@ -97,7 +97,7 @@ class Failed(Exception):
     """The request is refused; nothing was changed."""
 
     status: int
-    messages: Sequence[Message]
+    messages: Sequence[RedfishMessage]
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def body(self) -> dict[str, Any]:
@@ -107,11 +107,11 @@ class Failed(Exception):
 
 def fail(status: int, name: str, *args: object, about: Sequence[str] = ()) -> Failed:
     """A refusal with one message."""
-    return Failed(status, (Message(name, tuple(str(each) for each in args), tuple(about)),))
+    return Failed(status, (RedfishMessage(name, tuple(str(each) for each in args), tuple(about)),))
 
 
-def error(messages: Sequence[Message]) -> dict[str, Any]:
-    """``error{code, message, @Message.ExtendedInfo}``; several messages stand under one general code."""
+def error(messages: Sequence[RedfishMessage]) -> dict[str, Any]:
+    """``error{code, message, @RedfishMessage.ExtendedInfo}``; several messages stand under one general code."""
     rendered = [message.render() for message in messages]
     if len(rendered) == 1:
         code, text = rendered[0]["MessageId"], rendered[0]["Message"]

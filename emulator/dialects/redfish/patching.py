@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.emulator.dialects.redfish.messages import Message, fail
+from mews.emulator.dialects.redfish.messages import RedfishMessage, fail
 
 Check = Callable[[Any], str | None]
 """Judges a value: None, or the name of the message that says what is wrong with it."""
@@ -73,7 +73,9 @@ def links(key: str) -> Check:
     return judge
 
 
-def sift(asked: Mapping[str, Any], rules: Rules, shown: Mapping[str, Any]) -> tuple[dict[str, Any], list[Message]]:
+def sift(
+    asked: Mapping[str, Any], rules: Rules, shown: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[RedfishMessage]]:
     """What of a PATCH can be done, and a message about each property that cannot.
 
     ``shown`` is the resource as it is: a property in it that has no rule is read-only, any other unknown.
@@ -95,26 +97,28 @@ def _annotation(name: str) -> bool:
 
 def _sift(
     asked: Mapping[str, Any], rules: Rules, shown: Mapping[str, Any], at: str
-) -> tuple[dict[str, Any], list[Message]]:
+) -> tuple[dict[str, Any], list[RedfishMessage]]:
     changes: dict[str, Any] = {}
-    problems: list[Message] = []
+    problems: list[RedfishMessage] = []
     for name, value in asked.items():
         if _annotation(name):
             continue
         place, rule, now = f"{at}/{name}", rules.get(name), shown.get(name)
         if rule is None:
             known = name in shown or name in ("Id", "Name")
-            problems.append(Message("PropertyNotWritable" if known else "PropertyUnknown", (name,), (f"#{place}",)))
+            problems.append(
+                RedfishMessage("PropertyNotWritable" if known else "PropertyUnknown", (name,), (f"#{place}",))
+            )
         elif isinstance(rule, Mapping):
             if not isinstance(value, dict):
-                problems.append(Message(TYPE, (_brief(value), name), (f"#{place}",)))
+                problems.append(RedfishMessage(TYPE, (_brief(value), name), (f"#{place}",)))
                 continue
             inner, worse = _sift(value, rule, now if isinstance(now, dict) else {}, place)
             problems += worse
             if inner:
                 changes[name] = inner
         elif (wrong := rule(value)) is not None:
-            problems.append(Message(wrong, (_brief(value), name), (f"#{place}",)))
+            problems.append(RedfishMessage(wrong, (_brief(value), name), (f"#{place}",)))
         else:
             changes[name] = _list(value, now) if isinstance(value, list) else value
     return changes, problems

@@ -13,7 +13,7 @@ JSON_TYPE = "application/json; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Dressed:
+class PreparedReply:
     """A reply before it is put on the wire; ``body`` is JSON, or bytes of the type that the headers say."""
 
     status: int
@@ -22,7 +22,7 @@ class Dressed:
     stream: Stream | None = None
 
 
-def dress(reply: Dressed, *, head: bool) -> Response:
+def dress(reply: PreparedReply, *, head: bool) -> Response:
     """The reply on the wire; to HEAD all of it but the body."""
     headers = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
     content = b""

@@ -9,11 +9,11 @@ from typing import Any
 
 from mews.emulator.dialects.redfish.accounts import COMPONENTS, Account, Session
 from mews.emulator.dialects.redfish.patching import Rules
-from mews.emulator.dialects.redfish.replies import Dressed
+from mews.emulator.dialects.redfish.replies import PreparedReply
 from mews.emulator.dialects.redfish.schemas import odata_type
+from mews.emulator.dialects.redfish.service_state import RedfishView, ServiceState
 from mews.emulator.dialects.redfish.tasks import Done, Started
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View, World
 from mews.emulator.dialects.wire import Request
 
 Body = dict[str, Any]
@@ -21,7 +21,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class Requester:
     """Who asks: an account, and the session that it came by; neither for what everybody may."""
 
     account: Account | None = None
@@ -33,22 +33,22 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RedfishWrite:
     """A write: ``args`` are the path's, ``body`` what was sent (a PATCH: what of it can be done)."""
 
-    view: View
+    view: RedfishView
     uri: str
     args: tuple[str, ...]
     body: Mapping[str, Any]
-    who: Who
+    who: Requester
     request: Request
     shown: Mapping[str, Any]
     read: Callable[[str], Body | None]
 
     @property
-    def world(self) -> World:
+    def state(self) -> ServiceState:
         """The service's memory."""
-        return self.view.world
+        return self.view.state
 
     @property
     def now_s(self) -> float:
@@ -56,13 +56,13 @@ class Call:
         return self.view.now_s
 
 
-Answerer = Callable[[View, Request, tuple[str, ...]], Dressed]
-Handler = Callable[[Call], Done | Started]
+Answerer = Callable[[RedfishView, Request, tuple[str, ...]], PreparedReply]
+Handler = Callable[[RedfishWrite], Done | Started]
 Reader = Callable[..., Body | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RedfishRoute:
     """One kind of resource. ``read`` gets the view and the path's arguments and answers None where there is nothing.
 
     ``rules`` are the properties that PATCH may write: laid over the body, unless ``patch`` does something with them.
@@ -73,7 +73,7 @@ class Route:
 
     path: str
     read: Reader
-    rules: Rules | Callable[[View], Rules] = field(default_factory=lambda: NONE)
+    rules: Rules | Callable[[RedfishView], Rules] = field(default_factory=lambda: NONE)
     patch: Handler | None = None
     post: Handler | None = None
     delete: Handler | None = None
@@ -121,10 +121,10 @@ def links(uris: Sequence[str], name: str) -> Body:
 OK = MappingProxyType({"State": "Enabled", "Health": "OK"})
 
 
-class Tree:
+class RouteTree:
     """All routes, found by path in a step per segment."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[RedfishRoute]) -> None:
         self._root: dict[str, Any] = {}
         for route in routes:
             node = self._root
@@ -132,7 +132,7 @@ class Tree:
                 node = node.setdefault("{}" if segment.startswith("{") else segment, {})
             node["/"] = route
 
-    def find(self, path: str) -> tuple[Route, tuple[str, ...]] | None:
+    def find(self, path: str) -> tuple[RedfishRoute, tuple[str, ...]] | None:
         """The route of a path and the path's arguments."""
         node, args = self._root, []
         for segment in _segments(path):

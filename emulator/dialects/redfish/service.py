@@ -6,41 +6,41 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mews.emulator.chassis.box import Box
-from mews.emulator.chassis.operation import Outcome
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.chassis.operation import OperationOutcome
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import etags, gate
 from mews.emulator.dialects.redfish.documents import document
-from mews.emulator.dialects.redfish.messages import Failed, Message, fail
+from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
 from mews.emulator.dialects.redfish.patching import merge, sift
 from mews.emulator.dialects.redfish.query import shape
-from mews.emulator.dialects.redfish.replies import Dressed, dress
+from mews.emulator.dialects.redfish.replies import PreparedReply, dress
 from mews.emulator.dialects.redfish.resources.registry import ROUTES
-from mews.emulator.dialects.redfish.route import Body, Call, Route, Tree, Who
-from mews.emulator.dialects.redfish.settings import Settings, without_a_wire
+from mews.emulator.dialects.redfish.route import Body, RedfishRoute, RedfishWrite, Requester, RouteTree
+from mews.emulator.dialects.redfish.service_state import RedfishView, ServiceState
+from mews.emulator.dialects.redfish.settings import RedfishSettings, without_a_wire
 from mews.emulator.dialects.redfish.tasks import Done, Started
-from mews.emulator.dialects.redfish.work import Work, reply_of
-from mews.emulator.dialects.redfish.world import View, World
+from mews.emulator.dialects.redfish.work import StartedWork, reply_of
 from mews.emulator.dialects.wire import BadJson, Dropped, Pending, Request, Response, read_object
 
 VERBS = ("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS")
 
 
-class Redfish:
+class RedfishFace:
     """One chassis as a Redfish service.
 
     Without ``settings`` it is for use in process: nobody can know its password but by ``password``.
     """
 
-    def __init__(self, box: Box, settings: Settings | None = None) -> None:
+    def __init__(self, box: EmulatedChassis, settings: RedfishSettings | None = None) -> None:
         self._box = box
-        self.world = World(box, settings or without_a_wire(box.spec.name))
-        self._tree = Tree(ROUTES)
+        self.state = ServiceState(box, settings or without_a_wire(box.spec.name))
+        self._tree = RouteTree(ROUTES)
 
     @property
     def password(self) -> str:
         """The first account's password, as it was at the start."""
-        return self.world.settings.password
+        return self.state.settings.password
 
     # The dialect
 
@@ -49,13 +49,13 @@ class Redfish:
         if self._box.down(now_s):
             return Pending(now_s, operation=self._box.begin_read(now_s))
         now_s = self._box.now_s
-        self.world.sync()
-        self.world.tasks.sweep(now_s)
+        self.state.sync()
+        self.state.tasks.sweep(now_s)
         path = request.path.rstrip("/") or "/"
         try:
             return self._begin(request, path, now_s)
         except Failed as failure:
-            return self._ready(request, now_s, Dressed(failure.status, failure.body(), failure.headers))
+            return self._ready(request, now_s, PreparedReply(failure.status, failure.body(), failure.headers))
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
         """The answer."""
@@ -63,20 +63,20 @@ class Redfish:
             assert pending.reply is not None
             return pending.reply
         answer = self._box.finish(pending.operation, now_s)
-        if answer.outcome is Outcome.DROPPED:
+        if answer.outcome is OperationOutcome.DROPPED:
             return Dropped()
-        if answer.outcome is Outcome.ERROR or pending.render is None:
+        if answer.outcome is OperationOutcome.ERROR or pending.render is None:
             failure = fail(answer.status if answer.status >= 400 else 500, "InternalError")
-            return dress(Dressed(failure.status, failure.body()), head=False)
+            return dress(PreparedReply(failure.status, failure.body()), head=False)
         return pending.render(answer)
 
-    def _ready(self, request: Request, now_s: float, reply: Dressed) -> Pending:
+    def _ready(self, request: Request, now_s: float, reply: PreparedReply) -> Pending:
         return Pending(now_s, reply=dress(reply, head=request.method == "HEAD"))
 
     # Routing
 
     def _begin(self, request: Request, path: str, now_s: float) -> Pending:
-        who = gate.identify(request, path, self.world.accounts, now_s)
+        who = gate.identify(request, path, self.state.accounts, now_s)
         if request.headers.get("odata-version", "4.0") != "4.0":
             raise fail(412, "HeaderInvalid", "OData-Version")
         if request.method not in VERBS:
@@ -93,12 +93,12 @@ class Redfish:
                 return self._ready(request, now_s, route.answer(view, request, args))
             return self._get(request, route, path, now_s)
         if request.method == "OPTIONS":
-            return self._ready(request, now_s, Dressed(204, None, {"Allow": route.allow()}))
+            return self._ready(request, now_s, PreparedReply(204, None, {"Allow": route.allow()}))
         if request.method not in route.allow().split(", "):
-            raise Failed(405, (Message("OperationNotAllowed"),), {"Allow": route.allow()})
+            raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": route.allow()})
         return self._write(request, route, args, path, who, now_s)
 
-    def _route(self, path: str, method: str) -> tuple[Route, tuple[str, ...], str]:
+    def _route(self, path: str, method: str) -> tuple[RedfishRoute, tuple[str, ...], str]:
         if method == "POST":
             path = path.removesuffix("/Members")
         found = self._tree.find(path)
@@ -106,25 +106,25 @@ class Redfish:
             raise fail(404, "InvalidURI", path)
         return *found, path
 
-    def _view(self, rows: tuple[Row, ...], now_s: float) -> View:
-        return View(self.world, rows, now_s)
+    def _view(self, rows: tuple[DeviceRow, ...], now_s: float) -> RedfishView:
+        return RedfishView(self.state, rows, now_s)
 
-    def _body(self, view: View, path: str) -> Body | None:
+    def _body(self, view: RedfishView, path: str) -> Body | None:
         """A resource as it is, written properties and tag included; None if there is none."""
         path = path.rstrip("/")
         found = self._tree.find(path)
         body = None if found is None else found[0].read(view, *found[1])
         if body is None:
             return None
-        over = self.world.overlays.get(path)
+        over = self.state.overlays.get(path)
         if over:
             body = merge(body, over)
-        body["@odata.etag"] = etags.etag(body, self.world.revisions.get(path, 0))
+        body["@odata.etag"] = etags.etag(body, self.state.revisions.get(path, 0))
         return body
 
     # Reading
 
-    def _get(self, request: Request, route: Route, path: str, now_s: float) -> Pending:
+    def _get(self, request: Request, route: RedfishRoute, path: str, now_s: float) -> Pending:
         if route.listing:
             head = request.method == "HEAD"
             return Pending(
@@ -134,7 +134,7 @@ class Redfish:
             )
         return self._ready(request, now_s, self._shown(request, route, path, self._box.rows(now_s)))
 
-    def _shown(self, request: Request, route: Route, path: str, rows: tuple[Row, ...]) -> Dressed:
+    def _shown(self, request: Request, route: RedfishRoute, path: str, rows: tuple[DeviceRow, ...]) -> PreparedReply:
         view = self._view(rows, self._box.now_s)
         try:
             body = self._body(view, path)
@@ -144,15 +144,15 @@ class Redfish:
             unless = request.headers.get("if-none-match")
             headers = {"ETag": tag, "Allow": route.allow()}
             if unless is not None and etags.matches(unless, tag):
-                return Dressed(304, None, headers)
-            shown = shape(body, request.query, lambda uri: self._body(view, uri), self.world.settings.page)
+                return PreparedReply(304, None, headers)
+            shown = shape(body, request.query, lambda uri: self._body(view, uri), self.state.settings.page)
         except Failed as failure:
-            return Dressed(failure.status, failure.body(), failure.headers)
-        return Dressed(200, shown, headers)
+            return PreparedReply(failure.status, failure.body(), failure.headers)
+        return PreparedReply(200, shown, headers)
 
     # Writing
 
-    def _act(self, request: Request, path: str, who: Who, now_s: float) -> Pending:
+    def _act(self, request: Request, path: str, who: Requester, now_s: float) -> Pending:
         target, _, name = path.partition("/Actions/")
         found = self._tree.find(target)
         handler = found[0].actions.get(name) if found else None
@@ -161,12 +161,12 @@ class Redfish:
         route, args = found
         gate.admit(who, "POST", path, route.privilege)
         if request.method != "POST":
-            raise Failed(405, (Message("OperationNotAllowed"),), {"Allow": "POST"})
+            raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})
         call = self._call(request, route, args, target, who, now_s)
         return self._done(request, call, handler(call), now_s)
 
     def _write(
-        self, request: Request, route: Route, args: tuple[str, ...], path: str, who: Who, now_s: float
+        self, request: Request, route: RedfishRoute, args: tuple[str, ...], path: str, who: Requester, now_s: float
     ) -> Pending:
         call = self._call(request, route, args, path, who, now_s)
         etags.check(request.headers, call.shown["@odata.etag"])
@@ -176,37 +176,47 @@ class Redfish:
         assert handler is not None
         return self._done(request, call, handler(call), now_s)
 
-    def _call(self, request: Request, route: Route, args: tuple[str, ...], path: str, who: Who, now_s: float) -> Call:
+    def _call(
+        self, request: Request, route: RedfishRoute, args: tuple[str, ...], path: str, who: Requester, now_s: float
+    ) -> RedfishWrite:
         view = self._view(self._box.rows(now_s), now_s)
         shown = self._body(view, path)
         if shown is None:
             raise fail(404, "ResourceMissingAtURI", path)
         body = {} if request.method == "DELETE" else _json(request)
-        return Call(view, path, args, body, who, request, shown, lambda uri: self._body(view, uri))
+        return RedfishWrite(view, path, args, body, who, request, shown, lambda uri: self._body(view, uri))
 
-    def _patch(self, request: Request, route: Route, call: Call, now_s: float) -> Pending:
+    def _patch(self, request: Request, route: RedfishRoute, call: RedfishWrite, now_s: float) -> Pending:
         rules = route.rules if isinstance(route.rules, Mapping) else route.rules(call.view)
         changes, problems = sift(call.body, rules, call.shown)
-        asked = Call(call.view, call.uri, call.args, changes, call.who, request, call.shown, call.read)
+        asked = RedfishWrite(call.view, call.uri, call.args, changes, call.who, request, call.shown, call.read)
         if route.patch is None:
-            self.world.overlays[call.uri] = merge(self.world.overlays.get(call.uri, {}), changes)
+            self.state.overlays[call.uri] = merge(self.state.overlays.get(call.uri, {}), changes)
             done: Done | Started = Done()
         else:
             done = route.patch(asked)
         return self._done(request, call, done, now_s, problems=problems)
 
     def _done(
-        self, request: Request, call: Call, done: Done | Started, now_s: float, *, problems: list[Message] | None = None
+        self,
+        request: Request,
+        call: RedfishWrite,
+        done: Done | Started,
+        now_s: float,
+        *,
+        problems: list[RedfishMessage] | None = None,
     ) -> Pending:
         if isinstance(done, Started):
-            return Work(self._box, self.world, request, call).pending(
+            return StartedWork(self._box, self.state, request, call).pending(
                 done, now_s, lambda ended: self._written(request, call, ended, problems)
             )
         return Pending(now_s, reply=dress(self._written(request, call, done, problems), head=False))
 
-    def _written(self, request: Request, call: Call, done: Done, problems: list[Message] | None) -> Dressed:
+    def _written(
+        self, request: Request, call: RedfishWrite, done: Done, problems: list[RedfishMessage] | None
+    ) -> PreparedReply:
         if done.status < 400:
-            self.world.touch(call.uri)
+            self.state.touch(call.uri)
         if request.method != "PATCH" or done.status not in (200, 204):
             return reply_of(done)
         view = self._view(self._box.rows(self._box.now_s), self._box.now_s)
@@ -214,7 +224,7 @@ class Redfish:
         headers = {"ETag": body["@odata.etag"]} if body else {}
         if problems:
             body = {**body, "@Message.ExtendedInfo": [message.render() for message in problems]}
-        return Dressed(200, body, headers)
+        return PreparedReply(200, body, headers)
 
 
 def _json(request: Request) -> dict[str, Any]:

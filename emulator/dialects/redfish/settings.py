@@ -14,7 +14,7 @@ EPOCH_S = 1_767_225_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RedfishSettings:
     """``password`` is the first account's, ``secret`` makes session tokens: 32 hexadecimal digits.
 
     ``zone_patch`` is the path in the body of H3's vendor PATCH of a zone to the list that replaces its endpoints, and
@@ -39,11 +39,11 @@ class Settings:
     install: Callable[[str], str] | None = None
 
 
-def without_a_wire(name: str, password: str | None = None) -> Settings:
+def without_a_wire(name: str, password: str | None = None) -> RedfishSettings:
     """For use in process, where nobody can listen: tokens (and a password, if none is given) follow from the name."""
     rng = random.Random(f"redfish/{name}")
 
     def secret() -> str:
         return f"{rng.getrandbits(128):032x}"
 
-    return Settings(secret() if password is None else password, secret)
+    return RedfishSettings(secret() if password is None else password, secret)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mews.emulator.chassis.box import Box
-from mews.emulator.chassis.operation import Kind, Operation, Outcome
-from mews.emulator.dialects.redfish.messages import Failed, Message, fail
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.chassis.operation import Operation, OperationKind, OperationOutcome
+from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
 
 KEPT = 100
 """How many finished tasks can still be read."""
@@ -82,11 +82,11 @@ class Task:
         return max(max(operation.due_s for operation in self.started.operations) - now_s, 0.0)
 
 
-class Board:
-    """All tasks; ``told`` hears of each that starts or ends, with the name of the event."""
+class TaskList:
+    """All tasks; ``notify`` hears of each that starts or ends, with the name of the event."""
 
-    def __init__(self, told: Callable[[str, Task], None]) -> None:
-        self._told = told
+    def __init__(self, notify: Callable[[str, Task], None]) -> None:
+        self._notify = notify
         self._made = 0
         self.tasks: dict[str, Task] = {}
 
@@ -95,7 +95,7 @@ class Board:
         self._made += 1
         task = Task(str(self._made), started, now_s, payload, owner)
         self.tasks[task.id] = task
-        self._told("TaskStarted", task)
+        self._notify("TaskStarted", task)
         return task
 
     def sweep(self, now_s: float) -> None:
@@ -112,9 +112,11 @@ class Board:
         task.failure = next((found for each in task.started.operations if (found := failure_of(each))), None)
         if task.failure is None:
             task.reply = task.started.reply()
-        self._told({"Cancelled": "TaskCancelled", "Exception": "TaskAborted"}.get(task.state, "TaskCompletedOK"), task)
+        self._notify(
+            {"Cancelled": "TaskCancelled", "Exception": "TaskAborted"}.get(task.state, "TaskCompletedOK"), task
+        )
 
-    def cancel(self, task: Task, box: Box, now_s: float) -> bool:
+    def cancel(self, task: Task, box: EmulatedChassis, now_s: float) -> bool:
         """Give up what has not happened yet; what has stays. False if all of it has."""
         gone = [box.cancel(operation, now_s) for operation in reversed(task.started.operations)]
         task.cancelled = any(gone)
@@ -132,21 +134,21 @@ def failure_of(operation: Operation) -> Failed | None:
     A chassis that lies says so here: a 500 although the device was attached, or nothing although it was not.
     """
     answer = operation.answer()
-    if answer.outcome is Outcome.DROPPED:
+    if answer.outcome is OperationOutcome.DROPPED:
         return fail(503, "OperationFailed", "the management processor restarted meanwhile")
-    if answer.outcome is Outcome.ERROR:
+    if answer.outcome is OperationOutcome.ERROR:
         return fail(answer.status, "InternalError")
     if answer.ok:
         return None
     if answer.refusal is None:
         return fail(500, "OperationFailed", "the link did not come up in time")
     status, name = REFUSALS.get(answer.refusal.code, (500, "OperationFailed"))
-    return Failed(status, (Message(name, _args(name, operation, str(answer.refusal))),))
+    return Failed(status, (RedfishMessage(name, _args(name, operation, str(answer.refusal))),))
 
 
 def _args(name: str, operation: Operation, text: str) -> tuple[str, ...]:
     if name == "ResourceNotFound":
         return ("Endpoint", operation.device)
     if name == "ActionParameterMissing":
-        return ("attach" if operation.kind is Kind.ATTACH else "detach", "Endpoint")
+        return ("attach" if operation.kind is OperationKind.ATTACH else "detach", "Endpoint")
     return (text,) if name == "OperationFailed" else ()

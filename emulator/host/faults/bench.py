@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from mews.emulator.host.function import Function
 
 
-class Bench(Protocol):
+class HostHandle(Protocol):
     """What an armed fault may do to the host it sits in."""
 
     def fire(self, after_s: float) -> None:
@@ -65,28 +65,28 @@ class Slows(Protocol):
 class Tops(Protocol):
     """A fault that strikes when a device has come up."""
 
-    def tops(self, function: Function, bench: Bench) -> bool:
+    def tops(self, function: Function, bench: HostHandle) -> bool:
         """Strike the device; False if there was nothing to do."""
         ...
 
 
 @runtime_checkable
-class Arms(Protocol):
+class TimedHostFault(Protocol):
     """A fault that happens at a time of its own."""
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: HostHandle) -> None:
         """Ask ``fire`` for the time at which the fault is to happen."""
         ...
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: HostHandle) -> None:
         """Do the fault's damage: its time has come."""
         ...
 
 
 @runtime_checkable
-class Undoes(Protocol):
+class UndoableHostFault(Protocol):
     """A fault that has something to take back when it is cleared."""
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: HostHandle) -> None:
         """Take back what still shows."""
         ...

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mews.emulator.chassis.faults.bench import Fault
+from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, described, fires, parameters
 from mews.emulator.chassis.faults.spec import When
-from mews.emulator.host.faults.bench import Arms, Cuts, Slows, Tops, Undoes
+from mews.emulator.host.faults.bench import Cuts, Slows, TimedHostFault, Tops, UndoableHostFault
 from mews.emulator.host.faults.registry import HOST_FAULTS
-from mews.emulator.host.function import Function, Stage
+from mews.emulator.host.function import BringUpStage, Function
 
 if TYPE_CHECKING:
     from mews.emulator.host.host import Host
@@ -21,11 +21,11 @@ DOUBLE_BIT = 48
 
 
 @dataclass(slots=True, eq=False)
-class Armed:
+class ArmedHostFault:
     """A fault in place: also the bench at which it works on its host."""
 
     id: str
-    fault: Fault
+    fault: ChassisFault
     when: When
     host: Host
     rng: random.Random
@@ -43,7 +43,7 @@ class Armed:
     def xid(self, device: str, xid: int) -> None:
         """Report an XID of a GPU that a driver has."""
         function = self._function(device)
-        if function is not None and function.is_gpu and function.stage >= Stage.DRIVER:
+        if function is not None and function.is_gpu and function.stage >= BringUpStage.DRIVER:
             self.host.xid(function, xid)
 
     def fall(self, device: str) -> None:
@@ -56,13 +56,13 @@ class Armed:
         """Take a fallen device out of the PCI bus and rescan for it."""
         function = self._function(device)
         if function is not None and function.lost and function.link:
-            self.host.take_down(function, Stage.LINK)
+            self.host.take_down(function, BringUpStage.LINK)
             self.host.climb(function)
 
     def ecc(self, device: str, corrected: int, uncorrected: int) -> None:
         """Count memory errors of a GPU that a driver has."""
         function = self._function(device)
-        if function is None or not function.is_gpu or function.stage < Stage.DRIVER:
+        if function is None or not function.is_gpu or function.stage < BringUpStage.DRIVER:
             return
         ecc = function.ecc
         ecc.corrected, ecc.total_corrected = ecc.corrected + corrected, ecc.total_corrected + corrected
@@ -71,7 +71,7 @@ class Armed:
             self.host.driver_events.add("ecc-single", function.bdf)
         if uncorrected:
             self.host.driver_events.add("ecc-double", function.bdf)
-        self.host.tell("ecc", function, corrected=ecc.corrected, uncorrected=ecc.uncorrected)
+        self.host.emit("ecc", function, corrected=ecc.corrected, uncorrected=ecc.uncorrected)
         if uncorrected:
             self.host.xid(function, DOUBLE_BIT)
 
@@ -88,7 +88,7 @@ class Armed:
     def _well(self, function: Function) -> None:
         if function.failing:
             function.failing = False
-            self.host.tell("nvml-recovered", function)
+            self.host.emit("nvml-recovered", function)
 
     def retry(self) -> None:
         """Everything that does not climb tries again."""
@@ -104,7 +104,7 @@ class HostFaults:
     def __init__(self, host: Host, rng: random.Random) -> None:
         self._host = host
         self._placer = FaultPlacer("h", HOST_FAULTS, rng)
-        self._armed: list[Armed] = []
+        self._armed: list[ArmedHostFault] = []
 
     def add(self, spec: Mapping[str, Any], now_s: float) -> str:
         """Put a fault in place and return its ID.
@@ -114,15 +114,15 @@ class HostFaults:
         parts = self._placer.parts(spec, now_s, self._check_device)
         self._host.settle(now_s)
         fault = parts.fault
-        armed = Armed(parts.id, fault, parts.when, self._host, parts.rng, parts.spec, parts.until_s)
+        armed = ArmedHostFault(parts.id, fault, parts.when, self._host, parts.rng, parts.spec, parts.until_s)
         self._armed.append(armed)
-        self._host.tell("fault-added", None, fault=armed.id, kind=fault.kind)
-        if isinstance(fault, Arms):
+        self._host.emit("fault-added", None, fault=armed.id, kind=fault.kind)
+        if isinstance(fault, TimedHostFault):
             fault.arm(armed)
         self._host.settle(now_s)
         return armed.id
 
-    def _check_device(self, fault: Fault, when: When) -> None:
+    def _check_device(self, fault: ChassisFault, when: When) -> None:
         device = getattr(fault, "device", None) or when.device
         known = [(one.gpuid(each.id), each.id) for one in self._host.chassis for each in one.devices]
         if device is not None and not any(device in names for names in known):
@@ -142,9 +142,9 @@ class HostFaults:
         for armed in chosen(self._armed, fault_id):
             self._armed.remove(armed)
             self._host.forget(armed)
-            if isinstance(armed.fault, Undoes):
+            if isinstance(armed.fault, UndoableHostFault):
                 armed.fault.undo(armed)
-            self._host.tell("fault-cleared", None, fault=armed.id, kind=armed.fault.kind)
+            self._host.emit("fault-cleared", None, fault=armed.id, kind=armed.fault.kind)
         self._host.settle(now_s)
 
     def cuts(self, function: Function, arrow: str) -> bool:
@@ -178,24 +178,24 @@ class HostFaults:
             if self._fires(armed) and fault.tops(function, armed):
                 self._count(armed, function)
 
-    def happen(self, armed: Armed) -> None:
+    def happen(self, armed: ArmedHostFault) -> None:
         """The time of a fault has come."""
-        if isinstance(armed.fault, Arms) and not armed.when.spent:
+        if isinstance(armed.fault, TimedHostFault) and not armed.when.spent:
             device = getattr(armed.fault, "device", "")
             living = [f for f in self._host.functions() if f.plugged and device in (f.device.id, f.gpuid)]
             self._count(armed, living[-1] if living else None)
             armed.fault.happen(armed)
 
-    def _admits(self, armed: Armed, function: Function, arrow: str) -> bool:
+    def _admits(self, armed: ArmedHostFault, function: Function, arrow: str) -> bool:
         when = armed.when
         if arrow not in armed.fault.on or when.operation not in (None, arrow):
             return False
         return when.device in (None, function.device.id, function.gpuid)
 
-    def _fires(self, armed: Armed) -> bool:
+    def _fires(self, armed: ArmedHostFault) -> bool:
         return fires(armed, self._host.now_s)
 
-    def _count(self, armed: Armed, function: Function | None) -> None:
+    def _count(self, armed: ArmedHostFault, function: Function | None) -> None:
         armed.when.fired += 1
         named = {} if function is None else {"device": function.device.id, "gpuid": function.gpuid}
-        self._host.tell("fault-fired", None, **described(armed), **named)
+        self._host.emit("fault-fired", None, **described(armed), **named)

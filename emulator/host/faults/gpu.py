@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.host.faults.bench import Bench
+from mews.emulator.host.faults.bench import HostHandle
 from mews.emulator.host.function import Function
 
 FELL_OFF = 79
@@ -28,18 +28,18 @@ class Xid:
     may_break: ClassVar[tuple[int, ...]] = (4, 8)
     grace_s: ClassVar[float] = float("inf")
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: HostHandle) -> None:
         """Set the time."""
         bench.fire(self.after_s)
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: HostHandle) -> None:
         """Report it."""
         if self.xid == FELL_OFF:
             bench.fall(self.device)
         else:
             bench.xid(self.device, self.xid)
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: HostHandle) -> None:
         """It comes back."""
         bench.revive(self.device)
 
@@ -60,15 +60,15 @@ class FallenOffBus:
     may_break: ClassVar[tuple[int, ...]] = (4, 8)
     grace_s: ClassVar[float] = float("inf")
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: HostHandle) -> None:
         """Set the time."""
         bench.fire(self.after_s)
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: HostHandle) -> None:
         """It falls."""
         bench.fall(self.device)
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: HostHandle) -> None:
         """It comes back."""
         bench.revive(self.device)
 
@@ -89,11 +89,11 @@ class EccErrors:
     may_break: ClassVar[tuple[int, ...]] = ()
     grace_s: ClassVar[float] = 0.0
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, bench: HostHandle) -> None:
         """Set the time."""
         bench.fire(self.after_s)
 
-    def happen(self, bench: Bench) -> None:
+    def happen(self, bench: HostHandle) -> None:
         """Count them."""
         bench.ecc(self.device, self.corrected, self.uncorrected)
 
@@ -110,13 +110,13 @@ class NvmlUnknownError:
     may_break: ClassVar[tuple[int, ...]] = (4,)
     grace_s: ClassVar[float] = 120.0
 
-    def tops(self, function: Function, bench: Bench) -> bool:
+    def tops(self, function: Function, bench: HostHandle) -> bool:
         """It fails from the start on."""
         if not function.is_gpu:
             return False
         bench.fail(function, self.for_s)
         return True
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: HostHandle) -> None:
         """NVML is well again."""
         bench.recover()

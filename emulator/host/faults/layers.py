@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.emulator.host.faults.bench import Bench
+from mews.emulator.host.faults.bench import HostHandle
 from mews.emulator.host.function import Function
 from mews.emulator.host.profiles import ARROWS
 
@@ -28,7 +28,7 @@ class LayerCut:
         """Its own arrow."""
         return arrow == self.arrow
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: HostHandle) -> None:
         """Everything tries again."""
         bench.retry()
 
@@ -66,6 +66,6 @@ class DriverFails:
         """Every bind."""
         return arrow == "driver"
 
-    def undo(self, bench: Bench) -> None:
+    def undo(self, bench: HostHandle) -> None:
         """Everything tries again."""
         bench.retry()

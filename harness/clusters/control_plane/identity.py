@@ -15,7 +15,7 @@ _USES = "keyUsage=critical,digitalSignature,keyCertSign"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ControlPlaneIdentity:
     """A self-signed certificate that etcd, the API server and the kubelets show to each other and to clients, and the
     administrator's bearer token. Files are readable by their owner alone."""
 
@@ -56,12 +56,12 @@ class Identity:
         return context
 
 
-def make_identity(folder: Path, openssl: str) -> Identity:
+def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
     """Make key, certificate and token in a folder.
 
     Raises Lacks for an openssl that does not.
     """
-    identity = Identity(folder, secrets.token_hex(16))
+    identity = ControlPlaneIdentity(folder, secrets.token_hex(16))
     for path in (identity.key, identity.tokens):
         path.touch(mode=0o600)
     argv = [
@@ -72,8 +72,8 @@ def make_identity(folder: Path, openssl: str) -> Identity:
     try:
         subprocess.run(argv, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.split()) or f"exit code {error.returncode}"
-        raise Lacks(f"{openssl}: no certificate could be made; OpenSSL 1.1.1 or later is needed: {said}") from error
+        output = " ".join(error.stderr.split()) or f"exit code {error.returncode}"
+        raise Lacks(f"{openssl}: no certificate could be made; OpenSSL 1.1.1 or later is needed: {output}") from error
     except OSError as error:
         raise Lacks(f"{openssl}: cannot be started: {error.strerror}") from error
     identity.tokens.write_text(f"{identity.token},admin,admin,system:masters\n", encoding="utf-8")

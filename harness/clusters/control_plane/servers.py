@@ -14,10 +14,10 @@ import urllib.error
 import urllib.request
 
 from mews.harness.clusters.control_plane.etcd import Etcd
-from mews.harness.clusters.control_plane.identity import Identity, make_identity
+from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, make_identity
 from mews.harness.clusters.programs.finding import HOW, needed
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import Owned, make_runtime_folder
+from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 
 _READY_S = 90.0
 _LOOK_S = 0.05
@@ -30,16 +30,16 @@ class Servers:
 
     def __init__(self) -> None:
         self.folder = make_runtime_folder("mews-plane-")
-        self._owned = Owned(self.folder)
+        self._owned = RuntimeFolder(self.folder)
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._identity: Identity | None = None
+        self._identity: ControlPlaneIdentity | None = None
         self._etcd: Etcd | None = None
         self._busy = threading.Lock()
         self._stopped = threading.Event()
         self.url = ""
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ControlPlaneIdentity:
         """Certificate and token.
 
         Raises RuntimeError before the start.
@@ -154,13 +154,13 @@ class Servers:
     def _last_words(self) -> str:
         """The last error that one of them told of, else the last line of any."""
         logs = {path.stem: path for path in (self.folder / f"{name}.log" for name in _NAMES) if path.exists()}
-        said = [
+        output = [
             f"{name}: {line}"
             for name, path in logs.items()
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
         ]
-        errors = [line for line in said if "rror" in line or "fatal" in line]
-        return next(iter([*errors[-1:], *said[-1:]]), "they said nothing")
+        errors = [line for line in output if "rror" in line or "fatal" in line]
+        return next(iter([*errors[-1:], *output[-1:]]), "they said nothing")
 
     def _end(self) -> None:
         while self._processes:

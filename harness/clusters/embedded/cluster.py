@@ -41,7 +41,7 @@ from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.emulated.kubelet.users import ToldRuntime
+from mews.kube.emulated.kubelet.users import ReportingRuntime
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
@@ -202,7 +202,7 @@ class EmbeddedCluster:
             raise ValueError(f"host {host!r}: must be one of {', '.join(self._machines)}")
         return host
 
-    async def testimony(self) -> Mapping[str, str]:
+    async def artefacts(self) -> Mapping[str, str]:
         """None: the records have all that our kubelets say."""
         return {}
 
@@ -315,8 +315,8 @@ class EmbeddedCluster:
         containerd = Containerd(
             self.clock,
             rng,
-            simulated=self._told(SimulatedRuntime(self.pace, self._programs), host.name),
-            processes=None if processes is None else self._told(processes.runtime, host.name),
+            simulated=self._reporting(SimulatedRuntime(self.pace, self._programs), host.name),
+            processes=None if processes is None else self._reporting(processes.runtime, host.name),
             network=self.ports.kubelets.network(number + 1),
         )
         return Machine(
@@ -334,9 +334,9 @@ class EmbeddedCluster:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
 
-    def _told(self, runtime: Runtime, host: str) -> Runtime:
+    def _reporting(self, runtime: Runtime, host: str) -> Runtime:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
-        return ToldRuntime(runtime, self.ports.hosts.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
+        return ReportingRuntime(runtime, self.ports.hosts.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile

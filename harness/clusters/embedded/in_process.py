@@ -13,14 +13,14 @@ from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, Local
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalHosts, LocalUsers
 from mews.harness.run_context import RunContext
-from mews.kube.chassis.dialects import speak
-from mews.kube.chassis.port import Account, ChassisApi
+from mews.kube.chassis.dialects import client_of
+from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
-from mews.kube.emulated.kubelet.users import Users
+from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 
@@ -42,16 +42,16 @@ class InProcessHardware:
         self._hosts.begin()
 
     def _on_chassis_event(self, event: ChassisEvent) -> None:
-        self._feeds[event.chassis].hear(event.number, event.event, event.fields)
-        self._hosts.hear(event)
+        self._feeds[event.chassis].on_event(event.number, event.event, event.fields)
+        self._hosts.on_event(event)
 
     def _on_host_event(self, event: HostEvent) -> None:
-        self._host_feeds[event.host].hear(event.event, event.fields)
+        self._host_feeds[event.host].on_event(event.event, event.fields)
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis' dialect without a socket."""
         transport = self._fleet.transport(name, dialect, timeout_s=timeout_s)
-        return speak(dialect, transport, Account("admin", LOCAL_PASSWORD), patience_s=timeout_s)
+        return client_of(dialect, transport, RedfishCredentials("admin", LOCAL_PASSWORD), patience_s=timeout_s)
 
     async def kill(self, name: str) -> None:
         """Connections end, new ones are refused."""
@@ -69,7 +69,7 @@ class InProcessHardware:
         """Simulated containers load no library."""
         return ContainerExtras()
 
-    def users(self, host: str) -> Users:
+    def users(self, host: str) -> DeviceUsers:
         """The host itself."""
         return LocalUsers(self._hosts, host)
 

@@ -16,7 +16,7 @@ from mews.harness.clusters.embedded.served_process import with_scenario_folder
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.programs.control_plane import ControlPlane, Program
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import OWNER, Owned, make_runtime_folder
+from mews.harness.leftovers import OWNER, RuntimeFolder, make_runtime_folder
 from mews.harness.run_context import RunContext
 from mews.harness.systems import find_program
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
@@ -43,7 +43,7 @@ class ServedPorts:
         folder: Path | None = None,
     ) -> None:
         self.scratch = make_runtime_folder("mews-")
-        self._owned = Owned(self.scratch)
+        self._owned = RuntimeFolder(self.scratch)
         self._hardware = hardware
         try:
             self._kubelets = ServedKubelets(self.scratch, hardware, self._kubelet_address)
@@ -101,7 +101,7 @@ class ServedPorts:
             "api": self._control_plane.url,
             "kubeconfig": str(self._kubeconfig),
             **self._chassis.ready(),
-            "hosts": self._hosts.control_said(),
+            "hosts": self._hosts.control_ready(),
             "nodes": {host.name: self._node(host.name) for host in self._hardware.hosts},
         }
 

@@ -15,9 +15,9 @@ from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.run_context import RunContext
-from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.http import HttpTransport
-from mews.kube.chassis.port import Account, ChassisApi
+from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.clock import rest
 
 
@@ -70,7 +70,7 @@ class ServedChassis:
                 async for event in control.events(last):
                     last = event["seq"]
                     fields = {k: v for k, v in event.items() if k not in ("seq", "number", "t", "chassis", "event")}
-                    self._feeds[event["chassis"]].hear(event["number"], event["event"], fields)
+                    self._feeds[event["chassis"]].on_event(event["number"], event["event"], fields)
             await rest(0.05)
 
     def control(self) -> HttpHardwareControl:
@@ -87,7 +87,7 @@ class ServedChassis:
         transport = HttpTransport(self._ready["chassis"][name][dialect], timeout_s)
         self._transports.append(transport)
         account = self._ready.get("accounts", {}).get(dialect)
-        return speak(dialect, transport, Account(**account) if account else None, patience_s=timeout_s)
+        return client_of(dialect, transport, RedfishCredentials(**account) if account else None, patience_s=timeout_s)
 
     async def kill(self, name: str) -> None:
         """Kill -9 of the process; it serves all chassis.

@@ -19,7 +19,7 @@ from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.process import SEARCH_PATH
-from mews.kube.emulated.kubelet.users import Users
+from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
 
@@ -39,7 +39,7 @@ class ServedHosts:
         self._process = HostProcess(folder, hardware, chassis, run, env=env)
         self._journal = run.journal
         self._speed = run.speed
-        self._said: dict[str, Any] = {}
+        self._ready: dict[str, Any] = {}
         self._control: HttpHosts | None = None
         self._users = WireUsers(lambda: self._control)
         self._alive = asyncio.Event()
@@ -49,15 +49,15 @@ class ServedHosts:
         """Start the process, hear its events, tell it who uses what."""
         await self.start()
         feeding = asyncio.create_task(self._feed(), name="host-feed")
-        telling = asyncio.create_task(self._users.run(), name="host-users")
-        self._tasks = [feeding, telling]
+        reporting = asyncio.create_task(self._users.run(), name="host-users")
+        self._tasks = [feeding, reporting]
 
     async def start(self) -> None:
         """Start the process; nothing while it runs."""
         if self._control is not None:
             return
-        self._said = await self._process.start()
-        control = self._said["control"]
+        self._ready = await self._process.start()
+        control = self._ready["control"]
         self._control = HttpHosts(control["url"], control["token"])
         self._users.retell()
         self._alive.set()
@@ -82,7 +82,7 @@ class ServedHosts:
             await control.close()
 
     async def _feed(self) -> None:
-        feeds = {name: HostFeed(self._journal, name) for name in self._said["hosts"]}
+        feeds = {name: HostFeed(self._journal, name) for name in self._ready["hosts"]}
         while True:
             await self._alive.wait()
             control, last = self.control(), 0
@@ -90,7 +90,7 @@ class ServedHosts:
                 async for event in control.events(last):
                     last = event["seq"]
                     fields = {k: v for k, v in event.items() if k not in ("seq", "number", "t", "host", "event")}
-                    feeds[event["host"]].hear(event["event"], fields)
+                    feeds[event["host"]].on_event(event["event"], fields)
             await rest(0.05)
 
     def control(self) -> HttpHosts:
@@ -102,20 +102,20 @@ class ServedHosts:
             raise RuntimeError("the hosts' process does not run")
         return self._control
 
-    def control_said(self) -> dict[str, str]:
+    def control_ready(self) -> dict[str, str]:
         """``{"url", "token"}`` of the hosts' back door."""
-        said: dict[str, str] = self._said["control"]
-        return said
+        output: dict[str, str] = self._ready["control"]
+        return output
 
     def root(self, host: str) -> Path:
         """The folder with the host's ``sys``, ``proc`` and ``dev``."""
-        return Path(self._said["hosts"][host]["root"])
+        return Path(self._ready["hosts"][host]["root"])
 
     def env(self, host: str) -> dict[str, str]:
         """What a shell needs to see the host's GPUs; nvidia-smi is not put on anybody's PATH."""
         found = {"MEWS_HOST_ROOT": str(self.root(host))}
-        if self._said["without_library"] is None:
-            found["LD_LIBRARY_PATH"] = str(self._said["hosts"][host]["nvml"])
+        if self._ready["without_library"] is None:
+            found["LD_LIBRARY_PATH"] = str(self._ready["hosts"][host]["nvml"])
         return found
 
     def files(self, host: str) -> FileTree:
@@ -124,19 +124,19 @@ class ServedHosts:
 
     def extras(self, host: str) -> ContainerExtras:
         """For every container with a device."""
-        if self._said["without_library"] is not None:
+        if self._ready["without_library"] is not None:
             return ContainerExtras()
-        folder = str(self._said["hosts"][host]["nvml"])
+        folder = str(self._ready["hosts"][host]["nvml"])
         envs = {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{SEARCH_PATH}"}
         return ContainerExtras(envs=envs, mounts=(Mount(folder, folder, read_only=True),))
 
-    def users(self, host: str) -> Users:
+    def users(self, host: str) -> DeviceUsers:
         """Who tells this process which devices containers use."""
         return self._users.of(host)
 
     def lacks(self, requirement: str) -> str | None:
         """Why ``fuse`` or ``nvml`` cannot be had, None where they can."""
-        reason: str | None = self._said["without_fuse" if requirement == "fuse" else "without_library"]
+        reason: str | None = self._ready["without_fuse" if requirement == "fuse" else "without_library"]
         return reason
 
     async def write(self, host: str, path: str, text: str, wait_s: float) -> str:

@@ -23,7 +23,7 @@ from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_names import ServiceNames
-from mews.kube.scheduling.config import Profile, SchedulerConfig
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.configured import ConfiguredSystem
@@ -175,11 +175,11 @@ class StackUnits:
         return [Unit(name, self.run.journal, lambda fence: ServiceNames(self.context(name, fence), file))]
 
 
-def default_profile(options: DefaultSchedulerOptions) -> Profile:
+def default_profile(options: DefaultSchedulerOptions) -> SchedulerProfile:
     """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the KOD2 paper
     says of it (section 5.2)."""
     given = options.given()
     weights: dict[str, int] | None = {} if given.pop("scoring", "default") == "random" else None
     if "strategy" in given:
         given["strategy"] = Strategy(given["strategy"])
-    return Profile(DEFAULT_SCHEDULER, default_plugins(**given), score_weights=weights)
+    return SchedulerProfile(DEFAULT_SCHEDULER, default_plugins(**given), score_weights=weights)

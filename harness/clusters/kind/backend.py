@@ -24,7 +24,7 @@ def _cluster_of(session: ClusterSession) -> KindCluster:
     """The session's kind cluster, created when a target in it is asked for."""
     from mews.harness.clusters.kind.cluster import KindCluster
 
-    return session.share("kind", lambda: KindCluster(keep=session.keep, tell=session.notify), KindCluster.close)
+    return session.share("kind", lambda: KindCluster(keep=session.keep, notify=session.notify), KindCluster.close)
 
 
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
@@ -44,7 +44,7 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
         cluster.interrupt()
         raise
     admin, replaced = KindAdmin(cluster, target), replaced.with_images(known)
-    return await open_real(scenario, admin, request.begin(), tell=session.notify, replacements=replaced)
+    return await open_real(scenario, admin, request.begin(), notify=session.notify, replacements=replaced)
 
 
 BACKEND = Backend(

@@ -23,14 +23,14 @@ from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import (
     KIND_FILE,
-    Owned,
+    RuntimeFolder,
     delete_kind_cluster,
     end_creation,
     kept_kind_clusters,
     kind_state,
 )
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 _CREATE_S = 300.0
 _INOTIFY = "no inotify instances are left: delete other kind clusters, or raise fs.inotify.max_user_instances"
@@ -41,10 +41,10 @@ _STATUS_S = "1s"
 class KindCluster:
     """One kind cluster over several scenarios. ``keep``: it outlives this process."""
 
-    def __init__(self, *, keep: bool = False, tell: Tell = lambda _: None) -> None:
+    def __init__(self, *, keep: bool = False, notify: Notify = lambda _: None) -> None:
         self._keep = keep
-        self._tell = tell
-        self._owned: Owned | None = None
+        self._notify = notify
+        self._owned: RuntimeFolder | None = None
         self._name = ""
         self._hosts: tuple[str, ...] = ()
         self._loaded = ""
@@ -80,12 +80,12 @@ class KindCluster:
             self._adopt()
         self._check()
         if self._owned is not None and not set(hosts) <= set(self._hosts):
-            self._tell(f"the cluster has the hosts {', '.join(self._hosts)}: a new one is needed")
+            self._notify(f"the cluster has the hosts {', '.join(self._hosts)}: a new one is needed")
             self._delete()
         if self._owned is None:
             self._create(hosts)
         if self._image is None:
-            self._tell("building the component image")
+            self._notify("building the component image")
             assert self._owned is not None
             self._image = component_image(env=self._owned.env())
         self._check()
@@ -136,24 +136,24 @@ class KindCluster:
                 continue
             if not (folder / "kubeconfig").exists():
                 continue
-            self._owned = Owned.claim(folder)
+            self._owned = RuntimeFolder.claim(folder)
             if self._owned is None:
                 continue
             self._name, self._hosts, self._whole = name, hosts, True
             self._loaded = str(known.get("image") or "")
             self._cpus = processors_of(self.control_plane)
             self._brought = dict(known.get("brought") or {})
-            self._tell(f"using the kind cluster {name} again")
+            self._notify(f"using the kind cluster {name} again")
             return
 
     def _create(self, hosts: Sequence[str]) -> None:
         self._name, self._hosts, self._loaded, self._whole = _free_name(), tuple(hosts), "", False
         self._brought = {}
-        self._owned = Owned.below(kind_state(), self._name)
+        self._owned = RuntimeFolder.below(kind_state(), self._name)
         self._note()
         config = self._owned.folder / "kind.yaml"
         config.write_text(kind_config(hosts), encoding="utf-8")
-        self._tell(f"creating the kind cluster {self._name}: a control plane and {len(hosts)} workers")
+        self._notify(f"creating the kind cluster {self._name}: a control plane and {len(hosts)} workers")
         argv = ["kind", "create", "cluster", "--name", self._name, "--config", str(config)]
         argv += ["--kubeconfig", str(self.kubeconfig), "--wait", "180s"]
         image = os.environ.get(NODE_IMAGE)
@@ -177,21 +177,21 @@ class KindCluster:
             try:
                 call(["docker", "exec", self.control_plane, *there, f"node/{host}"])
             except Lacks as error:
-                said = call(
+                output = call(
                     ["docker", "exec", self.container(host), "journalctl", "--unit", "kubelet", "--lines", "50"]
                 )
-                why = _INOTIFY if "too many open files" in said else " / ".join(said.splitlines()[-3:])
+                why = _INOTIFY if "too many open files" in output else " / ".join(output.splitlines()[-3:])
                 raise Lacks(f"--cluster kind: the kubelet of {host} did not start: {why}") from error
 
     def _equip(self, cpus: Mapping[str, int]) -> None:
         missing = {host: count for host, count in cpus.items() if self._cpus.get(host) != count}
         if missing:
-            self._tell(f"giving {', '.join(f'{count} processors to {host}' for host, count in missing.items())}")
+            self._notify(f"giving {', '.join(f'{count} processors to {host}' for host, count in missing.items())}")
             give_processors(self.control_plane, {host: self.container(host) for host in missing}, missing)
             self._cpus |= missing
 
     def _load(self, image: str) -> None:
-        self._tell(f"loading {image} into {len(self._hosts) + 1} nodes")
+        self._notify(f"loading {image} into {len(self._hosts) + 1} nodes")
         assert self._owned is not None
         argv = ["kind", "load", "docker-image", "--name", self._name, image]
         call(argv, timeout_s=_CREATE_S, env=self._owned.env())
@@ -222,7 +222,7 @@ class KindCluster:
             with contextlib.suppress(OSError):
                 owned.abandon()
             return
-        self._tell(f"deleting the kind cluster {self._name}")
+        self._notify(f"deleting the kind cluster {self._name}")
         self._delete()
 
 

@@ -57,8 +57,8 @@ def processors_of(control_plane: str) -> dict[str, int]:
     Raises Lacks.
     """
     row = r"jsonpath={range .items[*]}{.metadata.name} {.status.capacity.cpu}{'\n'}{end}"
-    told = call(["docker", "exec", control_plane, *_KUBECTL, "get", "nodes", "--output", row])
-    pairs = (line.split() for line in told.splitlines() if line.count(" ") == 1)
+    output = call(["docker", "exec", control_plane, *_KUBECTL, "get", "nodes", "--output", row])
+    pairs = (line.split() for line in output.splitlines() if line.count(" ") == 1)
     return {node: int(count) for node, count in pairs if count.isdecimal()}
 
 

@@ -78,8 +78,10 @@ class DefaultScheduler:
         return bool(pods) and all(is_ready(pod, with_extenders) for pod in pods)
 
     def _last_words(self) -> str:
-        said = self._sh("tail -qn 1 /var/log/pods/kube-system_kube-scheduler-*/kube-scheduler/*.log 2>/dev/null; true")
-        return " ".join((said.strip().splitlines() or ["it said nothing"])[-1].split())
+        output = self._sh(
+            "tail -qn 1 /var/log/pods/kube-system_kube-scheduler-*/kube-scheduler/*.log 2>/dev/null; true"
+        )
+        return " ".join((output.strip().splitlines() or ["it said nothing"])[-1].split())
 
     def _sh(self, script: str) -> str:
         return call(["docker", "exec", self._node, "sh", "-c", script])

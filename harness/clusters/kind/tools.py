@@ -58,5 +58,5 @@ def _run(
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    return " / ".join(said[-3:]) or f"exit code {done.returncode}"
+    output = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    return " / ".join(output[-3:]) or f"exit code {done.returncode}"

@@ -19,7 +19,7 @@ def _cluster_of(session: ClusterSession, options: RunOptions) -> KubeconfigClust
     from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
 
     def make() -> KubeconfigCluster:
-        return KubeconfigCluster(options.kubeconfig, options.context, keep=session.keep, tell=session.notify)
+        return KubeconfigCluster(options.kubeconfig, options.context, keep=session.keep, notify=session.notify)
 
     return session.share("kubeconfig", make, KubeconfigCluster.close)
 
@@ -38,7 +38,7 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     replacement_deployment(scenario, {host: host for host in hosts})
     target = await cluster.target(hosts)
     admin, replaced = KubeconfigAdmin(target), replacement_deployment(scenario, target.nodes)
-    return await open_real(scenario, admin, request.begin(), tell=session.notify, replacements=replaced)
+    return await open_real(scenario, admin, request.begin(), notify=session.notify, replacements=replaced)
 
 
 BACKEND = Backend(

@@ -18,7 +18,7 @@ from mews.harness.clusters.real.rewriting import RUN
 from mews.harness.clusters.real.systems import component_names
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import SITE_FILE, Owned, site_state
+from mews.harness.leftovers import SITE_FILE, RuntimeFolder, site_state
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import cluster_wide
 from mews.kube.api.errors import ApiError, NotFound, Unavailable
@@ -34,13 +34,13 @@ class KubeconfigCluster:
     """One cluster over several scenarios; ``keep``: what was made there stays."""
 
     def __init__(
-        self, kubeconfig: Path | None, context: str | None, *, keep: bool, tell: Callable[[str], None]
+        self, kubeconfig: Path | None, context: str | None, *, keep: bool, notify: Callable[[str], None]
     ) -> None:
         self._kubeconfig = kubeconfig.absolute() if kubeconfig is not None else None
         self._context = context
         self._keep = keep
-        self._tell = tell
-        self._owned: Owned | None = None
+        self._notify = notify
+        self._owned: RuntimeFolder | None = None
         self._target: DeploymentTarget | None = None
 
     async def target(self, hosts: Sequence[str]) -> DeploymentTarget:
@@ -62,7 +62,7 @@ class KubeconfigCluster:
         return replace(self._target, nodes=assigned(nodes, hosts))
 
     def _note(self, target: DeploymentTarget) -> None:
-        self._owned = Owned.below(site_state(), target.namespace)
+        self._owned = RuntimeFolder.below(site_state(), target.namespace)
         known = {
             "kubeconfig": None if target.kubeconfig is None else str(target.kubeconfig),
             "context": target.context,
@@ -79,7 +79,7 @@ class KubeconfigCluster:
         if self._keep:
             owned.abandon()
             return
-        self._tell("removing what was made in the cluster")
+        self._notify("removing what was made in the cluster")
         purge(owned.folder)
         owned.release()
 
@@ -132,8 +132,8 @@ async def _gone(kube: KubeApi, namespaces: Sequence[str]) -> None:
                 left = await kube.get(NAMESPACES, name)
                 if loop.time() > deadline:
                     conditions = (left.get("status") or {}).get("conditions") or ()
-                    said = [each.get("message", "") for each in conditions if each["status"] == "True"]
-                    why = "; ".join(said) or "it does not say why"
+                    messages = [each.get("message", "") for each in conditions if each["status"] == "True"]
+                    why = "; ".join(messages) or "it does not say why"
                     raise Lacks(f"namespace {name} is not gone after {_GONE_S:g} s: {why}; mews down tries again")
                 await rest(0.25)
 

@@ -19,7 +19,7 @@ from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
-from mews.kube.client.kubeconfig import Access, contexts, read_kubeconfig
+from mews.kube.client.kubeconfig import KubeconfigAccess, contexts, read_kubeconfig
 from mews.kube.client.sockets import Sockets
 from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevices
 
@@ -28,8 +28,8 @@ class Gate:
     """A cluster as its kubeconfig lets one in. Raises Lacks for a kubeconfig that cannot be used."""
 
     def __init__(self, target: DeploymentTarget) -> None:
-        with _told(target.kubeconfig) as path:
-            self._access: Access = read_kubeconfig(path, target.context)
+        with _as_path(target.kubeconfig) as path:
+            self._access: KubeconfigAccess = read_kubeconfig(path, target.context)
         self._kubes: list[HttpKube] = []
         self._sockets = Sockets()
 
@@ -79,12 +79,12 @@ class Gate:
 
 def known_contexts(kubeconfig: Path | None) -> list[str]:
     """The names of the contexts of a kubeconfig, None for the usual one. Raises Lacks for one that cannot be used."""
-    with _told(kubeconfig) as path:
+    with _as_path(kubeconfig) as path:
         return contexts(path)
 
 
 @contextlib.contextmanager
-def _told(kubeconfig: Path | None) -> Iterator[str | None]:
+def _as_path(kubeconfig: Path | None) -> Iterator[str | None]:
     from kubernetes.config import ConfigException
 
     path = None if kubeconfig is None else str(kubeconfig)

@@ -43,14 +43,14 @@ _BEAT_S = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Story:
+class AgentEvents:
     """All events so far, and a way to wait for the next."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self._more = asyncio.Event()
 
-    def tell(self, event: str, **fields: Any) -> None:
+    def notify(self, event: str, **fields: Any) -> None:
         """One more."""
         self.events.append({"seq": len(self.events) + 1, "event": event, **fields})
         self._more.set()
@@ -64,11 +64,11 @@ class Story:
         return self.events[seq:]
 
 
-class Looker:
+class NodeObserver:
     """Looks at the checkpoint and at DevMgr's records, again and again: records first, since what they tell comes
     before what the kubelet writes down of it."""
 
-    def __init__(self, story: Story, checkpoint: Path, records: Path) -> None:
+    def __init__(self, story: AgentEvents, checkpoint: Path, records: Path) -> None:
         self._story = story
         self._checkpoint = checkpoint
         self._records = records
@@ -95,7 +95,7 @@ class Looker:
         self._read += len(whole) + len(end)
         for line in whole.splitlines():
             with contextlib.suppress(ValueError):
-                self._story.tell("record", record=json.loads(line))
+                self._story.notify("record", record=json.loads(line))
 
     def _new_checkpoint(self) -> None:
         status = self._checkpoint.stat()
@@ -104,10 +104,12 @@ class Looker:
             return
         self._seen = seen
         with contextlib.suppress(CheckpointError):
-            self._story.tell("checkpoint", **told(from_text(self._checkpoint.read_text(encoding="utf-8"))))
+            self._story.notify(
+                "checkpoint", **checkpoint_fields(from_text(self._checkpoint.read_text(encoding="utf-8")))
+            )
 
 
-def told(checkpoint: Checkpoint) -> dict[str, Any]:
+def checkpoint_fields(checkpoint: Checkpoint) -> dict[str, Any]:
     """A checkpoint as the event has it."""
     entries = [
         [
@@ -137,10 +139,10 @@ def shown(pods: Sequence[PodDevices]) -> list[dict[str, Any]]:
     ]
 
 
-class Face:
+class AgentServer:
     """The HTTP side."""
 
-    def __init__(self, story: Story, pod_resources: GrpcPodResources, token: str) -> None:
+    def __init__(self, story: AgentEvents, pod_resources: GrpcPodResources, token: str) -> None:
         self._story = story
         self._pod_resources = pod_resources
         self._token = token
@@ -188,14 +190,14 @@ async def serve(options: argparse.Namespace) -> None:
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    story = Story()
+    story = AgentEvents()
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     runner = web.AppRunner(
-        Face(story, pod_resources, os.environ.get(TOKEN, "")).app(), access_log=None, shutdown_timeout=0.1
+        AgentServer(story, pod_resources, os.environ.get(TOKEN, "")).app(), access_log=None, shutdown_timeout=0.1
     )
     await runner.setup()
     await web.TCPSite(runner, "0.0.0.0", options.port).start()
-    looking = asyncio.create_task(Looker(story, options.device_plugins / CHECKPOINT, options.records).run())
+    looking = asyncio.create_task(NodeObserver(story, options.device_plugins / CHECKPOINT, options.records).run())
     try:
         await asyncio.wait([looking, asyncio.ensure_future(ended.wait())], return_when=asyncio.FIRST_COMPLETED)
         if looking.done():

@@ -121,7 +121,7 @@ class PodChassis:
                 async for event in self.control.events(self._last):
                     self._last = event["seq"]
                     fields = {k: v for k, v in event.items() if k not in ("seq", "number", "t", "chassis", "event")}
-                    self._feeds[event["chassis"]].hear(event["number"], event["event"], fields)
+                    self._feeds[event["chassis"]].on_event(event["number"], event["event"], fields)
             await rest(_AGAIN_S)
 
     async def close(self) -> None:

@@ -14,16 +14,16 @@ from mews.emulator.nvml import library
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
-from mews.harness.clusters.real.following import Follower
-from mews.harness.clusters.real.keeper import KILL, START
+from mews.harness.clusters.real.following import LogFollower
+from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.clusters.real.replacement_pods import ReplacementPods
 from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
-from mews.harness.clusters.real.rollout import Rollout, Tell
+from mews.harness.clusters.real.rollout import Notify, Rollout
 from mews.harness.clusters.real.signals import signal
-from mews.harness.clusters.real.strangers import Strangers
+from mews.harness.clusters.real.supervisor import KILL, START
 from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
@@ -72,7 +72,7 @@ class RealCluster:
     time = "wall"
 
     def __init__(
-        self, deployment: Deployment, run: RunContext, admin: ClusterAdmin, tell: Tell = lambda _: None
+        self, deployment: Deployment, run: RunContext, admin: ClusterAdmin, notify: Notify = lambda _: None
     ) -> None:
         self.name = admin.name
         self.journal = run.journal
@@ -84,20 +84,20 @@ class RealCluster:
         self._deployment = deployment
         self._cluster_admin = admin
         self._target = admin.target
-        self._tell = tell
+        self._notify = notify
         self._gate = Gate(admin.target)
         self._admin = self._gate.kube("admin")
         known = deployments()
         swept = [resource for each in known for resource in each.swept()]
-        self._reset = Reset(self._admin, admin.target, tell, swept)
+        self._reset = Reset(self._admin, admin.target, notify, swept)
         fit = Fitting(image_book(deployment.scenario), admin.target.image, admin.target.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
-        self._rollout = Rollout(self._admin, admin.target.namespace, tell)
+        self._rollout = Rollout(self._admin, admin.target.namespace, notify)
         ours = admin.target.namespace
-        unheard = (*SYSTEM, ours, *(name for name, real in admin.target.namespaces.items() if real == ours))
+        ignored = (*SYSTEM, ours, *(name for name, real in admin.target.namespaces.items() if real == ours))
         self._recorder = Recorder(
-            self._view("recorder"), self.journal, watched=watched_by(self.systems), unheard=unheard
+            self._view("recorder"), self.journal, watched=watched_by(self.systems), ignored=ignored
         )
         self._recording: asyncio.Task[None] | None = None
         self._nodes = Nodes(
@@ -107,7 +107,7 @@ class RealCluster:
             hosts=self._hosts(),
             records=self.records,
             component=deployment.stack.node_component() or "",
-            unheard=unheard,
+            ignored=ignored,
         )
         self._stack = deployment.stack
         self._replacements = ReplacementPods(
@@ -130,7 +130,7 @@ class RealCluster:
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
         """The API as the scenario knows it."""
         hosts, target = self._hosts().values(), self._target
-        strangers = Strangers(hosts, cordoned=len(set(target.ours) - set(hosts)))
+        strangers = HiddenNodes(hosts, cordoned=len(set(target.ours) - set(hosts)))
         kube = self._gate.kube(actor)
         return FittingKube(kube, self._fit, made, namespaces=target.namespaces, mark=target.mark, strangers=strangers)
 
@@ -144,7 +144,7 @@ class RealCluster:
 
         Raises Lacks for what the cluster does not let us do, or does not do in time.
         """
-        self._tell("clearing the cluster")
+        self._notify("clearing the cluster")
         await self._cluster_admin.restore()
         await self._reset.scenario_objects()
         await self._replacements.remove()
@@ -152,7 +152,7 @@ class RealCluster:
         await self._reset.cordon(set(self._hosts().values()))
         await self._make_namespaces()
         await self._cluster_admin.extend(())
-        self._tell("deploying the components")
+        self._notify("deploying the components")
         stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
         objects = manifests(stack)
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
@@ -160,18 +160,18 @@ class RealCluster:
         await self._rollout.ready(self._replacements.check_early)
         await self._kinds_served()
         await self._find_pods()
-        self._tell("starting the components anew")
+        self._notify("starting the components anew")
         await asyncio.gather(*(self._signal(name, KILL) for name in self._kept()))
         await self._reset.boards()
         await self._chassis.open(speed=self.pace.speed)
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
-            await self._nodes.hear(host, self._target.namespace, pod, stack.token)
+            await self._nodes.follow(host, self._target.namespace, pod, stack.token)
         readiness = self._readiness()
         await self._replacements.begin()
         await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
         await self._bring(last)
-        await readiness.reached(await self._announced(), self._replacements.check, self._tell)
+        await readiness.reached(await self._announced(), self._replacements.check, self._notify)
         await self._settle_default_scheduler()
         await self._replacements.steady()
 
@@ -183,11 +183,11 @@ class RealCluster:
     async def _bring(self, last: Sequence[Object]) -> None:
         """Deploy what cannot be killed and started, and what manifests bring: for the first time, here and now."""
         if last:
-            self._tell("deploying yours")
+            self._notify("deploying yours")
             await self._rollout.apply(last, besides=True)
             await self._rollout.ready(self._replacements.check)
             await self._find_pods()
-        await self._replacements.apply(manifest_objects(self._stack), self._tell)
+        await self._replacements.apply(manifest_objects(self._stack), self._notify)
         self._following.append(asyncio.create_task(self._replacements.watch(), name="replacements"))
 
     async def _settle_default_scheduler(self) -> None:
@@ -195,7 +195,7 @@ class RealCluster:
         if self._stack.is_replaced(DEFAULT_SCHEDULER):
             await self._cluster_admin.kill(DEFAULT_SCHEDULER)
         if self._deployment.settings:
-            self._tell("giving the default scheduler its extenders")
+            self._notify("giving the default scheduler its extenders")
             await self._cluster_admin.extend(self._deployment.settings)
 
     async def _make_namespaces(self) -> None:
@@ -219,7 +219,7 @@ class RealCluster:
         await self._recorder.synced()
         await self._nodes.open()
         begin_s = self.clock.now() - self.journal.elapsed_s
-        follower = Follower(self._admin, self._target.namespace, self.records, begin_s)
+        follower = LogFollower(self._admin, self._target.namespace, self.records, begin_s)
         for name, pod in self._pods.items():
             if self._logs_records(name.partition("/")[0]):
                 self._following.append(asyncio.create_task(follower.run(name, pod), name=f"log/{name}"))
@@ -423,7 +423,7 @@ class RealCluster:
         path = self._target.kubeconfig
         return {"kubeconfig": str(path) if path is not None else "", "context": self._target.context}
 
-    async def testimony(self) -> Mapping[str, str]:
+    async def artefacts(self) -> Mapping[str, str]:
         """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace
         only, those of our components."""
         found = dict(await self._cluster_admin.logs())

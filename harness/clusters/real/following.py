@@ -15,7 +15,7 @@ from mews.kube.clock import rest
 _AGAIN_S = 0.2
 
 
-class Follower:
+class LogFollower:
     """Follows one container's log from ``begin_s`` (unix) on. What is no record of ours, as of a program of the
     user's, is left out."""
 

@@ -76,8 +76,8 @@ class KubeletLines:
     def _devices(self, registered: Mapping[str, Sequence[str]]) -> None:
         for resource, ids in sorted(registered.items()):
             healthy = sorted(ids)
-            said = self._announced.get("", {}) if resource == self._resource else {}
-            unhealthy = sorted(device for device, health in said.items() if device not in healthy)
+            announced = self._announced.get("", {}) if resource == self._resource else {}
+            unhealthy = sorted(device for device, health in announced.items() if device not in healthy)
             if self._listed.get(resource) != (healthy, unhealthy):
                 self._listed[resource] = (healthy, unhealthy)
                 self._write("devices", resource=resource, healthy=healthy, unhealthy=unhealthy)

@@ -14,7 +14,7 @@ from mews.harness.clusters.real.access import AgentClient, Gate
 from mews.harness.clusters.real.kubelet_lines import KubeletLines
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
-from mews.harness.watch_feed import Feed, Sight
+from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import (
     Object,
@@ -41,7 +41,7 @@ _TRIES = 25
 
 class Nodes:
     """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what the ``component`` logs beside which
-    their agents are; pods of the namespaces ``unheard`` are no news."""
+    their agents are; pods of the namespaces ``ignored`` are no news."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class Nodes:
         hosts: Mapping[str, str],
         records: Journal,
         component: str = "",
-        unheard: Collection[str] = (),
+        ignored: Collection[str] = (),
     ) -> None:
         self._gate = gate
         self._kube = kube
         self._records = records
         self._component = component
-        self._unheard = frozenset(unheard)
+        self._ignored = frozenset(ignored)
         self._hosts = {node: host for host, node in hosts.items()}
         self._lines = {host: KubeletLines(journal, host) for host in hosts}
         self._agents: dict[str, AgentClient] = {}
@@ -71,7 +71,7 @@ class Nodes:
         self._tasks.append(asyncio.create_task(self._feed.run(), name="kubelet-pods"))
         await self._feed.synced()
 
-    async def hear(self, host: str, namespace: str, pod: str, token: str) -> None:
+    async def follow(self, host: str, namespace: str, pod: str, token: str) -> None:
         """Listen to that host's agent, in that pod, from now on: what an earlier scenario did is no news.
 
         Raises Lacks where it does not answer.
@@ -85,9 +85,9 @@ class Nodes:
             try:
                 return await agent.seq()
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                said = f"{type(error).__name__}: {error}"
+                answer = f"{type(error).__name__}: {error}"
             await rest(_AGAIN_S)
-        raise Lacks(f"agent {agent.pod} does not answer: {said}")
+        raise Lacks(f"agent {agent.pod} does not answer: {answer}")
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources List of that host's kubelet, told after all that is known to have started there.
@@ -108,8 +108,10 @@ class Nodes:
         deadline_s = loop.time() + _KNOWS_S
         while host in self._agents and loop.time() < deadline_s:
             with contextlib.suppress(PluginError):
-                told = {f"{pod.namespace}/{pod.name}" for pod in await self.pod_resources(host) if _has_devices(pod)}
-                if self._lines[host].holders() <= told:
+                reported = {
+                    f"{pod.namespace}/{pod.name}" for pod in await self.pod_resources(host) if _has_devices(pod)
+                }
+                if self._lines[host].holders() <= reported:
                     return
             await rest(_AGAIN_S)
 
@@ -129,12 +131,12 @@ class Nodes:
                     last = 0  # it was started anew
                 async for event in agent.events(last):
                     last = int(event["seq"])
-                    self._told(host, lines, event)
+                    self._on_agent_event(host, lines, event)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 log.info("agent of %s: %s", host, error)
             await rest(_AGAIN_S)
 
-    def _told(self, host: str, lines: KubeletLines, event: Mapping[str, Any]) -> None:
+    def _on_agent_event(self, host: str, lines: KubeletLines, event: Mapping[str, Any]) -> None:
         if event["event"] == "checkpoint":
             lines.checkpoint(event["entries"], event["registered"])
             return
@@ -142,10 +144,10 @@ class Nodes:
         lines.record(record)
         note(self._records, f"{self._component}/{host}", record)
 
-    def _see(self, sight: Sight) -> None:
+    def _see(self, sight: WatchRecord) -> None:
         pod = sight.new if sight.new is not None else sight.old
         lines = self._lines.get(self._hosts.get(node_name_of(pod or {}), ""))
-        if pod is None or lines is None or namespace_of(pod) in self._unheard:
+        if pod is None or lines is None or namespace_of(pod) in self._ignored:
             return
         if sight.new is None:
             lines.gone(pod)

@@ -11,7 +11,7 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.cluster import Deployment, RealCluster
 from mews.harness.clusters.real.replacements import ReplacementDeployment
-from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.systems import check_exclusive, installed_systems, namespaces_of, placed_facility
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.manifests.replacement_objects import manifest_objects
@@ -54,7 +54,7 @@ def stack_spec(
 
 
 async def open_real(
-    scenario: Scenario, admin: ClusterAdmin, run: RunContext, *, tell: Tell, replacements: ReplacementDeployment
+    scenario: Scenario, admin: ClusterAdmin, run: RunContext, *, notify: Notify, replacements: ReplacementDeployment
 ) -> RealCluster:
     """A running cluster for the scenario, with its ``replacements``; close it.
 
@@ -82,7 +82,7 @@ async def open_real(
         replace(spec, seed=run.seed),
         settings=replacements.settings,
     )
-    cluster = RealCluster(deployment, run, admin, tell)
+    cluster = RealCluster(deployment, run, admin, notify)
     try:
         await cluster.open()
     except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Set
 
-from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.real.rollout import Notify
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.kube.api.errors import Unavailable
@@ -43,7 +43,7 @@ class Readiness:
         self._begun = len(journal)
 
     async def reached(
-        self, wanted: Mapping[str, Mapping[str, int]], check: Callable[[], Awaitable[None]], tell: Tell
+        self, wanted: Mapping[str, Mapping[str, int]], check: Callable[[], Awaitable[None]], notify: Notify
     ) -> None:
         """Wait until each node is Ready and offers that much of each resource; ``check`` may see earlier why not.
 
@@ -60,7 +60,7 @@ class Readiness:
             if not late:
                 return
             await check()
-            tell(f"waiting for {late[0]}")
+            notify(f"waiting for {late[0]}")
             if loop.time() > deadline:
                 raise Lacks(f"not ready within {_READY_S:g} s: {', '.join(late)}")
             await rest(_LOOK_S)
@@ -71,7 +71,7 @@ class Readiness:
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         if (condition_of(node, "Ready") or {}).get("status") != "True":
             return [f"{name} is not Ready"]
-        if self._hosts[name] in self._managed and not self._heard(self._hosts[name], sum(wanted.values())):
+        if self._hosts[name] in self._managed and not self._announced_enough(self._hosts[name], sum(wanted.values())):
             return [f"{name} to hear of its device manager"]
         there = {resource: whole(allocatable.get(resource, 0)) for resource in wanted}
         return [
@@ -80,7 +80,7 @@ class Readiness:
             if there[resource] != count
         ]
 
-    def _heard(self, host: str, count: int) -> bool:
+    def _announced_enough(self, host: str, count: int) -> bool:
         if self._others and count == 0:
             return True
         lines = self._journal.find("kubelet", "devices" if self._others else "registered", since=self._begun)

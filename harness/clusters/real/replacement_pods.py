@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.real.rollout import Notify
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import COMPONENT, MANAGED
@@ -102,12 +102,12 @@ class ReplacementPods:
     async def _check(self, name: str, pod: Object, forgiven: int = 0) -> None:
         for each in _statuses(pod):
             waiting = (each.get("state") or {}).get("waiting") or {}
-            said = " ".join(str(waiting.get("message") or waiting.get("reason")).split())
+            output = " ".join(str(waiting.get("message") or waiting.get("reason")).split())
             if waiting.get("reason") in _UNPULLED:
                 image = next((c["image"] for c in pod["spec"]["containers"] if c["name"] == each["name"]), "")
-                raise Lacks(f"{name}: {image}: Docker here has no such image, and the nodes cannot pull it: {said}")
+                raise Lacks(f"{name}: {image}: Docker here has no such image, and the nodes cannot pull it: {output}")
             if waiting.get("reason") in _REFUSED:
-                raise Lacks(f"{name}: its container cannot be started: {said}")
+                raise Lacks(f"{name}: its container cannot be started: {output}")
             if _ends(each) > max(forgiven, self._before.get(uid_of(pod), 0)):
                 raise ComponentsCrashed(f"{name} {await self._last_words(pod, each)}")
 
@@ -121,8 +121,8 @@ class ReplacementPods:
             )
             async for chunk in stream:
                 words += chunk
-        said = words.decode("utf-8", "replace").strip() or "it said nothing"
-        return f"ended with code {ended.get('exitCode')}: {said}"
+        output = words.decode("utf-8", "replace").strip() or "it said nothing"
+        return f"ended with code {ended.get('exitCode')}: {output}"
 
     async def steady(self) -> None:
         """Give programs a moment in which to fail. Raises as ``check``."""
@@ -148,7 +148,7 @@ class ReplacementPods:
 
     # Manifests
 
-    async def apply(self, manifests: Mapping[str, Sequence[Object]], tell: Tell) -> None:
+    async def apply(self, manifests: Mapping[str, Sequence[Object]], notify: Notify) -> None:
         """Create the manifests' objects, and wait until their pods run.
 
         Raises ScenarioError for what the API does not take, Lacks for what it does not let us do or does not run.
@@ -161,7 +161,7 @@ class ReplacementPods:
                 await self._create(component, *self._ours[-1])
         deadline = asyncio.get_running_loop().time() + _RUNS_S
         while waiting := await self._waiting():
-            tell(f"waiting for {waiting}")
+            notify(f"waiting for {waiting}")
             if asyncio.get_running_loop().time() > deadline:
                 raise Lacks(f"not within {_RUNS_S:g} s: {waiting}")
             await rest(_LOOK_S)

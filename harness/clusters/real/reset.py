@@ -7,7 +7,7 @@ import base64
 import contextlib
 from collections.abc import Sequence, Set
 
-from mews.harness.clusters.real.rollout import Tell
+from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import MANAGED, TOKEN_SECRET
@@ -27,10 +27,10 @@ class Reset:
     """What scenarios leave in one cluster, and how it goes. ``swept`` are the kinds of systems of whose objects none
     stays."""
 
-    def __init__(self, kube: KubeApi, target: DeploymentTarget, tell: Tell, swept: Sequence[Resource] = ()) -> None:
+    def __init__(self, kube: KubeApi, target: DeploymentTarget, notify: Notify, swept: Sequence[Resource] = ()) -> None:
         self._kube = kube
         self._target = target
-        self._tell = tell
+        self._notify = notify
         self._swept = swept
         self._made: dict[tuple[Resource, str, str | None], None] = {}
 

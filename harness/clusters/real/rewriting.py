@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mews.harness.clusters.real.strangers import Strangers
+from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.systems import find_program
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
-from mews.kube.emulated.kubelet.images import Image, ImageBook, Simulation
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, ImageBook
 from mews.kube.system.deployment import SystemDeployment
 
 COMPONENTS = "{components}"
@@ -111,7 +111,7 @@ class Fitting:
         assert image.simulate is not None
         return ["python3", "-c", self._play(image.simulate, annotations)]
 
-    def _play(self, simulate: Simulation, annotations: Mapping[str, str]) -> str:
+    def _play(self, simulate: ContainerBehaviour, annotations: Mapping[str, str]) -> str:
         declared = simulate.duration_s or 0.0
         duration = float(annotations.get(DURATION, declared)) / self._speed
         return _PLAY.format(
@@ -134,7 +134,7 @@ class FittingKube:
         fit: Fitting,
         made: Callable[[Resource, str, str | None], None] = lambda *_: None,
         *,
-        strangers: Strangers,
+        strangers: HiddenNodes,
         namespaces: Mapping[str, str] | None = None,
         mark: str | None = None,
     ) -> None:
@@ -156,13 +156,13 @@ class FittingKube:
     def _real(self, namespace: str | None) -> str | None:
         return None if namespace is None else self._there.get(namespace, namespace)
 
-    def _told(self, obj: Object) -> Object:
-        told = dict(self._strangers.told(obj))
+    def _shown(self, obj: Object) -> Object:
+        shown = dict(self._strangers.shown(obj))
         for part in ("metadata", "involvedObject"):
             namespace = (obj.get(part) or {}).get("namespace")
             if namespace in self._here:
-                told[part] = {**obj[part], "namespace": self._here[namespace]}
-        return told
+                shown[part] = {**obj[part], "namespace": self._here[namespace]}
+        return shown
 
     def _seen(self, resource: Resource, obj: Object) -> bool:
         if self._strangers.hides(resource, obj):
@@ -174,7 +174,7 @@ class FittingKube:
     ) -> Object:
         """One object."""
         found = await self._kube.get(resource, name, namespace=self._real(namespace), subresource=subresource)
-        return self._told(found)
+        return self._shown(found)
 
     async def list(
         self,
@@ -195,7 +195,7 @@ class FittingKube:
             limit=limit,
             continue_token=continue_token,
         )
-        return replace(found, items=[self._told(obj) for obj in found.items if self._seen(resource, obj)])
+        return replace(found, items=[self._shown(obj) for obj in found.items if self._seen(resource, obj)])
 
     async def watch(
         self,
@@ -221,7 +221,7 @@ class FittingKube:
             if event.type is EventType.BOOKMARK:
                 yield event
             elif self._seen(resource, event.object):
-                yield WatchEvent(event.type, self._told(event.object))
+                yield WatchEvent(event.type, self._shown(event.object))
 
     async def create(
         self, resource: Resource, obj: Mapping[str, Any], *, namespace: str | None = None, field_manager: str = ""
@@ -233,7 +233,7 @@ class FittingKube:
             fitted["metadata"] = {**(fitted.get("metadata") or {}), "labels": {**labels, RUN: self._mark}}
         stored = await self._kube.create(resource, fitted, namespace=where, field_manager=field_manager)
         self._made(resource, stored["metadata"]["name"], stored["metadata"].get("namespace"))
-        return self._told(stored)
+        return self._shown(stored)
 
     async def replace(
         self,
@@ -249,7 +249,7 @@ class FittingKube:
         stored = await self._kube.replace(
             resource, fitted, namespace=self._real(namespace), subresource=subresource, field_manager=field_manager
         )
-        return self._told(stored)
+        return self._shown(stored)
 
     async def patch(
         self,
@@ -274,13 +274,13 @@ class FittingKube:
             field_manager=field_manager,
             force=force,
         )
-        return self._told(stored)
+        return self._shown(stored)
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> Object:
         """Delete it."""
-        return self._told(await self._kube.delete(resource, name, namespace=self._real(namespace), options=options))
+        return self._shown(await self._kube.delete(resource, name, namespace=self._real(namespace), options=options))
 
     async def delete_collection(
         self,

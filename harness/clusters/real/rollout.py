@@ -16,7 +16,7 @@ from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
 from mews.kube.clock import rest
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 _MANAGER = "mews"
 _READY_S = 240.0
@@ -25,12 +25,12 @@ _GONE_S = 90.0
 
 
 class Rollout:
-    """One stack in one namespace; ``tell`` hears of the progress."""
+    """One stack in one namespace; ``notify`` hears of the progress."""
 
-    def __init__(self, kube: KubeApi, namespace: str, tell: Tell) -> None:
+    def __init__(self, kube: KubeApi, namespace: str, notify: Notify) -> None:
         self._kube = kube
         self._namespace = namespace
-        self._tell = tell
+        self._notify = notify
 
     async def apply(self, objects: Sequence[Object], *, besides: bool = False) -> None:
         """Create or change them all; remove components that are no longer among them, unless they come ``besides``.
@@ -82,7 +82,7 @@ class Rollout:
                 return
             if check is not None:
                 await check()
-            self._tell(f"waiting for {', '.join(waiting)}")
+            self._notify(f"waiting for {', '.join(waiting)}")
             if loop.time() > deadline:
                 raise Lacks(f"not within {_READY_S:g} s: {', '.join(waiting)}: {await self._why()}")
             await rest(_LOOK_S)
@@ -114,17 +114,17 @@ class Rollout:
             answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
         except Unavailable:
             return "nobody can be asked why"
-        said = []
+        messages = []
         for pod in answer.items:
             for each in (pod.get("status") or {}).get("containerStatuses") or ():
                 state = each.get("state") or {}
                 reason = (state.get("waiting") or state.get("terminated") or {}).get("reason")
                 if reason:
-                    said.append(f"{name_of(pod)}/{each['name']} {reason}")
+                    messages.append(f"{name_of(pod)}/{each['name']} {reason}")
             for condition in (pod.get("status") or {}).get("conditions") or ():
                 if condition["type"] == "PodScheduled" and condition["status"] != "True":
-                    said.append(f"{name_of(pod)} {condition.get('message', '')}")
-        return "; ".join(said) or "no pod says why"
+                    messages.append(f"{name_of(pod)} {condition.get('message', '')}")
+        return "; ".join(messages) or "no pod says why"
 
     async def remove(self, objects: Sequence[Object], namespaces: Sequence[str] = ()) -> None:
         """Delete them all and those namespaces, and wait until our own namespace is gone."""

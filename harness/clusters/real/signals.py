@@ -11,7 +11,7 @@ from mews.kube.api.errors import ApiError, ServerError, Unavailable
 from mews.kube.client.port import ExecResult, KubeApi
 from mews.kube.clock import rest
 
-_HEARS_S = 60.0
+_REACHED_S = 60.0
 _AGAIN_S = 0.5
 
 
@@ -25,14 +25,16 @@ async def signal(kube: KubeApi, namespace: str, pod: str, component: str, comman
     """
     container = container_name(component.partition("/")[0])
     loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + _HEARS_S
+    deadline_s = loop.time() + _REACHED_S
     while True:
         try:
             done: ExecResult = await kube.exec(namespace, pod, command, container=container)
             break
         except (ServerError, Unavailable) as error:
             if loop.time() > deadline_s:
-                raise Lacks(f"{component}: pod {namespace}/{pod} not reached within {_HEARS_S:g} s: {error}") from error
+                raise Lacks(
+                    f"{component}: pod {namespace}/{pod} not reached within {_REACHED_S:g} s: {error}"
+                ) from error
         except ApiError as error:
             raise Lacks(f"{component}: exec in pod {namespace}/{pod}: {error}") from error
         await rest(_AGAIN_S)

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must, noticed, unseen
-from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.client import Client, HttpReply
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import Malformed, NotJudged, ServerError, Unmet
+from mews.harness.conformance.errors import HttpServerError, Malformed, NotJudged, Unmet
 from mews.harness.conformance.moves import moving, watched
-from mews.harness.conformance.table import Row, Table, Versions
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
 RESOURCES = "/h3api/v1/resources"
 ALLOCATION = "/h3api/v1/allocation"
@@ -24,21 +24,23 @@ PORT = frozenset({"Port#", "Port_GID"})
 UNKNOWN_PORT = "9999"
 
 
-class Face:
+class H3ApiTableClient:
     """The table over h3api. ``port_gid`` of a port is what the listing says, else as the contract computes it."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._gids: dict[str, str] = {}
 
-    def read(self) -> Table:
+    def read(self) -> ListedTable:
         """The listing."""
         records = _records(self._client.send("GET", RESOURCES))
         ports = {record["Port#"]: record.get("Port_GID", "") for record in records if "Port#" in record}
         self._gids = {port: gid for port, gid in ports.items() if gid}
         devices = [record for record in records if "Dev_GID" in record]
-        rows = {row["Dev_GID"]: Row(row.get("OB_GPU_GUID", ""), row.get("Host_Port#") or None) for row in devices}
-        return Table(rows, tuple(ports))
+        rows = {
+            row["Dev_GID"]: ListedDevice(row.get("OB_GPU_GUID", ""), row.get("Host_Port#") or None) for row in devices
+        }
+        return ListedTable(rows, tuple(ports))
 
     def attach(self, device: str, port: str, content_type: str = "text/plain") -> bool:
         """What ``result`` says."""
@@ -53,7 +55,7 @@ class Face:
         """What ``result`` says to a raw body."""
         reply = self._client.send(method, ALLOCATION, body, {"Content-Type": content_type})
         if reply.status >= 500:
-            raise ServerError(f"{method} {ALLOCATION}: HTTP {reply.status}: {reply.text[:120]}")
+            raise HttpServerError(f"{method} {ALLOCATION}: HTTP {reply.status}: {reply.text[:120]}")
         return _result(reply)
 
     def versions(self) -> Versions:
@@ -73,16 +75,16 @@ class Face:
         return self._gids.get(port) or (f"{int(port):02X}h" if port.isdecimal() else port)
 
 
-def _records(reply: Reply) -> list[dict[str, Any]]:
+def _records(reply: HttpReply) -> list[dict[str, Any]]:
     if reply.status >= 500:
-        raise ServerError(f"GET {RESOURCES}: HTTP {reply.status}: {reply.text[:120]}")
+        raise HttpServerError(f"GET {RESOURCES}: HTTP {reply.status}: {reply.text[:120]}")
     records = reply.json()
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise Malformed(f"GET {RESOURCES}: must be an array of objects: {reply.text[:120]!r}")
     return records
 
 
-def _result(reply: Reply) -> bool:
+def _result(reply: HttpReply) -> bool:
     """The boolean of a reply in the form ``{"action": text, "result": [boolean], "remark": text}``."""
     value = reply.json()
     shape = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("action", "remark"))
@@ -93,11 +95,11 @@ def _result(reply: Reply) -> bool:
     return result[0]
 
 
-def _listing(bench: Bench) -> list[dict[str, Any]]:
+def _listing(bench: ClauseContext) -> list[dict[str, Any]]:
     return bench.insist(lambda: _records(bench.client.send("GET", RESOURCES)))
 
 
-def _array(bench: Bench) -> None:
+def _array(bench: ClauseContext) -> None:
     reply = bench.get(RESOURCES)
     must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
     value = reply.json()
@@ -106,20 +108,20 @@ def _array(bench: Bench) -> None:
         must(isinstance(record, dict), f"element {record!r}: must be an object")
 
 
-def _strings(bench: Bench) -> None:
+def _strings(bench: ClauseContext) -> None:
     for record in _listing(bench):
         for name, value in record.items():
             must(isinstance(value, str), f"{name} of {record}: {value!r} must be a string")
 
 
-def _kinds(bench: Bench) -> None:
+def _kinds(bench: ClauseContext) -> None:
     for record in _listing(bench):
         wanted = PORT if "Port#" in record else DEVICE
         missing = sorted(wanted - set(record))
         must(not missing, f"record {record}: {', '.join(missing)} is missing; a record is a device or a port")
 
 
-def _port_gid(bench: Bench) -> None:
+def _port_gid(bench: ClauseContext) -> None:
     ports = [record for record in _listing(bench) if "Port#" in record]
     if not ports:
         raise NotJudged("the listing names no port")
@@ -129,7 +131,7 @@ def _port_gid(bench: Bench) -> None:
         must(gid == f"{int(number):02X}h", f"Port_GID {gid!r} of port {number}: must be {int(number):02X}h")
 
 
-def _join(bench: Bench) -> None:
+def _join(bench: ClauseContext) -> None:
     records = _listing(bench)
     ports = {record["Port#"] for record in records if "Port#" in record}
     for record in records:
@@ -137,7 +139,7 @@ def _join(bench: Bench) -> None:
         must(not port or port in ports, f"Host_Port# {port!r} of {record.get('Dev_GID')}: no record has such a Port#")
 
 
-def _free_is_empty(bench: Bench) -> None:
+def _free_is_empty(bench: ClauseContext) -> None:
     free = [record for record in _listing(bench) if "Dev_GID" in record and not record.get("Host_Port#")]
     if not free and bench.devices:
         device = bench.free()
@@ -148,25 +150,25 @@ def _free_is_empty(bench: Bench) -> None:
         must(record.get("Host_Port#") == "", f"Host_Port# of free device {record['Dev_GID']}: must be an empty string")
 
 
-def _unique(bench: Bench) -> None:
+def _unique(bench: ClauseContext) -> None:
     devices = [record["Dev_GID"] for record in _listing(bench) if "Dev_GID" in record]
     twice = sorted({device for device in devices if devices.count(device) > 1})
     must(not twice, f"Dev_GID {', '.join(twice)} is listed more than once")
 
 
-def _no_authentication(bench: Bench) -> None:
+def _no_authentication(bench: ClauseContext) -> None:
     reply = bench.get(RESOURCES)
     must(reply.status not in (401, 403), f"GET {RESOURCES} without credentials: HTTP {reply.status}")
 
 
-def _any_content_type(bench: Bench) -> None:
+def _any_content_type(bench: ClauseContext) -> None:
     device = bench.free()
     port = bench.ports[0]
     _sent_as(bench, device, port, "application/json")
     _sent_as(bench, device, None, "application/x-www-form-urlencoded")
 
 
-def _sent_as(bench: Bench, device: str, port: str | None, kind: str) -> None:
+def _sent_as(bench: ClauseContext, device: str, port: str | None, kind: str) -> None:
     """A move in that content type; where it fails, one in text/plain tells whether the type was to blame."""
 
     def ask() -> bool:
@@ -181,7 +183,7 @@ def _sent_as(bench: Bench, device: str, port: str | None, kind: str) -> None:
     raise Unmet(f"a request with Content-Type {kind} is refused, the same with text/plain is not")
 
 
-def _result_on_failure(bench: Bench) -> None:
+def _result_on_failure(bench: ClauseContext) -> None:
     for body in (b"{", b"[]", b'{"gep":"0"}'):
         for method in ("POST", "DELETE"):
             reply = bench.insist(partial(_no_5xx, bench, method, body))
@@ -193,19 +195,19 @@ def _result_on_failure(bench: Bench) -> None:
                 bench.note("truth-attach" if method == "POST" else "truth-detach", f"{body.decode()} answered as done")
 
 
-def _no_5xx(bench: Bench, method: str, body: bytes) -> Reply:
+def _no_5xx(bench: ClauseContext, method: str, body: bytes) -> HttpReply:
     reply = bench.client.send(method, ALLOCATION, body, TEXT)
     if reply.status >= 500:
-        raise ServerError(f"{method} {ALLOCATION}: HTTP {reply.status}")
+        raise HttpServerError(f"{method} {ALLOCATION}: HTTP {reply.status}")
     return reply
 
 
-def _empty_port(bench: Bench) -> None:
+def _empty_port(bench: ClauseContext) -> None:
     device = bench.free()
     bench.refused(device, "", lambda: bench.face.attach(device, ""), "attach without a port")
 
 
-def _lower_case(bench: Bench) -> None:
+def _lower_case(bench: ClauseContext) -> None:
     replies = [exchange for exchange in bench.client.log if exchange.path == ALLOCATION and exchange.reply]
     if not replies:
         raise NotJudged("no write was answered")
@@ -289,4 +291,4 @@ CLAUSES: tuple[Clause, ...] = (
     ),
 )
 
-DIALECT_CLAUSES = DialectClauses(Face, CLAUSES, __file__)
+DIALECT_CLAUSES = DialectClauses(H3ApiTableClient, CLAUSES, __file__)

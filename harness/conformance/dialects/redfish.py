@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must, noticed
-from mews.harness.conformance.client import Reply
-from mews.harness.conformance.dialects.redfish_face import ADD, REMOVE, Face, durable_name, tail
+from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import MODEL, walk
 from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, ask, extended, status
+from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, RedfishTableClient, durable_name, tail
 from mews.harness.conformance.dialects.registry import DialectClauses
 from mews.harness.conformance.errors import NotJudged, Unmet
 from mews.harness.conformance.moves import moving, watched
 
-__all__ = ["CLAUSES", "DIALECT_CLAUSES", "Face"]
+__all__ = ["CLAUSES", "DIALECT_CLAUSES", "RedfishTableClient"]
 
 UNKNOWN_PORT = "mews-no-such-port"
 
 
-def _tag(bench: Bench, path: str) -> str:
+def _tag(bench: ClauseContext, path: str) -> str:
     found = ask(bench, "GET", path).headers.get("etag")
     if not found:
         raise NotJudged(f"{path} has no ETag")
     return found
 
 
-def _etag_changes(bench: Bench) -> None:
+def _etag_changes(bench: ClauseContext) -> None:
     device, port = bench.free(), bench.ports[0]
     path = bench.face.zone(port)
     before = _tag(bench, path)
@@ -36,12 +36,12 @@ def _etag_changes(bench: Bench) -> None:
     must(_tag(bench, path) != before, f"{path}: ETag {before} is the same after an attach")
 
 
-def _etag_parameter(bench: Bench) -> None:
+def _etag_parameter(bench: ClauseContext) -> None:
     device, port = bench.free(), bench.ports[0]
     for name in ("ZoneETag", "EndpointETag"):
-        replies: list[Reply] = []
+        replies: list[HttpReply] = []
 
-        def add(name: str = name, replies: list[Reply] = replies) -> bool:
+        def add(name: str = name, replies: list[HttpReply] = replies) -> bool:
             replies.append(bench.face.act(bench.face.zone(port), ADD, device, **{name: '"mews-stale"'}))
             return replies[-1].status < 400
 
@@ -49,18 +49,18 @@ def _etag_parameter(bench: Bench) -> None:
         status(replies[-1], 428, f"AddEndpoint with a stale {name}")
 
 
-def _endpoints(bench: Bench, port: str) -> list[dict[str, str]]:
+def _endpoints(bench: ClauseContext, port: str) -> list[dict[str, str]]:
     shown = ask(bench, "GET", bench.face.zone(port)).json()
     return [{"@odata.id": each["@odata.id"]} for each in shown.get("Links", {}).get("Endpoints", [])]
 
 
-def _patch(bench: Bench, port: str, endpoints: list[dict[str, str]], **headers: str) -> Reply:
+def _patch(bench: ClauseContext, port: str, endpoints: list[dict[str, str]], **headers: str) -> HttpReply:
     body = {"Links": {"Endpoints": endpoints}}
-    reply: Reply = bench.face.follow(bench.face.send("PATCH", bench.face.zone(port), body, headers))
+    reply: HttpReply = bench.face.follow(bench.face.send("PATCH", bench.face.zone(port), body, headers))
     return reply
 
 
-def _zone_patch(bench: Bench) -> None:
+def _zone_patch(bench: ClauseContext) -> None:
     """Attach by the list with the device, detach by the list without; the assumed body."""
     device, port = bench.free(), bench.ports[0]
     own = {"@odata.id": bench.face.endpoint(device)}
@@ -79,10 +79,10 @@ def _zone_patch(bench: Bench) -> None:
         raise Unmet(f"PATCH of {bench.face.zone(port)} with the list {word} device {device} does not move it")
 
 
-def _if_match(bench: Bench) -> None:
+def _if_match(bench: ClauseContext) -> None:
     device, port = bench.free(), bench.ports[0]
     own = {"@odata.id": bench.face.endpoint(device)}
-    replies: list[Reply] = []
+    replies: list[HttpReply] = []
 
     def patch() -> bool:
         replies.append(_patch(bench, port, [*_endpoints(bench, port), own], **{"If-Match": '"mews-stale"'}))
@@ -92,7 +92,7 @@ def _if_match(bench: Bench) -> None:
     status(replies[-1], 412, "PATCH of a zone with a stale If-Match")
 
 
-def _refusal_keeps(bench: Bench) -> None:
+def _refusal_keeps(bench: ClauseContext) -> None:
     device, port = bench.attached()
     path = bench.face.zone(port)
     claims: list[bool] = []
@@ -108,7 +108,7 @@ def _refusal_keeps(bench: Bench) -> None:
     must(ask(bench, "GET", path).body == before.body, f"{path}: is not as it was after a refused attach")
 
 
-def _pcie_device(bench: Bench) -> Mapping[str, Any]:
+def _pcie_device(bench: ClauseContext) -> Mapping[str, Any]:
     """A PCIeDevice with ReadyToRemove, of an idle device."""
     for value in walk(bench).of("PCIeDevice"):
         if value.get("Id") in bench.devices and "ReadyToRemove" in value:
@@ -116,35 +116,35 @@ def _pcie_device(bench: Bench) -> Mapping[str, Any]:
     raise NotJudged("no idle device has a PCIeDevice with ReadyToRemove")
 
 
-def _patched(bench: Bench, body: Mapping[str, Any]) -> Reply:
-    reply: Reply = bench.insist(
+def _patched(bench: ClauseContext, body: Mapping[str, Any]) -> HttpReply:
+    reply: HttpReply = bench.insist(
         lambda: bench.face.follow(bench.face.send("PATCH", _pcie_device(bench)["@odata.id"], body))
     )
     return reply
 
 
-def _ready(bench: Bench) -> bool:
+def _ready(bench: ClauseContext) -> bool:
     return bool(ask(bench, "GET", _pcie_device(bench)["@odata.id"]).json()["ReadyToRemove"])
 
 
-def _writable(bench: Bench) -> None:
+def _writable(bench: ClauseContext) -> None:
     status(_patched(bench, {"ReadyToRemove": _ready(bench)}), (200, 204), "PATCH of ReadyToRemove to what it is")
 
 
-def _patch_bad(bench: Bench) -> None:
+def _patch_bad(bench: ClauseContext) -> None:
     reply = _patched(bench, {"MewsNoSuchProperty": 1})
     status(reply, 400, "PATCH of unknown properties only")
     extended(reply, "PATCH of unknown properties only")
 
 
-def _patch_mixed(bench: Bench) -> None:
+def _patch_mixed(bench: ClauseContext) -> None:
     reply = _patched(bench, {"ReadyToRemove": _ready(bench), "MewsNoSuchProperty": 1})
     status(reply, 200, "PATCH of a known and an unknown property")
     notes = [name for name in reply.json() if name.endswith("@Message.ExtendedInfo")]
     must(notes, "PATCH of a known and an unknown property: no annotation says what was wrong")
 
 
-def _patch_nothing(bench: Bench) -> None:
+def _patch_nothing(bench: ClauseContext) -> None:
     what = "PATCH of OData annotations only"
     reply = _patched(bench, {"@odata.id": _pcie_device(bench)["@odata.id"]})
     status(reply, 400, what)
@@ -152,18 +152,18 @@ def _patch_nothing(bench: Bench) -> None:
     must(any(name.endswith(".NoOperation") for name in ids), f"{what}: {', '.join(ids)}, must be NoOperation")
 
 
-def _not_allowed(bench: Bench) -> None:
+def _not_allowed(bench: ClauseContext) -> None:
     reply = ask(bench, "DELETE", "/redfish/v1/")
     status(reply, 405, "DELETE of the service root")
     must("GET" in reply.headers.get("allow", ""), "DELETE of the service root: 405 without Allow")
 
 
-def _task(bench: Bench) -> None:
+def _task(bench: ClauseContext) -> None:
     """What the last attach went through."""
     device = bench.free()
     if not bench.move(device, bench.ports[0]):
         raise NotJudged(f"device {device} cannot be attached")
-    replies: list[Reply] = bench.face.task
+    replies: list[HttpReply] = bench.face.task
     if replies[0].status != 202:
         raise NotJudged(f"an attach is answered at once, with HTTP {replies[0].status}")
     must(replies[0].headers.get("location"), "202 without the Location of a task monitor")
@@ -171,7 +171,7 @@ def _task(bench: Bench) -> None:
     must(replies[-1].status in (200, 201, 204), f"the task monitor ends with HTTP {replies[-1].status}")
 
 
-def _training(bench: Bench) -> None:
+def _training(bench: ClauseContext) -> None:
     device = bench.free()
     shown = ask(bench, "GET", bench.face.endpoint(device)).json()
     ports = shown.get("Links", {}).get("ConnectedPorts", [])
@@ -190,7 +190,7 @@ def _training(bench: Bench) -> None:
     )
 
 
-def _taken_block(bench: Bench) -> None:
+def _taken_block(bench: ClauseContext) -> None:
     device, port = bench.attached()
     blocks = [value["@odata.id"] for value in walk(bench).of("ResourceBlock") if value.get("Id") == device]
     name = "#ComputerSystem.AddResourceBlock"
@@ -208,7 +208,7 @@ def _taken_block(bench: Bench) -> None:
     )
 
 
-def _names_stay(bench: Bench) -> None:
+def _names_stay(bench: ClauseContext) -> None:
     """A device's endpoint is the same resource wherever the device is."""
     device, _ = bench.attached()
     where = bench.face.endpoint(device)
@@ -259,4 +259,4 @@ CLAUSES: tuple[Clause, ...] = (
     *watched(4, attach=ATTACH, detach=DETACH, read=READ),
 )
 
-DIALECT_CLAUSES = DialectClauses(Face, CLAUSES, __file__, login=True)
+DIALECT_CLAUSES = DialectClauses(RedfishTableClient, CLAUSES, __file__, login=True)

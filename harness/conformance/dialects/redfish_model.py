@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
-from mews.harness.conformance.client import Reply
-from mews.harness.conformance.dialects.redfish_face import ADD, REMOVE, ROOT, TYPE, durable_name, initiates
+from mews.harness.conformance.client import HttpReply
+from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, TYPE, durable_name, initiates
 from mews.harness.conformance.errors import NotJudged
 
 MOST = 1500
@@ -46,7 +46,7 @@ VERSIONS: Mapping[str, str] = {
 class Walk:
     """Everything that can be reached from the root: path -> reply, and the resources among it."""
 
-    replies: Mapping[str, Reply]
+    replies: Mapping[str, HttpReply]
     resources: Mapping[str, Mapping[str, Any]]
 
     def of(self, schema: str) -> Iterator[Mapping[str, Any]]:
@@ -57,7 +57,7 @@ class Walk:
                 yield value
 
 
-def walk(bench: Bench) -> Walk:
+def walk(bench: ClauseContext) -> Walk:
     """The walk, made once a run.
 
     Raises NotJudged where nothing can be read with these credentials.
@@ -68,8 +68,8 @@ def walk(bench: Bench) -> Walk:
     return found
 
 
-def _walk(bench: Bench) -> Walk:
-    replies: dict[str, Reply] = {}
+def _walk(bench: ClauseContext) -> Walk:
+    replies: dict[str, HttpReply] = {}
     resources: dict[str, Mapping[str, Any]] = {}
     waiting = [ROOT]
     while waiting and len(replies) < MOST:
@@ -103,14 +103,14 @@ def _links(value: Any) -> Iterator[str]:
             yield from _links(each)
 
 
-def _present(schema: str) -> Callable[[Bench], None]:
-    def check(bench: Bench) -> None:
+def _present(schema: str) -> Callable[[ClauseContext], None]:
+    def check(bench: ClauseContext) -> None:
         must(any(walk(bench).of(schema)), f"no {schema} can be reached from {ROOT}")
 
     return check
 
 
-def _versions(bench: Bench) -> None:
+def _versions(bench: ClauseContext) -> None:
     older = []
     for schema, wanted in VERSIONS.items():
         for value in walk(bench).of(schema):
@@ -121,7 +121,7 @@ def _versions(bench: Bench) -> None:
     must(not older, ", ".join(dict.fromkeys(older)))
 
 
-def _zones(bench: Bench) -> None:
+def _zones(bench: ClauseContext) -> None:
     seen = walk(bench)
     endpoints = {value["@odata.id"]: value for value in seen.of("Endpoint")}
     fabric = bench.face.path("Zones")
@@ -138,14 +138,14 @@ def _zones(bench: Bench) -> None:
         must(not any(roles[1:]), f"{where}: holds more than one host port")
 
 
-def _actions(bench: Bench) -> None:
+def _actions(bench: ClauseContext) -> None:
     for port in bench.insist(bench.face.read).ports:
         zone = bench.insist(partial(bench.face.get, bench.face.zone(port)))
         for action in (ADD, REMOVE):
             must(action in zone.get("Actions", {}), f"{zone['@odata.id']}: has no action {action}")
 
 
-def _durable(bench: Bench) -> None:
+def _durable(bench: ClauseContext) -> None:
     devices = [value for value in walk(bench).of("Endpoint") if not initiates(value)]
     if not devices:
         raise NotJudged("there is no device")
@@ -155,7 +155,7 @@ def _durable(bench: Bench) -> None:
     must(len(set(names)) == len(names), "two endpoints have the same DurableName")
 
 
-def _functions(bench: Bench) -> None:
+def _functions(bench: ClauseContext) -> None:
     found = list(walk(bench).of("PCIeFunction"))
     if not found:
         raise NotJudged("there is no PCIeFunction")
@@ -166,17 +166,17 @@ def _functions(bench: Bench) -> None:
         must(vendor == "0x10de", f"{value['@odata.id']}: VendorId {vendor}, must be 0x10de")
 
 
-def _processors(bench: Bench) -> None:
+def _processors(bench: ClauseContext) -> None:
     kinds = [value.get("ProcessorType") for value in walk(bench).of("Processor")]
     must("GPU" in kinds, "no Processor has ProcessorType GPU")
 
 
-def _link_status(bench: Bench) -> None:
+def _link_status(bench: ClauseContext) -> None:
     for value in walk(bench).of("Port"):
         must("LinkStatus" in value, f"{value['@odata.id']}: has no LinkStatus")
 
 
-def _absent(bench: Bench) -> None:
+def _absent(bench: ClauseContext) -> None:
     states = {value["@odata.id"]: value.get("Status", {}).get("State") for value in walk(bench).of("PCIeDevice")}
     empty = {name for name, state in states.items() if state == "Absent"}
     if not empty:
@@ -186,7 +186,7 @@ def _absent(bench: Bench) -> None:
             must(not value.get("SerialNumber"), f"{value['@odata.id']}: is Absent and has a serial number")
 
 
-def _hosts(bench: Bench) -> None:
+def _hosts(bench: ClauseContext) -> None:
     systems = list(walk(bench).of("ComputerSystem"))
     hosts = [value for value in walk(bench).of("Endpoint") if initiates(value)]
     linked = {
@@ -200,7 +200,7 @@ def _hosts(bench: Bench) -> None:
     must(names, "there is no ComputerSystem")
 
 
-def _outdated(bench: Bench) -> None:
+def _outdated(bench: ClauseContext) -> None:
     for value in walk(bench).resources.values():
         kind = str(value.get("@odata.type"))
         must(not kind.startswith("#PCIeSlots."), f"{value['@odata.id']}: PCIeSlots is deprecated")

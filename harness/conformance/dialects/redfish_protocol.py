@@ -6,11 +6,11 @@ import http.client
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
-from mews.harness.conformance.client import Reply
-from mews.harness.conformance.dialects.redfish_face import ROOT
+from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import walk
+from mews.harness.conformance.dialects.redfish_table import ROOT
 from mews.harness.conformance.errors import NoAnswer, NotJudged
 
 PUBLIC = ("/redfish", ROOT, "/redfish/v1/odata", "/redfish/v1/$metadata")
@@ -18,14 +18,16 @@ PRIVATE = ("Systems", "Chassis", "Fabrics", "Managers", "SessionService", "Accou
 RULES = "chassis.md 4: rules of the protocol"
 
 
-def ask(bench: Bench, method: str, path: str, *, known: bool = True, body: Any = None, **headers: str) -> Reply:
+def ask(
+    bench: ClauseContext, method: str, path: str, *, known: bool = True, body: Any = None, **headers: str
+) -> HttpReply:
     """One request, again while there is no answer."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    reply: Reply = bench.insist(lambda: bench.face.send(method, path, body, named, known=known))
+    reply: HttpReply = bench.insist(lambda: bench.face.send(method, path, body, named, known=known))
     return reply
 
 
-def extended(reply: Reply, what: str) -> Mapping[str, Any]:
+def extended(reply: HttpReply, what: str) -> Mapping[str, Any]:
     """The error of a reply.
 
     Raises Unmet where it has another form.
@@ -40,19 +42,19 @@ def extended(reply: Reply, what: str) -> Mapping[str, Any]:
     return found
 
 
-def status(reply: Reply, wanted: int | tuple[int, ...], what: str) -> None:
+def status(reply: HttpReply, wanted: int | tuple[int, ...], what: str) -> None:
     """The reply must have one of these."""
     allowed = (wanted,) if isinstance(wanted, int) else wanted
     must(reply.status in allowed, f"{what}: HTTP {reply.status}, must be {' or '.join(map(str, allowed))}")
 
 
-def resources(bench: Bench) -> Iterator[tuple[str, Reply]]:
+def resources(bench: ClauseContext) -> Iterator[tuple[str, HttpReply]]:
     """Path and reply of every resource of the walk."""
     found = walk(bench)
     return ((path, found.replies[path]) for path in found.resources)
 
 
-def zone(bench: Bench) -> str:
+def zone(bench: ClauseContext) -> str:
     """A zone."""
     ports = bench.insist(bench.face.read).ports
     if not ports:
@@ -61,24 +63,24 @@ def zone(bench: Bench) -> str:
     return found
 
 
-def features(bench: Bench) -> Mapping[str, Any]:
+def features(bench: ClauseContext) -> Mapping[str, Any]:
     """``ProtocolFeaturesSupported``."""
     return ask(bench, "GET", ROOT).json().get("ProtocolFeaturesSupported") or {}
 
 
-def _odata_version(bench: Bench) -> None:
+def _odata_version(bench: ClauseContext) -> None:
     for path, reply in resources(bench):
         found = reply.headers.get("odata-version")
         must(found == "4.0", f"GET {path}: OData-Version {found!r}, must be 4.0")
     status(ask(bench, "GET", ROOT, OData_Version="5.0"), 412, f"GET {ROOT} with OData-Version: 5.0")
 
 
-def _public(bench: Bench) -> None:
+def _public(bench: ClauseContext) -> None:
     for path in PUBLIC:
         status(ask(bench, "GET", path, known=False), 200, f"GET {path} without credentials")
 
 
-def _private(bench: Bench) -> None:
+def _private(bench: ClauseContext) -> None:
     root = ask(bench, "GET", ROOT, known=False).json()
     for name in PRIVATE:
         if name not in root:
@@ -90,19 +92,19 @@ def _private(bench: Bench) -> None:
     status(ask(bench, "GET", "/redfish/v1/NoSuchThing", known=False), 401, "GET of nothing without credentials")
 
 
-def _allow(bench: Bench) -> None:
+def _allow(bench: ClauseContext) -> None:
     for path, reply in resources(bench):
         allowed = reply.headers.get("allow", "")
         must("GET" in allowed, f"GET {path}: Allow {allowed!r}, must name the verbs")
 
 
-def _described_by(bench: Bench) -> None:
+def _described_by(bench: ClauseContext) -> None:
     for path, reply in resources(bench):
         found = reply.headers.get("link", "")
         must("describedby" in found, f"GET {path}: Link {found!r}, must be <schema>; rel=describedby")
 
 
-def _sessions(bench: Bench) -> None:
+def _sessions(bench: ClauseContext) -> None:
     reply = bench.face.login
     if reply is None:
         raise NotJudged("no login was made")
@@ -111,7 +113,7 @@ def _sessions(bench: Bench) -> None:
     must(reply.headers.get("location"), "a new session: no Location")
 
 
-def _basic(bench: Bench) -> None:
+def _basic(bench: ClauseContext) -> None:
     if bench.client.credentials is None:
         raise NotJudged("there are no credentials")
     reply = ask(bench, "GET", "/redfish/v1/Systems", known=False, **bench.face.basic())
@@ -120,13 +122,13 @@ def _basic(bench: Bench) -> None:
     )
 
 
-def _roles(bench: Bench) -> None:
+def _roles(bench: ClauseContext) -> None:
     roles = {str(value.get("RoleId") or value.get("Id")) for value in walk(bench).of("Role")}
     missing = {"Administrator", "Operator", "ReadOnly"} - roles
     must(not missing, f"roles {', '.join(sorted(missing))} are missing")
 
 
-def _etag(bench: Bench) -> None:
+def _etag(bench: ClauseContext) -> None:
     tagged = 0
     for path, reply in resources(bench):
         member, header = reply.json().get("@odata.etag"), reply.headers.get("etag")
@@ -135,13 +137,13 @@ def _etag(bench: Bench) -> None:
     must(tagged, "no resource has an @odata.etag")
 
 
-def _etag_stays(bench: Bench) -> None:
+def _etag_stays(bench: ClauseContext) -> None:
     path = zone(bench)
     first, second = (ask(bench, "GET", path).headers.get("etag") for _ in range(2))
     must(first and first == second, f"GET {path} twice: ETags {first!r} and {second!r}, must be the same")
 
 
-def _if_none_match(bench: Bench) -> None:
+def _if_none_match(bench: ClauseContext) -> None:
     path = zone(bench)
     tag = ask(bench, "GET", path).headers.get("etag")
     if not tag:
@@ -149,7 +151,7 @@ def _if_none_match(bench: Bench) -> None:
     status(ask(bench, "GET", path, If_None_Match=tag), 304, f"GET {path} with If-None-Match {tag}")
 
 
-def _head(bench: Bench) -> None:
+def _head(bench: ClauseContext) -> None:
     for path in (ROOT, zone(bench)):
         shown, reply = ask(bench, "GET", path), ask(bench, "HEAD", path)
         status(reply, shown.status, f"HEAD {path}")
@@ -158,19 +160,19 @@ def _head(bench: Bench) -> None:
             must(reply.headers.get(name) == shown.headers.get(name), f"HEAD {path}: {name} differs from that of GET")
 
 
-def _errors(bench: Bench) -> None:
+def _errors(bench: ClauseContext) -> None:
     path = f"{bench.insist(lambda: bench.face.path('Zones'))}/mews-no-such-zone"
     reply = ask(bench, "GET", path)
     status(reply, 404, f"GET {path}")
     extended(reply, f"GET {path}")
 
 
-def _unknown_query(bench: Bench) -> None:
+def _unknown_query(bench: ClauseContext) -> None:
     path = f"{ROOT}?$frobnicate=1"
     status(ask(bench, "GET", path), 501, f"GET {path}")
 
 
-def _bad_query(bench: Bench) -> None:
+def _bad_query(bench: ClauseContext) -> None:
     if not features(bench).get("TopSkipQuery"):
         raise NotJudged("the service has no $top and $skip")
     for query in ("$top=lots", "$skip=-1"):
@@ -178,7 +180,7 @@ def _bad_query(bench: Bench) -> None:
         status(ask(bench, "GET", path), 400, f"GET {path}")
 
 
-def _queries(bench: Bench) -> None:
+def _queries(bench: ClauseContext) -> None:
     """Every feature that is claimed works, every one that is denied is 501."""
     offered = features(bench)
     endpoints, one = bench.insist(lambda: bench.face.path("Endpoints")), "/redfish/v1/Fabrics"
@@ -204,7 +206,7 @@ def _queries(bench: Bench) -> None:
         must(all("Id" in member for member in shown["Members"]), "$expand=. leaves members unexpanded")
 
 
-def _count(bench: Bench) -> None:
+def _count(bench: ClauseContext) -> None:
     path = bench.insist(lambda: bench.face.path("Endpoints"))
     whole = ask(bench, "GET", path).json()
     total = whole.get("Members@odata.count")
@@ -220,7 +222,7 @@ def _count(bench: Bench) -> None:
         must(len(page["Members"]) <= 1, f"GET {path}?$top=1: {len(page['Members'])} members")
 
 
-def _event_stream(bench: Bench) -> None:
+def _event_stream(bench: ClauseContext) -> None:
     uri = next((str(value.get("ServerSentEventUri") or "") for value in walk(bench).of("EventService")), "")
     must(uri, "the EventService has no ServerSentEventUri")
     connection = bench.client.connection()
@@ -237,7 +239,7 @@ def _event_stream(bench: Bench) -> None:
         connection.close()
 
 
-def _metadata(bench: Bench) -> None:
+def _metadata(bench: ClauseContext) -> None:
     reply = ask(bench, "GET", "/redfish/v1/$metadata", known=False)
     must("xml" in reply.headers.get("content-type", ""), "$metadata is not XML")
     must(b"Edmx" in reply.body, "$metadata is no Edmx document")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mews.dialects import part_of
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import Client
-from mews.harness.conformance.table import Face
+from mews.harness.conformance.table import TableClient
 from mews.harness.errors import BadInput
 from mews.registry import CannotLoad, NotRegistered
 
@@ -21,7 +21,7 @@ class DialectClauses:
     ``login``: it asks for credentials. ``lists_ports``: its listing names the host ports, also those without a device.
     """
 
-    face: Callable[[Client], Face]
+    face: Callable[[Client], TableClient]
     clauses: tuple[Clause, ...]
     file: str = __file__
     login: bool = False
@@ -38,6 +38,6 @@ def clauses_of(dialect: str) -> DialectClauses:
     except (NotRegistered, CannotLoad) as error:
         raise BadInput(f"--dialect {dialect}: {error}") from error
     if not isinstance(found, DialectClauses):
-        said = "has no clauses" if found is None else f"its clauses are a {type(found).__name__}"
-        raise BadInput(f"--dialect {dialect}: {said}; Dialect.clauses must be a DialectClauses to be judged by")
+        answered = "has no clauses" if found is None else f"its clauses are a {type(found).__name__}"
+        raise BadInput(f"--dialect {dialect}: {answered}; Dialect.clauses must be a DialectClauses to be judged by")
     return found

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must, unseen
-from mews.harness.conformance.client import Client, Reply
+from mews.harness.conformance.client import Client, HttpReply
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import Malformed, NotJudged, ServerError, Unmet
+from mews.harness.conformance.errors import HttpServerError, Malformed, NotJudged, Unmet
 from mews.harness.conformance.moves import UNKNOWN_DEVICE, moving, watched
-from mews.harness.conformance.table import Row, Table, Versions
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
 RESOURCES = "/resources"
 ALLOCATION = "/allocation"
@@ -26,17 +26,19 @@ PAYLOAD = (400, "Invalid request payload")
 NOT_FOUND = (404, "Device not found")
 
 
-class Face:
+class ResourcePoolTableClient:
     """The table over resource-pool. Ports are those that devices are on: the dialect lists no others."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def read(self) -> Table:
+    def read(self) -> ListedTable:
         """The listing."""
         records = _records(self._client.send("GET", RESOURCES))
-        rows = {record["devid"]: Row(record.get("uuid", ""), record.get("hostport") or None) for record in records}
-        return Table(rows, tuple(dict.fromkeys(row.port for row in rows.values() if row.port is not None)))
+        rows = {
+            record["devid"]: ListedDevice(record.get("uuid", ""), record.get("hostport") or None) for record in records
+        }
+        return ListedTable(rows, tuple(dict.fromkeys(row.port for row in rows.values() if row.port is not None)))
 
     def attach(self, device: str, port: str) -> bool:
         """Whether the status says so."""
@@ -58,7 +60,7 @@ class Face:
         return _below_500(self._client.send(method, ALLOCATION, json.dumps(body).encode(), JSON)).status < 400
 
 
-def _records(reply: Reply) -> list[dict[str, Any]]:
+def _records(reply: HttpReply) -> list[dict[str, Any]]:
     records = _below_500(reply).json() or []
     whole = isinstance(records, list) and all(isinstance(record, dict) and "devid" in record for record in records)
     if reply.status >= 400 or not whole:
@@ -66,44 +68,44 @@ def _records(reply: Reply) -> list[dict[str, Any]]:
     return list(records)
 
 
-def _below_500(reply: Reply) -> Reply:
+def _below_500(reply: HttpReply) -> HttpReply:
     if reply.status >= 500:
-        raise ServerError(f"HTTP {reply.status}: {reply.text[:120]}")
+        raise HttpServerError(f"HTTP {reply.status}: {reply.text[:120]}")
     return reply
 
 
-def _list(bench: Bench) -> None:
+def _list(bench: ClauseContext) -> None:
     reply = bench.get(RESOURCES)
     must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
     value = reply.json()
     must(value is None or isinstance(value, list), f"a JSON {type(value).__name__}, must be a list, or null when empty")
 
 
-def _members(bench: Bench) -> None:
+def _members(bench: ClauseContext) -> None:
     for record in bench.get(RESOURCES).json() or []:
         must(isinstance(record, dict) and set(record) == NAMES, f"record {record}: must have devid, uuid and hostport")
 
 
-def _strings(bench: Bench) -> None:
+def _strings(bench: ClauseContext) -> None:
     for record in bench.get(RESOURCES).json() or []:
         for name, value in dict(record).items():
             must(isinstance(value, str), f"{name} of {record}: {value!r} must be a string")
 
 
-def _unique(bench: Bench) -> None:
+def _unique(bench: ClauseContext) -> None:
     devices = [record.get("devid") for record in bench.get(RESOURCES).json() or []]
     twice = sorted({str(device) for device in devices if devices.count(device) > 1})
     must(not twice, f"devid {', '.join(twice)} is listed more than once")
 
 
-def _null(bench: Bench) -> None:
+def _null(bench: ClauseContext) -> None:
     reply = bench.get(RESOURCES)
     if reply.json():
         raise NotJudged("there are devices")
     must(reply.text.strip() == "null", f"{reply.text[:60]!r}: must be null")
 
 
-def _free(bench: Bench) -> None:
+def _free(bench: ClauseContext) -> None:
     free = [record for record in bench.get(RESOURCES).json() or [] if not record.get("hostport")]
     if not free and bench.devices:
         device = bench.free()
@@ -114,8 +116,8 @@ def _free(bench: Bench) -> None:
         must(record.get("hostport") == "", f"hostport of free device {record['devid']}: must be an empty string")
 
 
-def _wrong_verbs(path: str, *verbs: str) -> Callable[[Bench], None]:
-    def check(bench: Bench) -> None:
+def _wrong_verbs(path: str, *verbs: str) -> Callable[[ClauseContext], None]:
+    def check(bench: ClauseContext) -> None:
         for verb in verbs:
             reply = bench.get(path, verb)
             must(reply.status == 405, f"{verb} {path}: HTTP {reply.status}, must be 405")
@@ -123,15 +125,15 @@ def _wrong_verbs(path: str, *verbs: str) -> Callable[[Bench], None]:
     return check
 
 
-def _no_content(bench: Bench) -> None:
+def _no_content(bench: ClauseContext) -> None:
     """Detach of a free device, attach, detach."""
     device = bench.free()
     port = bench.ports[0]
     _is_no_content(_answered(bench, device, None, "DELETE", _body(device, None)), "a detach of a free device")
     for target in (port, None):
-        replies: list[Reply] = []
+        replies: list[HttpReply] = []
 
-        def ask(target: str | None = target, replies: list[Reply] = replies) -> bool:
+        def ask(target: str | None = target, replies: list[HttpReply] = replies) -> bool:
             method = "DELETE" if target is None else "POST"
             replies.append(_below_500(bench.client.send(method, ALLOCATION, _body(device, target), JSON)))
             return replies[-1].status < 400
@@ -142,7 +144,7 @@ def _no_content(bench: Bench) -> None:
             _is_no_content(replies[-1], "a detach" if target is None else "an attach")
 
 
-def _is_no_content(reply: Reply | None, what: str) -> None:
+def _is_no_content(reply: HttpReply | None, what: str) -> None:
     if reply is not None:
         good = (reply.status, reply.body) == (204, b"")
         must(good, f"{what}: HTTP {reply.status} {reply.text[:60]!r}, must be 204 without a body")
@@ -152,9 +154,9 @@ def _body(device: str, port: str | None) -> bytes:
     return json.dumps({"devid": device} if port is None else {"devid": device, "hostport": port}).encode()
 
 
-def _answered(bench: Bench, device: str, port: str | None, method: str, body: bytes) -> Reply | None:
+def _answered(bench: ClauseContext, device: str, port: str | None, method: str, body: bytes) -> HttpReply | None:
     """One write's reply, also told to the ledger; None where there was no answer."""
-    replies: list[Reply] = []
+    replies: list[HttpReply] = []
 
     def ask() -> bool:
         replies.append(_below_500(bench.client.send(method, ALLOCATION, body, JSON)))
@@ -164,12 +166,12 @@ def _answered(bench: Bench, device: str, port: str | None, method: str, body: by
     return replies[0] if replies else None
 
 
-def _says(
-    wanted: tuple[int, str], method: str, body: Callable[[Bench], tuple[str, Mapping[str, Any] | bytes]]
-) -> Callable[[Bench], None]:
+def _answers(
+    wanted: tuple[int, str], method: str, body: Callable[[ClauseContext], tuple[str, Mapping[str, Any] | bytes]]
+) -> Callable[[ClauseContext], None]:
     """A check that a request which must be refused is, with that status and text; it tries again without an answer."""
 
-    def check(bench: Bench) -> None:
+    def check(bench: ClauseContext) -> None:
         device, content = body(bench)
         raw = content if isinstance(content, bytes) else json.dumps(content).encode()
         shown = raw.decode("utf-8", "replace")
@@ -186,9 +188,10 @@ def _says(
                     "truth-attach" if method == "POST" else "truth-detach", f"{method} {shown}: answered as done"
                 )
                 return
-            said = (reply.status, reply.text.strip())
+            answered = (reply.status, reply.text.strip())
             must(
-                said == wanted, f"{method} {shown}: HTTP {said[0]} {said[1][:80]!r}, must be {wanted[0]} {wanted[1]!r}"
+                answered == wanted,
+                f"{method} {shown}: HTTP {answered[0]} {answered[1][:80]!r}, must be {wanted[0]} {wanted[1]!r}",
             )
             kind = reply.headers.get("content-type", "")
             must(kind.startswith("text/plain"), f"{method} {shown}: Content-Type {kind!r}, must be text/plain")
@@ -198,43 +201,43 @@ def _says(
     return check
 
 
-def _attached(port: str) -> Callable[[Bench], tuple[str, Mapping[str, Any]]]:
-    def body(bench: Bench) -> tuple[str, Mapping[str, Any]]:
+def _attached(port: str) -> Callable[[ClauseContext], tuple[str, Mapping[str, Any]]]:
+    def body(bench: ClauseContext) -> tuple[str, Mapping[str, Any]]:
         device, at = bench.attached()
         return device, {"devid": device, "hostport": port or at if port != "empty" else ""}
 
     return body
 
 
-def _portless(bench: Bench) -> tuple[str, Mapping[str, Any]]:
+def _portless(bench: ClauseContext) -> tuple[str, Mapping[str, Any]]:
     device = bench.free()
     return device, {"devid": device, "hostport": ""}
 
 
-def _unknown(bench: Bench) -> tuple[str, Mapping[str, Any]]:
+def _unknown(bench: ClauseContext) -> tuple[str, Mapping[str, Any]]:
     return UNKNOWN_DEVICE, {"devid": UNKNOWN_DEVICE, "hostport": bench.ports[0]}
 
 
-def _payloads(method: str) -> Callable[[Bench], None]:
-    return _both(*(_says(PAYLOAD, method, _raw(raw)) for raw in (b"", b"{", b"[]", b"7", b'{"devid":7}')))
+def _payloads(method: str) -> Callable[[ClauseContext], None]:
+    return _both(*(_answers(PAYLOAD, method, _raw(raw)) for raw in (b"", b"{", b"[]", b"7", b'{"devid":7}')))
 
 
-def _raw(content: bytes) -> Callable[[Bench], tuple[str, bytes]]:
-    def body(bench: Bench) -> tuple[str, bytes]:
+def _raw(content: bytes) -> Callable[[ClauseContext], tuple[str, bytes]]:
+    def body(bench: ClauseContext) -> tuple[str, bytes]:
         return UNKNOWN_DEVICE, content
 
     return body
 
 
-def _both(*checks: Callable[[Bench], None]) -> Callable[[Bench], None]:
-    def check(bench: Bench) -> None:
+def _both(*checks: Callable[[ClauseContext], None]) -> Callable[[ClauseContext], None]:
+    def check(bench: ClauseContext) -> None:
         for each in checks:
             each(bench)
 
     return check
 
 
-def _go_decodes(bench: Bench) -> None:
+def _go_decodes(bench: ClauseContext) -> None:
     """What the published Go clients do: fail on a status of 400 or more, decode ``[]map[string]string``."""
     reply = bench.get(RESOURCES)
     must(reply.status < 400, f"GET {RESOURCES}: HTTP {reply.status}, the clients fail on it")
@@ -271,14 +274,14 @@ CLAUSES: tuple[Clause, ...] = (
         "3.attached",
         "an attach of an attached device is 400, checked before the empty hostport",
         f"chassis.md 3: {ATTACH}",
-        _both(_says(ATTACHED, "POST", _attached("")), _says(ATTACHED, "POST", _attached("empty"))),
+        _both(_answers(ATTACHED, "POST", _attached("")), _answers(ATTACHED, "POST", _attached("empty"))),
         changes=True,
     ),
     Clause(
         "3.no-port",
         "an attach without a hostport is 400",
         f"chassis.md 3: {ATTACH}",
-        _says(NO_PORT, "POST", _portless),
+        _answers(NO_PORT, "POST", _portless),
         changes=True,
     ),
     Clause(
@@ -292,7 +295,7 @@ CLAUSES: tuple[Clause, ...] = (
         "3.not-found",
         "an unknown device is 404",
         f"chassis.md 3: {ATTACH}, {DETACH}",
-        _both(_says(NOT_FOUND, "POST", _unknown), _says(NOT_FOUND, "DELETE", _unknown)),
+        _both(_answers(NOT_FOUND, "POST", _unknown), _answers(NOT_FOUND, "DELETE", _unknown)),
         changes=True,
     ),
     Clause(
@@ -318,4 +321,4 @@ CLAUSES: tuple[Clause, ...] = (
     ),
 )
 
-DIALECT_CLAUSES = DialectClauses(Face, CLAUSES, __file__, lists_ports=False)
+DIALECT_CLAUSES = DialectClauses(ResourcePoolTableClient, CLAUSES, __file__, lists_ports=False)

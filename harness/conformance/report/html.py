@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from html import escape
 
 from mews.harness.conformance.exchange import Exchange, cut
-from mews.harness.conformance.judge import Result
-from mews.harness.conformance.report.outcome import Outcome, about, after, summary
+from mews.harness.conformance.judge import ClauseResult
+from mews.harness.conformance.report.outcome import ConformanceOutcome, about, after, summary
 from mews.harness.report.html_writer import html_document
 
 STYLE = """
@@ -19,7 +19,7 @@ pre { white-space: pre-wrap; word-break: break-word } td:first-child, td:nth-chi
 MOST_EXCHANGES = 20
 
 
-def html_page(outcome: Outcome) -> str:
+def html_page(outcome: ConformanceOutcome) -> str:
     """The whole page."""
     title = f"mews conform: {outcome.verdict}, {summary(outcome)}"
     lines = "".join(f"<p>{escape(text)}</p>" for text in (*about(outcome), *after(outcome)))
@@ -29,7 +29,7 @@ def html_page(outcome: Outcome) -> str:
     return html_document(title, body, style=STYLE)
 
 
-def _row(result: Result) -> Iterator[str]:
+def _row(result: ClauseResult) -> Iterator[str]:
     clause = result.clause
     assumed = " (assumed)" if clause.assumed else ""
     yield f'<tr><td class="{result.verdict}">{result.verdict}</td><td>{escape(clause.id)}</td>'
@@ -41,12 +41,12 @@ def _row(result: Result) -> Iterator[str]:
     if result.exchanges:
         yield f"<details><summary>{len(result.exchanges)} exchanges</summary>"
         for exchange in result.exchanges[-MOST_EXCHANGES:]:
-            yield f"<pre>{escape(_told(exchange))}</pre>"
+            yield f"<pre>{escape(_exchange(exchange))}</pre>"
         yield "</details>"
     yield "</td></tr>"
 
 
-def _told(exchange: Exchange) -> str:
+def _exchange(exchange: Exchange) -> str:
     asked = f"> {exchange.method} {exchange.path}\n> {json.dumps(dict(exchange.headers))}\n{cut(exchange.body, 1000)}"
     answer = f"< {exchange.status or exchange.error}\n< {json.dumps(dict(exchange.reply_headers))}"
     return f"{asked.rstrip()}\n{answer}\n{cut(exchange.reply, 1000)}".rstrip()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mews.harness.conformance.judge import FAILED, SKIPPED, Result
-from mews.harness.conformance.report.outcome import Outcome, after
+from mews.harness.conformance.judge import FAILED, SKIPPED, ClauseResult
+from mews.harness.conformance.report.outcome import ConformanceOutcome, after
 from mews.harness.conformance.report.text import details
 from mews.harness.report.junit_writer import JUnitCase, JUnitSuite, junit_document
 
 
-def junit_xml(outcome: Outcome) -> str:
+def junit_xml(outcome: ConformanceOutcome) -> str:
     """One suite; quirks and waivers pass, with their reason as output. A table that is not restored is an error."""
     cases = [_case(outcome.dialect, result) for result in outcome.results]
     if outcome.restored:
@@ -24,7 +24,7 @@ def junit_xml(outcome: Outcome) -> str:
     return junit_document(suite)
 
 
-def _case(dialect: str, result: Result) -> JUnitCase:
+def _case(dialect: str, result: ClauseResult) -> JUnitCase:
     skipped = result.verdict == SKIPPED
     broken = not skipped and not result.good
     noted = not skipped and result.good and bool(result.note)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mews.harness.conformance.judge import READ_ONLY, VERDICTS, Result
-from mews.harness.conformance.recording import Difference
+from mews.harness.conformance.judge import READ_ONLY, VERDICTS, ClauseResult
+from mews.harness.conformance.recording import RecordingDifference
 from mews.harness.conformance.table import Versions
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConformanceOutcome:
     """One run. ``restored``: None for a read-only run, else what could not be put back; ``remarks``: worth telling."""
 
     url: str
@@ -22,9 +22,9 @@ class Outcome:
     devices: tuple[str, ...]
     quirks: str
     versions: Versions
-    results: Sequence[Result]
+    results: Sequence[ClauseResult]
     restored: tuple[str, ...] | None
-    differences: Sequence[Difference]
+    differences: Sequence[RecordingDifference]
     remarks: tuple[str, ...]
     seconds: float
 
@@ -59,7 +59,7 @@ class Outcome:
         }
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: ConformanceOutcome) -> str:
     """``12 passed, 1 failed``."""
     words = {"quirk": "known quirk", "skipped": "not judged"}
     text = ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in outcome.counts().items() if n)
@@ -67,7 +67,7 @@ def summary(outcome: Outcome) -> str:
     return f"{text} ({withheld} of them for want of --allow-changes)" if withheld else text
 
 
-def about(outcome: Outcome) -> list[str]:
+def about(outcome: ConformanceOutcome) -> list[str]:
     """What was judged and how, line by line."""
     how = f"changes on {', '.join(outcome.devices)}" if outcome.changes else "read-only"
     lines = [f"{outcome.url}, dialect {outcome.dialect}, {how}"]
@@ -80,7 +80,7 @@ def about(outcome: Outcome) -> list[str]:
     return lines
 
 
-def after(outcome: Outcome) -> list[str]:
+def after(outcome: ConformanceOutcome) -> list[str]:
     """What is to be told at the end."""
     lines = [f"differs: {difference}" for difference in outcome.differences]
     lines += list(outcome.remarks)

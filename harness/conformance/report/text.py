@@ -6,26 +6,26 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from mews.harness.conformance.exchange import Exchange, cut
-from mews.harness.conformance.judge import PASSED, READ_ONLY, SKIPPED, Result
-from mews.harness.conformance.report.outcome import Outcome, about, after, summary
+from mews.harness.conformance.judge import PASSED, READ_ONLY, SKIPPED, ClauseResult
+from mews.harness.conformance.report.outcome import ConformanceOutcome, about, after, summary
 from mews.harness.report.text_writer import STYLES, TextWriter
 
 MOST_EXCHANGES = 3
 
 
-class TextReport:
+class ConformanceTextReport:
     """Writes each result as it comes; in colour on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._writer = TextWriter(stream)
 
-    def ended(self, result: Result) -> None:
+    def ended(self, result: ClauseResult) -> None:
         """One clause."""
         title = f"{result.clause.id:27} {result.clause.title}"
         self._writer.line(f"{result.verdict:8} ", _style(result.verdict), title)
         self._writer.lines(f"         {text}" for text in (() if result.reason == READ_ONLY else details(result)))
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: ConformanceOutcome) -> None:
         """The end."""
         self._writer.lines(("", *about(outcome), *after(outcome)))
         head = f"{outcome.verdict.upper()} "
@@ -37,7 +37,7 @@ def _style(verdict: str) -> str:
     return "dim" if verdict == SKIPPED else STYLES[verdict]
 
 
-def details(result: Result) -> Iterator[str]:
+def details(result: ClauseResult) -> Iterator[str]:
     """What is told of a result beside its title."""
     if result.reason:
         yield result.reason
@@ -51,6 +51,6 @@ def details(result: Result) -> Iterator[str]:
         yield f"< {exchange.status or exchange.error} {cut(exchange.reply, 200)}".rstrip()
 
 
-def shown(result: Result) -> tuple[Exchange, ...]:
+def shown(result: ClauseResult) -> tuple[Exchange, ...]:
     """The exchanges worth telling: the last ones; the first of what was noticed on the way."""
     return result.exchanges[:2] if result.clause.last else result.exchanges[-MOST_EXCHANGES:]

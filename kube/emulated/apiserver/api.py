@@ -18,9 +18,9 @@ from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions
 from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection, select
-from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.wire import containers
@@ -40,7 +40,7 @@ class Watch:
         self._version = version
         self._timeout_s = timeout_s
         self._bookmarks = bookmarks
-        self._subscription: Subscription | None = None
+        self._subscription: WatchInbox | None = None
         self._timer: asyncio.Task[None] | None = None
 
     def __aiter__(self) -> Watch:
@@ -63,7 +63,7 @@ class Watch:
             raise StopAsyncIteration
         return event if not self._kind.view else WatchEvent(event.type, view_of(self._kind).show(event.object))
 
-    async def _expire(self, subscription: Subscription, timeout_s: int) -> None:
+    async def _expire(self, subscription: WatchInbox, timeout_s: int) -> None:
         await rest(timeout_s)
         if self._bookmarks:
             subscription.push(WatchEvent(EventType.BOOKMARK, bookmark(self._kind, self._store.version)))
@@ -102,8 +102,8 @@ class InProcessKube:
     def _kind(self, resource: Resource) -> Kind:
         return self._store.kinds.of(resource)
 
-    def _request(self, field_manager: str) -> Request:
-        return Request(self._user, field_manager or "mews")
+    def _request(self, field_manager: str) -> WriteRequest:
+        return WriteRequest(self._user, field_manager or "mews")
 
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None

@@ -24,7 +24,7 @@ from mews.kube.api.resources import (
 )
 from mews.kube.clock import Pace
 from mews.kube.component import Context, Runnable
-from mews.kube.emulated.controllers.dormant import Dormant
+from mews.kube.emulated.controllers.lazy_controller import LazyController
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.events import EventRecorder
 
@@ -158,7 +158,7 @@ def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
     def dormant(parts: Parts) -> Runnable:
-        return Dormant(tuple(parts.informers.of(resource) for resource in resources), lambda: make(parts))
+        return LazyController(tuple(parts.informers.of(resource) for resource in resources), lambda: make(parts))
 
     return dormant
 
@@ -184,14 +184,16 @@ CONTROLLERS: Mapping[str, Make] = {
 }
 
 
-def chosen(wishes: Sequence[str]) -> tuple[str, ...]:
+def chosen(names: Sequence[str]) -> tuple[str, ...]:
     """The controllers that run, by wishes as kube-controller-manager's ``--controllers``: ``*`` all, ``name`` that
     one, ``-name`` all the same not that one; none of them: none.
 
     Raises ValueError for a name that is none of ours.
     """
-    for wish in wishes:
-        if wish != ALL and wish.removeprefix("-") not in CONTROLLERS:
-            raise ValueError(f"controller {wish!r}: must be * or, with or without -, one of {', '.join(CONTROLLERS)}")
-    everything = ALL in wishes
-    return tuple(name for name in CONTROLLERS if name in wishes or (everything and f"-{name}" not in wishes))
+    for asked_for in names:
+        if asked_for != ALL and asked_for.removeprefix("-") not in CONTROLLERS:
+            raise ValueError(
+                f"controller {asked_for!r}: must be * or, with or without -, one of {', '.join(CONTROLLERS)}"
+            )
+    everything = ALL in names
+    return tuple(name for name in CONTROLLERS if name in names or (everything and f"-{name}" not in names))

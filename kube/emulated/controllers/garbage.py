@@ -94,14 +94,14 @@ class GarbageCollector:
                 self._listen(resource, informer)
 
     def _listen(self, resource: Resource, informer: Informer) -> None:
-        def hear(old: Object | None, new: Object | None) -> None:
-            self._hear(resource, old, new)
+        def on_change(old: Object | None, new: Object | None) -> None:
+            self._on_change(resource, old, new)
 
-        informer.on_change(hear)
+        informer.on_change(on_change)
 
     # The graph
 
-    def _hear(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+    def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         if old is not None:
             for owner in _owners(old):
                 self._dependents.get(str(owner.get("uid")), {}).pop(uid_of(old), None)

@@ -38,7 +38,7 @@ class NodeLifecycle:
         self._pods = pods
         self._events = events
         self._signs: dict[str, object] = {}
-        self._heard_at: dict[str, float] = {}
+        self._seen_at: dict[str, float] = {}
         self._execute: dict[str, None] = {}
         self._taint: dict[str, None] = {}
         self._tainting = asyncio.Event()
@@ -57,14 +57,14 @@ class NodeLifecycle:
     def _node_changed(self, old: Object | None, node: Object | None) -> None:
         if node is None:
             if old is not None:
-                self._heard_at.pop(name_of(old), None)
+                self._seen_at.pop(name_of(old), None)
             return
         name, now_s = name_of(node), asyncio.get_running_loop().time()
-        if name not in self._heard_at:
+        if name not in self._seen_at:
             text = f"Node {name} event: Registered Node {name} in Controller"
             self._events.event(_node_reference(node), "Normal", "RegisteredNode", text)
         if _heartbeat(old) != _heartbeat(node):
-            self._heard_at[name] = now_s
+            self._seen_at[name] = now_s
         if with_no_execute(node, 0.0) != taints_of(node):
             self._execute[name] = None
         if with_no_schedule(node, 0.0) != taints_of(node):
@@ -112,22 +112,22 @@ class NodeLifecycle:
         found = await self._context.kube.list(LEASES, namespace=_LEASES)
         now_s = asyncio.get_running_loop().time()
         for lease in found.items:
-            self._heard(name_of(lease), (lease.get("spec") or {}).get("renewTime"), now_s)
+            self._see(name_of(lease), (lease.get("spec") or {}).get("renewTime"), now_s)
         names, self._execute = list(self._execute), {}
         for name in names:
             if not await self._retaint(name, with_no_execute):
                 self._execute[name] = None
         limit_s = now_s - self._pace.loop_s(GRACE_S) + _DRIFT_S
-        for name in [name for name, heard_s in self._heard_at.items() if heard_s < limit_s]:
+        for name in [name for name, seen_s in self._seen_at.items() if seen_s < limit_s]:
             node = self._nodes.get(name)
             if node is not None and (condition_of(node, "Ready") or {}).get("status") != "Unknown":
                 await self._mark_unknown(node)
 
-    def _heard(self, name: str, sign: object, now_s: float) -> None:
+    def _see(self, name: str, sign: object, now_s: float) -> None:
         if self._signs.get(name) != sign:
             self._signs[name] = sign
-            if name in self._heard_at:
-                self._heard_at[name] = now_s
+            if name in self._seen_at:
+                self._seen_at[name] = now_s
 
     async def _mark_unknown(self, node: Object) -> None:
         name = name_of(node)

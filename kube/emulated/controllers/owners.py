@@ -32,7 +32,7 @@ def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-class Owned:
+class OwnedObjects:
     """The objects of a cache by their controller's uid, and those without one by namespace."""
 
     def __init__(self, informer: Informer) -> None:
@@ -77,7 +77,7 @@ class Informers:
     def __init__(self, kube: KubeApi) -> None:
         self._kube = kube
         self._known: dict[Resource, Informer] = {}
-        self._owned: dict[Resource, Owned] = {}
+        self._owned: dict[Resource, OwnedObjects] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -96,8 +96,8 @@ class Informers:
                 self._tasks.create_task(informer.run())
         return self._known[resource]
 
-    def owned(self, resource: Resource) -> Owned:
+    def owned(self, resource: Resource) -> OwnedObjects:
         """The index of a cache by controllers."""
         if resource not in self._owned:
-            self._owned[resource] = Owned(self.of(resource))
+            self._owned[resource] = OwnedObjects(self.of(resource))
         return self._owned[resource]

@@ -12,7 +12,7 @@ from mews.kube.api.resources import PODS, Resource
 from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
-from mews.kube.emulated.controllers.owners import Owned, controller_of, controller_reference
+from mews.kube.emulated.controllers.owners import OwnedObjects, controller_of, controller_reference
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
 from mews.kube.events import EventRecorder, reference
 
@@ -45,7 +45,13 @@ class PodControl:
     """For one kind of controller; ``expectations`` are told of all that is written."""
 
     def __init__(
-        self, context: Context, events: EventRecorder, *, resource: Resource, pods: Owned, expectations: Expectations
+        self,
+        context: Context,
+        events: EventRecorder,
+        *,
+        resource: Resource,
+        pods: OwnedObjects,
+        expectations: Expectations,
     ) -> None:
         self._kube = context.kube
         self._events = events

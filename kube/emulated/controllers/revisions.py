@@ -10,7 +10,7 @@ from mews.kube.api.errors import AlreadyExists
 from mews.kube.api.objects import Object, clone, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS
 from mews.kube.client.port import KubeApi, Patch
-from mews.kube.emulated.controllers.owners import Owned, controller_of
+from mews.kube.emulated.controllers.owners import OwnedObjects, controller_of
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
 
 
@@ -44,7 +44,7 @@ def surplus(owner: Object, idle: Sequence[Object]) -> list[Object]:
 class Revisions:
     """Writes them; ``expectations`` are told of what is written."""
 
-    def __init__(self, kube: KubeApi, *, owned: Owned, expectations: Expectations) -> None:
+    def __init__(self, kube: KubeApi, *, owned: OwnedObjects, expectations: Expectations) -> None:
         self._kube = kube
         self._owned = owned
         self._expectations = expectations

@@ -11,7 +11,7 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.errors import ExecRefused, NoSuchContainer
 
 
-class KubeletApi:
+class EmulatedKubeletApi:
     """Logs and commands of the pods of one node; works as long as its container daemon does."""
 
     def __init__(self, containerd: Containerd) -> None:

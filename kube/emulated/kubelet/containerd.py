@@ -11,12 +11,12 @@ from mews.kube.api.objects import Object, containers_of, init_containers_of, nam
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.kubelet.errors import NoSuchContainer
-from mews.kube.emulated.kubelet.handlers import Answer, Question
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.runtime import Launch, Process, Runtime, follow
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ContainerInstance:
     """One start of a container; times are unix seconds. ``exit_code`` is None while it runs; ``reason`` is "" where the
     exit code says it all; ``message`` is the end of its log, for a container that failed and wants it told."""
 
@@ -42,7 +42,7 @@ class Sandbox:
     pod: Object
     ip: str
     ready: bool = True
-    instances: dict[str, tuple[Instance, ...]] = field(default_factory=dict)
+    instances: dict[str, tuple[ContainerInstance, ...]] = field(default_factory=dict)
     processes: dict[str, list[Process]] = field(default_factory=dict)
     ends: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -104,10 +104,10 @@ class Containerd:
             sandbox.instances = {name: starts for name, starts in down.instances.items() if name not in inits}
             sandbox.processes = {name: started for name, started in down.processes.items() if name not in inits}
         self._sandboxes[uid_of(pod)] = sandbox
-        self._tell(uid_of(pod))
+        self._notify(uid_of(pod))
         return sandbox
 
-    async def start(self, launch: Launch) -> Instance:
+    async def start(self, launch: Launch) -> ContainerInstance:
         """Start a container in its pod's sandbox.
 
         Raises StartError.
@@ -118,29 +118,31 @@ class Containerd:
         runtime = self._processes if use_process else self._simulated
         assert runtime is not None
         process = await runtime.start(launch)
-        instance = Instance(launch.container, f"{self._rng.getrandbits(256):064x}", launch.attempt, self._clock.now())
+        instance = ContainerInstance(
+            launch.container, f"{self._rng.getrandbits(256):064x}", launch.attempt, self._clock.now()
+        )
         sandbox.instances[launch.container] = (*sandbox.instances.get(launch.container, ())[-1:], instance)
         sandbox.processes[launch.container] = [*sandbox.processes.get(launch.container, [])[-1:], process]
         task = asyncio.get_running_loop().create_task(self._watch(uid, instance, process))
         sandbox.ends[launch.container] = task
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
-        self._tell(uid)
+        self._notify(uid)
         return instance
 
-    async def _watch(self, uid: str, instance: Instance, process: Process) -> None:
+    async def _watch(self, uid: str, instance: ContainerInstance, process: Process) -> None:
         code = await process.wait()
         sandbox = self._sandboxes.get(uid)
         if sandbox is None:
             return
         ended = replace(instance, finished_at=self._clock.now(), exit_code=code)
-        if code and _tells_log(sandbox.pod, instance.container):
+        if code and _ends_with_log(sandbox.pod, instance.container):
             ended = replace(ended, message=_last_words(process.log.read()))
         known = sandbox.instances.get(instance.container, ())
         if not any(one.id == ended.id and one.running for one in known):
             return
         sandbox.instances[instance.container] = tuple(ended if one.id == ended.id else one for one in known)
-        self._tell(uid)
+        self._notify(uid)
 
     async def stop(self, uid: str, container: str, grace_s: float) -> None:
         """TERM, then KILL after the grace; returns when the container has ended and is recorded so."""
@@ -192,7 +194,7 @@ class Containerd:
             raise NoSuchContainer(f"container {container} is not running")
         return await process.exec(command)
 
-    async def ask(self, uid: str, container: str, question: Question) -> Answer:
+    async def ask(self, uid: str, container: str, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action in a container.
 
         Raises NoSuchContainer.
@@ -208,7 +210,7 @@ class Containerd:
             raise NoSuchContainer(f'{which} "{container}" in {where} not found')
         return processes[-2 if previous else -1]
 
-    def _tell(self, uid: str) -> None:
+    def _notify(self, uid: str) -> None:
         for listener in list(self._listeners):
             listener(uid)
 
@@ -222,7 +224,7 @@ class Containerd:
         await asyncio.gather(*self._watching, return_exceptions=True)
 
 
-def _tells_log(pod: Object, name: str) -> bool:
+def _ends_with_log(pod: Object, name: str) -> bool:
     found = next((c for c in (*init_containers_of(pod), *containers_of(pod)) if c["name"] == name), {})
     return bool(found.get("terminationMessagePolicy") == "FallbackToLogsOnError")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from mews.kube.emulated.kubelet.handlers import Answer, GrpcCheck
+from mews.kube.emulated.kubelet.handlers import GrpcCheck, HandlerResult
 
 _METHOD = "/grpc.health.v1.Health/Check"
 _STATES = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
@@ -16,7 +16,7 @@ _UNARY_STATUS = b"\x08"
 """Tag of field 1, a varint: the only one of HealthCheckResponse."""
 
 
-async def check(action: GrpcCheck, timeout_s: float) -> Answer:
+async def check(action: GrpcCheck, timeout_s: float) -> HandlerResult:
     """Connect and ask; SERVING is well."""
     where = f"{action.host}:{action.port}"
     async with grpc.aio.insecure_channel(where) as channel:
@@ -25,15 +25,15 @@ async def check(action: GrpcCheck, timeout_s: float) -> Answer:
                 await channel.channel_ready()
         except TimeoutError:
             text = f'timeout: failed to connect service "{where}" within {timeout_s:g}s: context deadline exceeded'
-            return Answer(False, text)
+            return HandlerResult(False, text)
         ask: Any = channel.unary_unary(_METHOD, request_serializer=_request, response_deserializer=_status)
         try:
             status = await ask(action.service, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
-            return Answer(False, _complaint(error, timeout_s))
+            return HandlerResult(False, _complaint(error, timeout_s))
     if status == _SERVING:
-        return Answer(True, "service healthy")
-    return Answer(False, f'service unhealthy (responded with "{_STATES.get(status, status)}")')
+        return HandlerResult(True, "service healthy")
+    return HandlerResult(False, f'service unhealthy (responded with "{_STATES.get(status, status)}")')
 
 
 def _request(service: str) -> bytes:

@@ -70,7 +70,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HandlerResult:
     """The result of a probe or hook: whether it succeeded, and the text that goes with it."""
 
     well: bool

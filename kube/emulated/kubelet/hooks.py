@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.errors import NoSuchContainer, StartError
-from mews.kube.emulated.kubelet.handlers import Answer, Exec, HttpGet, Question, Sleep, action_of
+from mews.kube.emulated.kubelet.handlers import Exec, HandlerResult, HttpGet, Question, Sleep, action_of
 from mews.kube.emulated.kubelet.podstate import container_of
 from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
@@ -77,30 +77,32 @@ class Hook:
         self.limit_s = limit_s
 
 
-async def _done(tools: Tools, pod: Object, container: Mapping[str, Any], hook: Hook) -> Answer:
+async def _done(tools: Tools, pod: Object, container: Mapping[str, Any], hook: Hook) -> HandlerResult:
     action = action_of(hook.handler, container, hook.ip)
     if action is None:
-        return Answer(False, "invalid handler")
+        return HandlerResult(False, "invalid handler")
     if isinstance(action, Sleep):
         await asyncio.sleep(tools.pace.loop_s(min(action.seconds, hook.limit_s)))
-        return Answer(True)
+        return HandlerResult(True)
     question = Question(hook.purpose, action, hook.limit_s)
     try:
         return await tools.containerd.ask(uid_of(pod), str(container["name"]), question)
     except NoSuchContainer as error:
-        return Answer(False, str(error))
+        return HandlerResult(False, str(error))
 
 
-def _complaint(pod: Object, container: Mapping[str, Any], hook: Mapping[str, Any], ip: str, answer: Answer) -> str:
+def _complaint(
+    pod: Object, container: Mapping[str, Any], hook: Mapping[str, Any], ip: str, answer: HandlerResult
+) -> str:
     whole_name = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
     action, name = action_of(hook, container, ip), container["name"]
     match action:
         case Exec(command):
             words = " ".join(command)
             error = f"command '{words}' exited with {answer.code}: {answer.text}" if answer.code else answer.text
-            what, said = f"Exec lifecycle hook ([{words}])", answer.text if answer.code else ""
+            what, output = f"Exec lifecycle hook ([{words}])", answer.text if answer.code else ""
         case HttpGet():
-            what, error, said = f"HTTP lifecycle hook ({action.path})", answer.text, ""
+            what, error, output = f"HTTP lifecycle hook ({action.path})", answer.text, ""
         case _:
             return f"invalid handler of {key_of(pod)}"
-    return f'{what} for Container "{name}" in Pod "{whole_name}" failed - error: {error}, message: "{said}"'
+    return f'{what} for Container "{name}" in Pod "{whole_name}" failed - error: {error}, message: "{output}"'

@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class ContainerBehaviour:
     """How a simulated container behaves: it ends by itself after ``duration_s`` (infinity: never; None: the container's
     command decides, and without one it ends at once) with ``exit_code``; TERM ends it with ``term_exit_code`` unless
     ``obeys_term`` is false; ``log`` is a template over its environment; ``program`` names what plays it
@@ -47,7 +47,7 @@ class Image:
 
     name: str
     process: tuple[str, ...] | None = None
-    simulate: Simulation | None = None
+    simulate: ContainerBehaviour | None = None
     image: str = ""
     written: tuple[str, ...] = ()
 
@@ -140,12 +140,12 @@ def _foreign(word: str) -> str:
     return word.replace("{python}", IMAGE_PYTHON).replace("{packages}", IMAGE_PACKAGES)
 
 
-def _simulation(entry: Any, where: str) -> Simulation:
+def _simulation(entry: Any, where: str) -> ContainerBehaviour:
     _only(entry, {"duration_s", "exit_code", "term_exit_code", "obeys_term", "log", "program"}, where)
     duration = entry.get("duration_s")
     if duration is not None and not (isinstance(duration, int | float) and duration >= 0):
         raise ImagesError(f"{where}.duration_s: {duration!r}: must be a number of seconds from 0 on")
-    return Simulation(
+    return ContainerBehaviour(
         duration_s=None if duration is None else float(duration),
         exit_code=_code(entry, "exit_code", 0, where),
         term_exit_code=_code(entry, "term_exit_code", 143, where),

@@ -17,9 +17,9 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import AdmissionRejected
 from mews.kube.emulated.kubelet.fit import check_machine
 from mews.kube.emulated.kubelet.images import ImageBook
+from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.node_agent import NodeAgent
-from mews.kube.emulated.kubelet.note import Note, silent
 from mews.kube.emulated.kubelet.pod_worker import PodWorker
 from mews.kube.emulated.kubelet.podstatus import rejected_status
 from mews.kube.emulated.kubelet.status import StatusManager
@@ -57,7 +57,7 @@ class Kubelet:
         *,
         images: ImageBook,
         overhead: Overhead | None = None,
-        note: Note = silent,
+        note: KubeletJournal = silent,
         timings: Timings = MEASURED,
         open_sockets: OpenSockets = no_sockets,
     ) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from mews.kube.clock import Pace
 from mews.kube.component import Context
-from mews.kube.emulated.kubelet.api import KubeletApi
+from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources
 from mews.kube.emulated.kubelet.devices.folder import KubeletFolder
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet import Kubelet
+from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 from mews.kube.emulated.kubelet.node import NodeSpec
-from mews.kube.emulated.kubelet.note import Note, silent
 from mews.kube.emulated.kubelet.timings import MEASURED, Timings
 from mews.kube.system.profile import Overhead
 
@@ -31,18 +31,18 @@ class Machine:
     images: ImageBook
     pace: Pace
     overhead: Overhead | None = None
-    note: Note = silent
+    note: KubeletJournal = silent
     timings: Timings = MEASURED
 
     async def reboot(self) -> None:
         """The machine restarts; kill its kubelet and its plugins first and start them after."""
         await self.containerd.reboot()
 
-    def api(self) -> KubeletApi:
+    def api(self) -> EmulatedKubeletApi:
         """Logs and commands of its pods."""
-        return KubeletApi(self.containerd)
+        return EmulatedKubeletApi(self.containerd)
 
-    def kubelet(self, context: Context, *, note: Note | None = None) -> KubeletProcess:
+    def kubelet(self, context: Context, *, note: KubeletJournal | None = None) -> KubeletProcess:
         """A new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that incarnation."""
         return KubeletProcess(self, context, note or self.note)
 
@@ -50,7 +50,7 @@ class Machine:
 class KubeletProcess:
     """One start of a kubelet with its device manager: a Component."""
 
-    def __init__(self, machine: Machine, context: Context, note: Note) -> None:
+    def __init__(self, machine: Machine, context: Context, note: KubeletJournal) -> None:
         self._machine = machine
         self._context = context
         self._note = note

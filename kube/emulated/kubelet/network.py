@@ -6,41 +6,41 @@ import asyncio
 import contextlib
 import ssl
 
-from mews.kube.emulated.kubelet.handlers import Answer, HttpGet, TcpSocket, refused, timed_out
+from mews.kube.emulated.kubelet.handlers import HandlerResult, HttpGet, TcpSocket, refused, timed_out
 
 AGENT = "kube-probe/1.34"
 _LINE = 16 * 1024
 
 
-async def get(action: HttpGet, timeout_s: float) -> Answer:
+async def get(action: HttpGet, timeout_s: float) -> HandlerResult:
     """Ask for a page; 200 to 399 is well. Redirects are not followed: they are well, as those to another host are."""
     try:
         async with asyncio.timeout(timeout_s):
             status = await _status(action)
     except TimeoutError:
-        return Answer(False, timed_out(action))
+        return HandlerResult(False, timed_out(action))
     except ConnectionRefusedError:
-        return Answer(False, refused(action))
+        return HandlerResult(False, refused(action))
     except (OSError, ValueError, asyncio.IncompleteReadError) as error:
-        return Answer(False, f'Get "{action.url}": {error}')
+        return HandlerResult(False, f'Get "{action.url}": {error}')
     if 200 <= status < 400:
-        return Answer(True)
-    return Answer(False, f"HTTP probe failed with statuscode: {status}")
+        return HandlerResult(True)
+    return HandlerResult(False, f"HTTP probe failed with statuscode: {status}")
 
 
-async def connect(action: TcpSocket, timeout_s: float) -> Answer:
+async def connect(action: TcpSocket, timeout_s: float) -> HandlerResult:
     """Open a TCP connection and close it at once."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(action.host, action.port)
     except TimeoutError:
-        return Answer(False, timed_out(action))
+        return HandlerResult(False, timed_out(action))
     except ConnectionRefusedError:
-        return Answer(False, refused(action))
+        return HandlerResult(False, refused(action))
     except OSError as error:
-        return Answer(False, f"dial tcp {action.host}:{action.port}: {error.strerror or error}")
+        return HandlerResult(False, f"dial tcp {action.host}:{action.port}: {error.strerror or error}")
     await _hang_up(writer)
-    return Answer(True)
+    return HandlerResult(True)
 
 
 async def _status(action: HttpGet) -> int:

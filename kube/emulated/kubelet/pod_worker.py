@@ -8,7 +8,7 @@ from mews.kube.api.objects import Object, init_containers_of, is_deleting, key_o
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
 from mews.kube.emulated.kubelet.hooks import kill_container
-from mews.kube.emulated.kubelet.podstate import Plan, PodState, Waiting, container_of, decide, is_sidecar
+from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodPlan, PodState, container_of, decide, is_sidecar
 from mews.kube.emulated.kubelet.podstatus import status_of
 from mews.kube.emulated.kubelet.prober import Prober, Spawn
 from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
@@ -34,7 +34,7 @@ class PodWorker:
         self._tools = tools
         self._gone = False
         self._killed = ("", "")
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, ContainerWaiting] = {}
         self._delay = Delay()
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -137,7 +137,7 @@ class PodWorker:
         if failed:
             self._sync_later()
 
-    async def _kill(self, plan: Plan, state: PodState) -> None:
+    async def _kill(self, plan: PodPlan, state: PodState) -> None:
         """Kill what has failed its probe, with the probe's own grace where it has one."""
         kills = []
         for name, message in plan.kill:

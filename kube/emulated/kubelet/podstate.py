@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting
-from mews.kube.emulated.kubelet.containerd import Instance
+from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.probe import WELL, Health
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ContainerWaiting:
     """Why a container does not run: ``CrashLoopBackOff`` and the like."""
 
     reason: str
@@ -36,18 +36,18 @@ class PodState:
     pod: Object
     ip: str = ""
     up: bool = False
-    instances: Mapping[str, tuple[Instance, ...]] = field(default_factory=dict)
+    instances: Mapping[str, tuple[ContainerInstance, ...]] = field(default_factory=dict)
     health: Mapping[str, Health] = field(default_factory=dict)
-    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    waiting: Mapping[str, ContainerWaiting] = field(default_factory=dict)
     ended: bool = False
     killed: tuple[str, str] = ("", "")
 
-    def latest(self, container: str) -> Instance | None:
+    def latest(self, container: str) -> ContainerInstance | None:
         """Return the container's latest start, or None."""
         starts = self.instances.get(container, ())
         return starts[-1] if starts else None
 
-    def previous(self, container: str) -> Instance | None:
+    def previous(self, container: str) -> ContainerInstance | None:
         """The start before the last."""
         starts = self.instances.get(container, ())
         return starts[-2] if len(starts) > 1 else None
@@ -59,7 +59,7 @@ class PodState:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PodPlan:
     """What to do now: bring up a sandbox, kill containers (name and why, as the event says it), start containers in
     that order, or end the pod."""
 
@@ -92,7 +92,7 @@ def restarts(pod: Object, container: Mapping[str, Any], exit_code: int, *, init:
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def decide(state: PodState) -> Plan:
+def decide(state: PodState) -> PodPlan:
     """The next step of a pod.
 
     ===============================================  ==========================================
@@ -109,9 +109,9 @@ def decide(state: PodState) -> Plan:
     ===============================================  ==========================================
     """
     if is_deleting(state.pod) or state.killed[0] or outcome_of(state) in ("Succeeded", "Failed"):
-        return Plan(end=True)
+        return PodPlan(end=True)
     if not state.up:
-        return Plan(sandbox=True)
+        return PodPlan(sandbox=True)
     kill: list[tuple[str, str]] = []
     start: list[str] = []
     begun = has_begun(state)
@@ -123,15 +123,15 @@ def decide(state: PodState) -> Plan:
                 kill.append((name, f"Init container {name} failed {health.failed} probe"))
                 start.append(name)
             if not is_sidecar(container) or not (health.started or begun):
-                return Plan(kill=tuple(kill), start=tuple(start))
+                return PodPlan(kill=tuple(kill), start=tuple(start))
             continue
         if latest is not None and not is_sidecar(container) and latest.exit_code == 0:
             continue
         start.append(name)
         if not begun:
-            return Plan(kill=tuple(kill), start=tuple(start))
+            return PodPlan(kill=tuple(kill), start=tuple(start))
         break
-    return Plan(kill=(*kill, *_failed(state)), start=(*start, *_mains(state)))
+    return PodPlan(kill=(*kill, *_failed(state)), start=(*start, *_mains(state)))
 
 
 def has_begun(state: PodState) -> bool:

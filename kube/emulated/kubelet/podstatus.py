@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting, timestamp
-from mews.kube.emulated.kubelet.containerd import Instance
-from mews.kube.emulated.kubelet.podstate import PodState, Waiting, has_begun, is_sidecar, phase_of
+from mews.kube.emulated.kubelet.containerd import ContainerInstance
+from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, has_begun, is_sidecar, phase_of
 
 OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 """The kubelet's conditions, in the order in which it writes them."""
@@ -133,19 +133,19 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
     return entry
 
 
-def _never_started(state: PodState, waits: Waiting | None) -> dict[str, Any]:
+def _never_started(state: PodState, waits: ContainerWaiting | None) -> dict[str, Any]:
     if state.ended:
         message = "The container could not be located when the pod was terminated"
         return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}}
     usual = "PodInitializing" if state.pod["spec"].get("initContainers") else "ContainerCreating"
-    return {"waiting": _reason(waits or Waiting(usual))}
+    return {"waiting": _reason(waits or ContainerWaiting(usual))}
 
 
-def _reason(waits: Waiting) -> dict[str, str]:
+def _reason(waits: ContainerWaiting) -> dict[str, str]:
     return {"reason": waits.reason, "message": waits.message} if waits.message else {"reason": waits.reason}
 
 
-def _ended(instance: Instance) -> dict[str, Any]:
+def _ended(instance: ContainerInstance) -> dict[str, Any]:
     assert instance.finished_at is not None
     message = {"message": instance.message} if instance.message else {}
     return {

@@ -9,9 +9,9 @@ from typing import Any
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting, uid_of
 from mews.kube.clock import rest
-from mews.kube.emulated.kubelet.containerd import Instance
+from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.errors import NoSuchContainer
-from mews.kube.emulated.kubelet.handlers import Answer, Question, action_of
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, action_of
 from mews.kube.emulated.kubelet.probe import INITIAL, LIVENESS, READINESS, STARTUP, Health, Probe, Tally, probes_of
 from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
@@ -43,7 +43,7 @@ class Prober:
         self._probes = tuple(probe for container in both for probe in probes_of(container))
         self._kinds = {(probe.name, probe.kind) for probe in self._probes}
         self._verdicts: dict[tuple[str, str], _Verdict] = {}
-        self._seen: dict[str, Instance] = {}
+        self._seen: dict[str, ContainerInstance] = {}
         self._ip = ""
         self._pokes = {probe.name: asyncio.Event() for probe in self._probes if probe.kind == READINESS}
         self._tasks: list[asyncio.Task[None]] = []
@@ -61,7 +61,7 @@ class Prober:
         """Take in a changed pod of the API."""
         self._pod = pod
 
-    def see(self, instances: Mapping[str, Sequence[Instance]], ip: str) -> None:
+    def see(self, instances: Mapping[str, Sequence[ContainerInstance]], ip: str) -> None:
         """What the kubelet has just published of the containers; those that are started and not ready are asked at
         once."""
         if not self._probes:
@@ -74,13 +74,13 @@ class Prober:
                 if health.started and not health.ready:
                     poke.set()
 
-    def healths(self, instances: Mapping[str, Sequence[Instance]]) -> dict[str, Health]:
+    def healths(self, instances: Mapping[str, Sequence[ContainerInstance]]) -> dict[str, Health]:
         """The same for all that run; {} for a pod without probes."""
         if not self._probes:
             return {}
         return {name: self.health(starts[-1]) for name, starts in instances.items() if starts and starts[-1].running}
 
-    def health(self, instance: Instance) -> Health:
+    def health(self, instance: ContainerInstance) -> Health:
         """What the probes say of a running container."""
         name = instance.container
         startup, live = self._verdict(instance, STARTUP), self._verdict(instance, LIVENESS)
@@ -89,7 +89,7 @@ class Prober:
         failed = LIVENESS if live is False else STARTUP if startup is False else ""
         return Health(started, ready, failed)
 
-    def _verdict(self, instance: Instance, kind: str) -> bool | None:
+    def _verdict(self, instance: ContainerInstance, kind: str) -> bool | None:
         verdict = self._verdicts.get((instance.container, kind))
         return verdict.value if verdict is not None and verdict.container_id == instance.id else None
 
@@ -149,7 +149,7 @@ class Prober:
         await self._judge(probe, tally, instance)
         return True, not tally.open
 
-    async def _judge(self, probe: Probe, tally: Tally, instance: Instance) -> None:
+    async def _judge(self, probe: Probe, tally: Tally, instance: ContainerInstance) -> None:
         answer = await self._answer(probe)
         if answer is None:
             return
@@ -160,7 +160,7 @@ class Prober:
             known.value = verdict
             self._changed()
 
-    async def _answer(self, probe: Probe) -> Answer | None:
+    async def _answer(self, probe: Probe) -> HandlerResult | None:
         """None where it cannot be asked: the result is thrown away."""
         action = action_of(probe.handler, probe.container, self._ip)
         if action is None:

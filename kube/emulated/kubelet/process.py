@@ -22,7 +22,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.grpc_health import check
-from mews.kube.emulated.kubelet.handlers import Answer, Exec, GrpcCheck, HttpGet, Question, TcpSocket, timed_out
+from mews.kube.emulated.kubelet.handlers import Exec, GrpcCheck, HandlerResult, HttpGet, Question, TcpSocket, timed_out
 from mews.kube.emulated.kubelet.network import connect, get
 from mews.kube.emulated.kubelet.programs import environment_of
 from mews.kube.emulated.kubelet.runtime import Launch
@@ -107,7 +107,7 @@ class RealProcess:
         code = process.returncode or 0
         return ExecResult(code if code >= 0 else 128 - code, stdout, stderr)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action; its time is real, since the process lives in it."""
         match question.action:
             case HttpGet() as action:
@@ -121,11 +121,11 @@ class RealProcess:
                     async with asyncio.timeout(question.timeout_s):
                         done = await self.exec(command)
                 except TimeoutError:
-                    return Answer(False, timed_out(action))
+                    return HandlerResult(False, timed_out(action))
                 text = (done.stdout + done.stderr)[:_OUTPUT].decode("utf-8", "replace")
-                return Answer(done.exit_code == 0, text, done.exit_code)
+                return HandlerResult(done.exit_code == 0, text, done.exit_code)
             case _:
-                return Answer(True)
+                return HandlerResult(True)
 
     def _signal(self, number: int) -> None:
         _kill(self._process.pid, number)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
-from mews.kube.emulated.kubelet.handlers import Answer, Question
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
 
 
@@ -62,7 +62,7 @@ class Process(Protocol):
         """
         ...
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> HandlerResult:
         """Run a probe's or hook's action against the container, within its time limit."""
         ...
 

@@ -21,7 +21,7 @@ _ENDS = frozenset({";", "&&", "||"})
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class ScriptRun:
     """What a simulated container does: ``outputs`` are (seconds from the start, text); it ends after ``duration_s``
     (infinity: never) with ``exit_code``. TERM ends it ``term_delay_s`` later with ``term_exit_code``; None ignores it.
     """
@@ -118,16 +118,16 @@ class _Shell:
 
     def _write(self, name: str, arguments: Sequence[str]) -> None:
         if name == "echo":
-            self._say(" ".join(arguments) + "\n")
+            self._print(" ".join(arguments) + "\n")
         elif (name == "env" and not arguments) or (name == "printenv" and not arguments):
-            self._say("".join(f"{key}={value}\n" for key, value in sorted(self._env.items())))
+            self._print("".join(f"{key}={value}\n" for key, value in sorted(self._env.items())))
         elif name == "printenv":
-            self._say("".join(f"{self._env[key]}\n" for key in arguments if key in self._env))
+            self._print("".join(f"{self._env[key]}\n" for key in arguments if key in self._env))
             self.code = 0 if all(key in self._env for key in arguments) else 1
         else:
             raise _NotUnderstood
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self.outputs.append((self.now_s, text))
 
     def _trap(self, text: str, signals: Sequence[str]) -> None:
@@ -162,14 +162,14 @@ def _run(body: object) -> bool:
     return True
 
 
-def play(command: Sequence[str], env: Mapping[str, str]) -> Play | None:
+def play(command: Sequence[str], env: Mapping[str, str]) -> ScriptRun | None:
     """What that argv does in that environment, or None when it is not made of the commands above."""
     if not command:
         return None
     shell = _Shell(env)
     if not _run(lambda: shell.command(list(command))):
         return None
-    return Play(
+    return ScriptRun(
         outputs=tuple((at_s, text) for at_s, text in shell.outputs if at_s < math.inf),
         duration_s=shell.now_s,
         exit_code=shell.code,

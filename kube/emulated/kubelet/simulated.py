@@ -11,12 +11,12 @@ from mews.kube.api.objects import annotations_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Pace
 from mews.kube.emulated.kubelet.errors import ExecRefused, StartError
-from mews.kube.emulated.kubelet.handlers import Action, Answer, Exec, HttpGet, Question, refused, timed_out
-from mews.kube.emulated.kubelet.illness import FAILING, Illness, illnesses_of
-from mews.kube.emulated.kubelet.images import Simulation, render
+from mews.kube.emulated.kubelet.handlers import Action, Exec, HandlerResult, HttpGet, Question, refused, timed_out
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, render
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Launch
-from mews.kube.emulated.kubelet.script import Play, play
+from mews.kube.emulated.kubelet.script import ScriptRun, play
+from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
 
 DURATION = "mews.dev/duration-s"
 EXIT_CODE = "mews.dev/exit-code"
@@ -63,7 +63,9 @@ class MemoryLog:
 class SimulatedProcess:
     """One played container."""
 
-    def __init__(self, scene: Play, env: dict[str, str], pace: Pace, illnesses: Sequence[Illness] = ()) -> None:
+    def __init__(
+        self, scene: ScriptRun, env: dict[str, str], pace: Pace, illnesses: Sequence[UnhealthyWindow] = ()
+    ) -> None:
         self.log = MemoryLog()
         self._scene = scene
         self._env = env
@@ -111,18 +113,18 @@ class SimulatedProcess:
         await asyncio.sleep(self._pace.loop_s(scene.duration_s))
         return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> HandlerResult:
         """Ill as the pod's annotation says (``illness``); a command is played where it can be, all else is well."""
         age_s = (asyncio.get_running_loop().time() - self._began_s) * self._pace.speed
         if any(illness.covers(question.purpose, age_s) for illness in self._illnesses):
             return _ill(question.action)
         scene = play(question.action.command, self._env) if isinstance(question.action, Exec) else None
         if scene is None:
-            return Answer(True)
+            return HandlerResult(True)
         await asyncio.sleep(self._pace.loop_s(min(scene.duration_s, question.timeout_s)))
         if scene.duration_s > question.timeout_s:
-            return Answer(False, timed_out(question.action))
-        return Answer(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
+            return HandlerResult(False, timed_out(question.action))
+        return HandlerResult(scene.exit_code == 0, "".join(text for _, text in scene.outputs), scene.exit_code)
 
     def emit(self, text: str) -> None:
         """Write to its log."""
@@ -172,14 +174,14 @@ class SimulatedRuntime:
         self._running.clear()
 
 
-def scene_of(launch: Launch) -> Play:
+def scene_of(launch: Launch) -> ScriptRun:
     """What the container will do.
 
     Raises StartError.
     """
     annotations = annotations_of(launch.pod)
     command = (*launch.command, *launch.args)
-    declared = launch.image.simulate or Simulation()
+    declared = launch.image.simulate or ContainerBehaviour()
     scene = play(command, launch.env)
     if scene is None:
         unknown = bool(launch.command) or launch.image.simulate is None
@@ -199,15 +201,15 @@ def scene_of(launch: Launch) -> Play:
     return scene
 
 
-def _ill(action: Action) -> Answer:
+def _ill(action: Action) -> HandlerResult:
     if isinstance(action, HttpGet):
-        return Answer(False, "HTTP probe failed with statuscode: 500")
-    return Answer(False, refused(action), 1)
+        return HandlerResult(False, "HTTP probe failed with statuscode: 500")
+    return HandlerResult(False, refused(action), 1)
 
 
-def _declared(declared: Simulation, env: dict[str, str]) -> Play:
+def _declared(declared: ContainerBehaviour, env: dict[str, str]) -> ScriptRun:
     text = render(declared.log, env)
-    return Play(
+    return ScriptRun(
         outputs=((0.0, text),) if text else (),
         duration_s=declared.duration_s or 0.0,
         exit_code=declared.exit_code,
@@ -215,7 +217,7 @@ def _declared(declared: Simulation, env: dict[str, str]) -> Play:
     )
 
 
-def _early(scene: Play) -> tuple[tuple[float, str], ...]:
+def _early(scene: ScriptRun) -> tuple[tuple[float, str], ...]:
     return tuple((0.0, text) for _, text in scene.outputs)
 
 

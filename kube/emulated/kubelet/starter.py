@@ -7,13 +7,13 @@ from typing import Any
 
 from mews.kube.api.objects import key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
-from mews.kube.emulated.kubelet.containerd import Instance
+from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.devices import PreStartFailed
 from mews.kube.emulated.kubelet.environment import environment, expand_all
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
 from mews.kube.emulated.kubelet.images import Image
-from mews.kube.emulated.kubelet.podstate import PodState, Waiting, container_of
+from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, container_of
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.sources import Sources, sources_of
 from mews.kube.emulated.kubelet.tools import Tools
@@ -26,13 +26,13 @@ DEFAULT_GRACE_S = 30.0
 class Starter:
     """Starts the containers of one pod; what fails is left in ``waiting`` for the next status."""
 
-    def __init__(self, tools: Tools, waiting: dict[str, Waiting], backoff: BackOff) -> None:
+    def __init__(self, tools: Tools, waiting: dict[str, ContainerWaiting], backoff: BackOff) -> None:
         self._tools = tools
         self._waiting = waiting
         self._backoff = backoff
         self._pulled_s = 0.0
 
-    async def start(self, state: PodState, name: str, *, exited: Instance | None = None) -> bool:
+    async def start(self, state: PodState, name: str, *, exited: ContainerInstance | None = None) -> bool:
         """Start a container, or start it again; False when it has to be tried later. ``exited``: the end that the
         back-off counts from, where it is not the last one (of a container that was just killed for its probe)."""
         pod, tools = state.pod, self._tools
@@ -50,7 +50,7 @@ class Starter:
             await tools.sleep(tools.timings.start)
             await tools.containerd.start(launch)
         except StartError as error:
-            self._waiting[name] = Waiting(error.reason, error.message)
+            self._waiting[name] = ContainerWaiting(error.reason, error.message)
             tools.events.event(involved, "Warning", "Failed", f"Error: {_shown(error)}")
             return False
         self._waiting.pop(name, None)
@@ -65,11 +65,13 @@ class Starter:
         try:
             await after_start(self._tools, state.pod, name, ip=state.ip, grace_s=grace_s)
         except StartError as error:
-            self._waiting[name] = Waiting(error.reason, error.message)
+            self._waiting[name] = ContainerWaiting(error.reason, error.message)
             return False
         return True
 
-    def _may_restart(self, state: PodState, name: str, exited: Instance | None, involved: Mapping[str, Any]) -> bool:
+    def _may_restart(
+        self, state: PodState, name: str, exited: ContainerInstance | None, involved: Mapping[str, Any]
+    ) -> bool:
         pod, speed = state.pod, self._tools.pace.speed
         if exited is None or exited.finished_at is None:
             return True
@@ -82,7 +84,7 @@ class Starter:
         text = f"Back-off restarting failed container {name} in pod {whole_name}"
         self._tools.events.event(involved, "Warning", "BackOff", text)
         text = f"back-off {go_duration(delay_s)} restarting failed container={name} pod={whole_name}"
-        self._waiting[name] = Waiting("CrashLoopBackOff", text)
+        self._waiting[name] = ContainerWaiting("CrashLoopBackOff", text)
         return False
 
     def _pull(self, reference: str, policy: str, involved: Mapping[str, Any]) -> Image:

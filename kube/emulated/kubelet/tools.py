@@ -14,7 +14,7 @@ from mews.kube.component import Context
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import ImageBook
-from mews.kube.emulated.kubelet.note import Note
+from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal
 from mews.kube.emulated.kubelet.status import StatusManager
 from mews.kube.emulated.kubelet.timings import Span, Timings
 from mews.kube.events import EventRecorder
@@ -61,7 +61,7 @@ class Tools:
     containerd: Containerd
     status: StatusManager
     events: EventRecorder
-    note: Note
+    note: KubeletJournal
     overhead: Callable[[Object], Delay]
     relist_phase_s: float
     began: float

@@ -8,11 +8,11 @@ from zlib import crc32
 
 from mews.kube.api.objects import name_of, uid_of
 from mews.kube.client.port import ExecResult
-from mews.kube.emulated.kubelet.handlers import Answer, Question
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
 
 
-class Users(Protocol):
+class DeviceUsers(Protocol):
     """Who is told which processes use devices; its methods must not wait."""
 
     def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
@@ -24,10 +24,10 @@ class Users(Protocol):
         ...
 
 
-class ToldRuntime:
+class ReportingRuntime:
     """A Runtime whose containers are told of: which devices they use stands in one of the variables ``uuid_envs``."""
 
-    def __init__(self, runtime: Runtime, users: Users, uuid_envs: Sequence[str]) -> None:
+    def __init__(self, runtime: Runtime, users: DeviceUsers, uuid_envs: Sequence[str]) -> None:
         self._runtime = runtime
         self._users = users
         self._uuid_envs = tuple(uuid_envs)
@@ -45,17 +45,17 @@ class ToldRuntime:
         # A simulated process has no number of its own: one that no process of a Linux machine can have.
         pid = getattr(process, "pid", 0) or 0x400000 + crc32(key.encode()) % 0x3FFFFF
         self._users.begin(key, uuids, pid=pid, name=f"{name_of(launch.pod)}/{launch.container}")
-        return _Told(process, self._users, key)
+        return _ReportingProcess(process, self._users, key)
 
     async def close(self) -> None:
         """End every container."""
         await self._runtime.close()
 
 
-class _Told:
+class _ReportingProcess:
     """A process whose end is told."""
 
-    def __init__(self, process: Process, users: Users, key: str) -> None:
+    def __init__(self, process: Process, users: DeviceUsers, key: str) -> None:
         self._process = process
         self._users = users
         self._key = key
@@ -75,5 +75,5 @@ class _Told:
     async def exec(self, command: Sequence[str]) -> ExecResult:
         return await self._process.exec(command)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> HandlerResult:
         return await self._process.ask(question)

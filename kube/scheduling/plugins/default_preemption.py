@@ -146,8 +146,8 @@ class DefaultPreemption:
     async def _mark(self, victim: PodInfo) -> None:
         """Say on a running victim why it goes."""
         known = condition_of(victim.pod, "DisruptionTarget")
-        said = known is not None and known.get("status") == "True"
-        if said or victim.deleting or self._handle.waiting_pod(victim.uid) is not None:
+        disrupted = known is not None and known.get("status") == "True"
+        if disrupted or victim.deleting or self._handle.waiting_pod(victim.uid) is not None:
             return
         context = self._handle.context
         condition = {

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mews.systems.kod2.experiment.simulation import TrainJob
-from mews.systems.kod2.model import Ask, Cluster, Job, Node
-from mews.systems.kod2.training import Shape
+from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom
+from mews.systems.kod2.training import TrainingShape
 
 IMAGES = 60_000
 BATCHES = (8, 16, 32, 64, 128)
@@ -56,17 +56,17 @@ class Assumptions:
     deadline_s: float = 10800.0
 
 
-def cluster() -> Cluster:
+def cluster() -> ClusterState:
     """Three workers of ten cores and 32 GiB (Table 2)."""
     whole = (10_000, 32 * _GIB, 110)
-    return Cluster(tuple(Node(f"host-{number}", whole, whole) for number in (1, 2, 3)))
+    return ClusterState(tuple(NodeRoom(f"host-{number}", whole, whole) for number in (1, 2, 3)))
 
 
-def shape_of(model: str, batch: int, cores: int, given: Assumptions) -> Shape:
+def shape_of(model: str, batch: int, cores: int, given: Assumptions) -> TrainingShape:
     """How a job of that model trains with workers of so many cores."""
     network = MODELS[model]
     megabytes = 2 * 4 * network.parameters  # gradients there, parameters back, four bytes each
-    return Shape(
+    return TrainingShape(
         steps=given.epochs * IMAGES / batch,
         step_s=batch * network.gflop / (given.core_gflops * cores),
         near_s=megabytes / given.bus_mb_s,
@@ -84,7 +84,7 @@ def jobs_of(model: str, batch: int, seed: int, given: Assumptions) -> list[Train
 def _job(number: int, model: str, batch: int, rng: random.Random, given: Assumptions) -> TrainJob:
     cores, memory = rng.choice(given.worker_cores), rng.choice(given.worker_gib)
     wanted, server = rng.choice(given.workers), rng.choice(given.server_cores)
-    job = Job(
+    job = ElasticJob(
         key=f"default/job-{number}",
         arrived_s=number * EVERY_S,
         fixed=(("ps-0", Ask((server * 1000, 2 * _GIB, 1))),),

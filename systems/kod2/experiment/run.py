@@ -11,7 +11,14 @@ from statistics import fmean
 from typing import Any
 
 from mews.systems.kod2.experiment.cells import Assumptions, cluster, jobs_of
-from mews.systems.kod2.experiment.simulation import Costs, Outcome, Pick, Simulation, pick_default, pick_random
+from mews.systems.kod2.experiment.simulation import (
+    Costs,
+    Pick,
+    SimulationOutcome,
+    TrainingSimulation,
+    pick_default,
+    pick_random,
+)
 from mews.systems.kod2.model import Mode, Options
 
 
@@ -41,15 +48,17 @@ GRID_S = 60.0
 """How finely the busy cores over time are kept."""
 
 
-def simulate(model: str, batch: int, seed: int, variant: Variant, given: Assumptions) -> Outcome:
+def simulate(model: str, batch: int, seed: int, variant: Variant, given: Assumptions) -> SimulationOutcome:
     """One run of a cell."""
     costs = Costs(deadline_s=given.deadline_s)
     chance = random.Random(f"{seed}/{model}/{batch}")
     jobs = jobs_of(model, batch, seed, given)
-    return Simulation(cluster(), jobs, options=variant.options, pick=variant.pick, costs=costs, rng=chance).run()
+    return TrainingSimulation(
+        cluster(), jobs, options=variant.options, pick=variant.pick, costs=costs, rng=chance
+    ).run()
 
 
-def numbers_of(outcome: Outcome) -> dict[str, Any]:
+def numbers_of(outcome: SimulationOutcome) -> dict[str, Any]:
     """What is kept of a run. ``jct_s`` is over completed jobs, ``jct_all_s`` counts dead ones with their time, too."""
     lives = outcome.lives.values()
     done = [life.jct_s for life in lives if life.jct_s is not None and not life.dead]
@@ -81,7 +90,7 @@ def run_cell(task: tuple[str, int, int, tuple[str, ...], Assumptions]) -> dict[s
     return found
 
 
-def _sampled(outcome: Outcome) -> list[float]:
+def _sampled(outcome: SimulationOutcome) -> list[float]:
     """The mean share of busy cores in each minute."""
     edges = range(int(outcome.end_s / GRID_S) + 2)
     totals = [outcome.utilisation(edge * GRID_S) * edge for edge in edges]

@@ -17,8 +17,8 @@ from mews.systems.kod2.model import (
     CPU,
     MEMORY,
     Ask,
-    Cluster,
-    Job,
+    ClusterState,
+    ElasticJob,
     Mode,
     Options,
     Placed,
@@ -27,14 +27,14 @@ from mews.systems.kod2.model import (
     ScaledIn,
     ScaledOut,
     Starved,
-    Waiting,
+    WaitingJob,
     is_server,
     is_worker,
     worker_task,
 )
 from mews.systems.kod2.policy import decide, next_look_s
 from mews.systems.kod2.room import Room
-from mews.systems.kod2.training import Shape, busy_share, speed
+from mews.systems.kod2.training import TrainingShape, busy_share, speed
 
 _EPSILON_S = 1e-6
 _TICK_S = 5.0
@@ -47,8 +47,8 @@ Pick = Callable[[Room, Ask, Sequence[int], random.Random], int]
 class TrainJob:
     """A job as submitted: what the policy sees of it, and how it trains."""
 
-    job: Job
-    shape: Shape
+    job: ElasticJob
+    shape: TrainingShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Life:
 
 
 @dataclass(slots=True)
-class Outcome:
+class SimulationOutcome:
     """A run: each job's life, and the busy cores over time as (from, cores) steps, the last one being the end."""
 
     lives: dict[str, Life]
@@ -116,12 +116,12 @@ class _Run:
     ends_s: float | None = None
 
 
-class Simulation:
+class TrainingSimulation:
     """One run. ``pick`` given: FIFO with that choice of nodes; else elastic with ``options``."""
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterState,
         jobs: Sequence[TrainJob],
         *,
         options: Options | None = None,
@@ -141,9 +141,9 @@ class Simulation:
         self._now_s = 0.0
         cores = sum(node.allocatable[CPU] for node in cluster.nodes) / 1000
         lives = {entry.job.key: Life(entry.job.arrived_s) for entry in jobs}
-        self.outcome = Outcome(lives, [(0.0, 0.0)], cores)
+        self.outcome = SimulationOutcome(lives, [(0.0, 0.0)], cores)
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulationOutcome:
         """To the end: all jobs have ended, or nothing can happen any more."""
         while (next_s := self._next_s()) is not None:
             self._pass_until(max(next_s, self._now_s))
@@ -226,7 +226,7 @@ class Simulation:
             Running(run.what.job, run.tasks, run.scaled_s, finishing=run.ends_s is not None)
             for run in self._running.values()
         )
-        waiting = tuple(Waiting(entry.job, starving) for entry, starving in self._waiting.values())
+        waiting = tuple(WaitingJob(entry.job, starving) for entry, starving in self._waiting.values())
         return Queues(self._cluster, waiting, running)
 
     def _ask_policy(self) -> None:
@@ -316,7 +316,7 @@ class Simulation:
             self.outcome.busy.append((self._now_s, busy))
 
 
-def _ask(job: Job, task: str) -> Ask:
+def _ask(job: ElasticJob, task: str) -> Ask:
     return job.worker if is_worker(task) else dict(job.fixed)[task]
 
 

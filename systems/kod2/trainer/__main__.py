@@ -7,14 +7,14 @@ import logging
 import os
 import sys
 
-from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.trainer.names import own_address, split
 from mews.systems.kod2.trainer.server import Server
-from mews.systems.kod2.trainer.settings import Settings, read_settings
+from mews.systems.kod2.trainer.settings import TrainerSettings, read_settings
 from mews.systems.kod2.trainer.worker import Worker
 
 
-async def play(settings: Settings) -> None:
+async def play(settings: TrainerSettings) -> None:
     """Be that task: a worker until the training is done, a server for ever."""
     if settings.role == "worker":
         await Worker(settings).run()
@@ -28,7 +28,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stdout)
     try:
         settings = read_settings(os.environ)
-    except ConfigError as error:
+    except Kod2ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     asyncio.run(play(settings))

@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 from mews.systems.kod2.trainer.network import initial
-from mews.systems.kod2.trainer.settings import Settings, slice_of
-from mews.systems.kod2.trainer.wire import Message, receive, send
+from mews.systems.kod2.trainer.settings import TrainerSettings, slice_of
+from mews.systems.kod2.trainer.wire import TrainerMessage, receive, send
 
 log = logging.getLogger("ps")
 
@@ -15,7 +15,7 @@ log = logging.getLogger("ps")
 class Server:
     """``serve`` on an address until cancelled. Its log tells step, loss and workers every ``settings.log_every``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TrainerSettings) -> None:
         self._settings = settings
         self._parameters = initial()[slice_of(settings.index, len(settings.servers))].copy()
         self._workers: dict[asyncio.StreamWriter, str] = {}
@@ -53,7 +53,7 @@ class Server:
         done = self.step >= self._settings.steps
         await send(writer, {"step": self.step, "done": done}, self._parameters)
 
-    def _apply(self, message: Message) -> None:
+    def _apply(self, message: TrainerMessage) -> None:
         if len(message.vector) != len(self._parameters):
             raise ValueError(f"a gradient of {len(message.vector)} numbers, not {len(self._parameters)}")
         self._parameters -= self._settings.rate * message.vector

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.podspec import QUORUM
 from mews.systems.kod2.trainer.network import SIZE
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainerSettings:
     """``servers`` and ``workers`` are the addresses of TF_CONFIG. TRAIN_STEPS gradients in all of TRAIN_BATCH pictures
     at learning rate TRAIN_RATE; TRAIN_PAUSE_S more per step, as if the network were larger; a line every
     TRAIN_LOG_EVERY steps; KOD2_QUORUM workers before the first step."""
@@ -45,7 +45,7 @@ _FIELDS: dict[str, tuple[str, type]] = {
 }
 
 
-def read_settings(env: Mapping[str, str]) -> Settings:
+def read_settings(env: Mapping[str, str]) -> TrainerSettings:
     """The settings in an environment.
 
     Raises ConfigError in one line.
@@ -56,17 +56,17 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         role, index = str(task["type"]), int(task["index"])
         servers, workers = tuple(cluster.get("ps", ())), tuple(cluster.get("worker", ()))
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"TF_CONFIG: {env.get('TF_CONFIG')!r}: must name cluster and task: {error!r}") from error
+        raise Kod2ConfigError(f"TF_CONFIG: {env.get('TF_CONFIG')!r}: must name cluster and task: {error!r}") from error
     if role not in ("ps", "worker") or not servers:
-        raise ConfigError(f"TF_CONFIG: task {role!r} with {len(servers)} servers: this trainer plays ps and worker")
+        raise Kod2ConfigError(f"TF_CONFIG: task {role!r} with {len(servers)} servers: this trainer plays ps and worker")
     given: dict[str, Any] = {}
     for name, (field, kind) in _FIELDS.items():
         if name in env:
             try:
                 given[field] = kind(env[name])
             except ValueError as error:
-                raise ConfigError(f"{name}: {env[name]!r}: must be a number") from error
-    return Settings(role, index, servers, workers, **given)
+                raise Kod2ConfigError(f"{name}: {env[name]!r}: must be a number") from error
+    return TrainerSettings(role, index, servers, workers, **given)
 
 
 def slice_of(index: int, servers: int) -> slice:

@@ -16,7 +16,7 @@ _LINE_LIMIT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TrainerMessage:
     """``fields`` and a vector, which may be empty."""
 
     fields: dict[str, Any]
@@ -30,11 +30,11 @@ async def send(writer: asyncio.StreamWriter, fields: dict[str, Any], vector: Vec
     await writer.drain()
 
 
-async def receive(reader: asyncio.StreamReader) -> Message:
+async def receive(reader: asyncio.StreamReader) -> TrainerMessage:
     """Read one message. Raises EOFError (IncompleteReadError) where the connection ends, ValueError for no message."""
     line = await reader.readuntil(b"\n")
     if len(line) > _LINE_LIMIT:
         raise ValueError(f"a message's first line has {len(line)} bytes; at most {_LINE_LIMIT} are allowed")
     fields = json.loads(line)
     data = await reader.readexactly(int(fields["bytes"]))
-    return Message(fields, numpy.frombuffer(data, dtype=numpy.float32))
+    return TrainerMessage(fields, numpy.frombuffer(data, dtype=numpy.float32))

@@ -10,8 +10,8 @@ import numpy
 from mews.kube.clock import rest
 from mews.systems.kod2.trainer.names import resolve, split
 from mews.systems.kod2.trainer.network import batch, gradient
-from mews.systems.kod2.trainer.settings import Settings, slice_of
-from mews.systems.kod2.trainer.wire import Message, Vector, receive, send
+from mews.systems.kod2.trainer.settings import TrainerSettings, slice_of
+from mews.systems.kod2.trainer.wire import TrainerMessage, Vector, receive, send
 
 log = logging.getLogger("worker")
 
@@ -23,7 +23,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Worker:
     """``run`` until the servers say that all steps are done. A server that goes away is waited for."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TrainerSettings) -> None:
         self._settings = settings
         self._rng = numpy.random.default_rng(1000 + settings.index)
         self._links: list[Connection] = []
@@ -54,7 +54,7 @@ class Worker:
             answers = await self._step(parameters)
         return True
 
-    async def _step(self, parameters: Vector) -> list[Message]:
+    async def _step(self, parameters: Vector) -> list[TrainerMessage]:
         pictures, kinds = batch(self._settings.batch, self._rng)
         loss, slope = gradient(parameters, pictures, kinds)
         await asyncio.sleep(self._settings.pause_s)

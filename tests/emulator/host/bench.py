@@ -44,10 +44,10 @@ class Pair:
 
     def move(self, device, old, new):
         fields = {"device": device, "old_port": old, "new_port": new, "cause": "edit"}
-        self.hosts.hear("A", "table-changed", fields, self.t)
+        self.hosts.on_event("A", "table-changed", fields, self.t)
 
     def link(self, device, up, port="1"):
-        self.hosts.hear("A", "link-up" if up else "link-down", {"device": device, "port": port}, self.t)
+        self.hosts.on_event("A", "link-up" if up else "link-down", {"device": device, "port": port}, self.t)
 
     def later(self, seconds):
         self.t += seconds

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.emulator.host.faults.registry import OURS as HOST_FAULTS
-from mews.emulator.host.function import Stage
+from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.profiles import ARROWS
 from tests.emulator.host.bench import Pair
@@ -21,7 +21,7 @@ def test_each_arrow_can_be_cut_alone_and_clearing_lets_it_go_on(arrow):
     pair.host.faults.add({"kind": "layer-cut", "arrow": arrow}, pair.t)
     pair.move("000003", None, "1")
     function = pair.device("000003")
-    assert (function.stage, function.stuck) == (Stage(ARROWS.index(arrow)), arrow)
+    assert (function.stage, function.stuck) == (BringUpStage(ARROWS.index(arrow)), arrow)
     assert pair.device("000001").healthy
     pair.hosts.clear(pair.t)
     assert function.healthy
@@ -32,7 +32,7 @@ def test_a_layer_can_be_late():
     pair.host.faults.add({"kind": "layer-slow", "arrow": "driver", "delay_s": 5}, pair.t)
     pair.move("000003", None, "1")
     pair.later(4.9)
-    assert pair.device("000003").stage == Stage.FUNCTION
+    assert pair.device("000003").stage == BringUpStage.FUNCTION
     pair.later(0.2)
     assert pair.device("000003").healthy
 

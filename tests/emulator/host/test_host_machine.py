@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mews.emulator.host.errors import HostRefusal
-from mews.emulator.host.function import Stage
+from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.nvml.state import render
 from tests.emulator.host.bench import Pair
@@ -115,7 +115,7 @@ class HostMachine(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         tree, functions = self.pair.tree, self.pair.host.functions()
-        visible = [f for f in functions if f.stage == Stage.NVML]
+        visible = [f for f in functions if f.stage == BringUpStage.NVML]
         state = nvml_host(self.pair.host)
         assert [gpu.bus_id for gpu in state.gpus] == [f.bdf for f in visible]
         assert render(state).startswith(b"mews-nvml")

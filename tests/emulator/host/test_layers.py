@@ -4,7 +4,7 @@ import pytest
 
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.fleet import Hosts
-from mews.emulator.host.function import Stage
+from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.profiles import ARROWS
 from tests.emulator.host.bench import Pair
 
@@ -26,7 +26,7 @@ def test_each_layer_takes_its_own_time():
     for _ in range(32):
         seen.append(pair.device("000003").stage)
         pair.later(1)
-    assert [seen.index(stage) for stage in Stage] == [0, 1, 3, 7, 15, 31]
+    assert [seen.index(stage) for stage in BringUpStage] == [0, 1, 3, 7, 15, 31]
     assert [event.t for event in pair.told] == [1, 3, 7, 15, 31]
 
 
@@ -38,7 +38,7 @@ def test_a_moved_gpu_keeps_uuid_and_serial_and_takes_a_new_address():
     after = pair.device("000001", pair.other)
     assert (after.device.uuid, after.device.serial) == identity
     assert after.bdf != place
-    assert (after.minor, after.stage) == (1, Stage.NVML)
+    assert (after.minor, after.stage) == (1, BringUpStage.NVML)
     pair.move("000001", "2", "1")
     assert pair.device("000001").bdf not in (place, after.bdf)
 
@@ -74,7 +74,7 @@ def test_a_lost_device_in_use_stays_in_sysfs_until_it_is_closed():
 def test_a_link_that_comes_back_brings_the_device_back():
     pair = Pair()
     pair.link("000001", False)
-    assert pair.device("000001").stage == Stage.ABSENT
+    assert pair.device("000001").stage == BringUpStage.ABSENT
     pair.link("000001", True)
     assert pair.device("000001").healthy
 
@@ -83,16 +83,21 @@ def test_without_pciehp_a_device_is_found_by_a_rescan_only():
     pair = Pair({"pciehp": False}, ports=("1", "1", None, "2"))
     pair.move("000003", None, "1")
     pair.later(100)
-    assert pair.device("000003").stage == Stage.LINK
+    assert pair.device("000003").stage == BringUpStage.LINK
     pair.operator.rescan(pair.t)
-    assert pair.device("000003").stage == Stage.NVML
+    assert pair.device("000003").stage == BringUpStage.NVML
 
 
 @pytest.mark.parametrize(("kind", "driver"), [("NIC", "mlx5_core"), ("FPGA", "xclmgmt")])
 def test_other_kinds_stop_at_their_driver(kind, driver):
     pair = Pair(kinds=(kind, "GPU", "GPU", "GPU"))
     function = pair.device("000001")
-    assert (function.stage, function.bound, function.minor, function.healthy) == (Stage.DRIVER, driver, None, True)
+    assert (function.stage, function.bound, function.minor, function.healthy) == (
+        BringUpStage.DRIVER,
+        driver,
+        None,
+        True,
+    )
     pair.move("000001", "1", None)
     assert "xid" not in pair.events()
 
@@ -116,10 +121,10 @@ def test_a_reset_of_the_chassis_is_followed():
     pair = Pair()
     pair.move("000001", "1", "2")
     pair.link("000002", False)
-    pair.hosts.hear("A", "reset", {}, pair.t)
+    pair.hosts.on_event("A", "reset", {}, pair.t)
     assert sorted(f.device.id for f in pair.host.functions() if f.healthy) == ["000001", "000002", "000003"]
     assert [f.device.id for f in pair.other.functions()] == ["000004"]
 
 
 def test_every_arrow_has_its_event():
-    assert len(UP) == len(ARROWS) == len(Stage) - 1
+    assert len(UP) == len(ARROWS) == len(BringUpStage) - 1

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mews.emulator.host.errors import DriverFailed, InUse, NoSuchDevice
-from mews.emulator.host.function import Stage
+from mews.emulator.host.errors import DeviceInUse, DriverFailed, NoSuchDevice
+from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from tests.emulator.host.bench import Pair
 
@@ -18,21 +18,21 @@ def test_a_write_on_a_gpu_in_use_waits_until_it_is_closed(pair, do):
     function = pair.device("000001")
     pair.hold("000001", "one")
     pair.hold("000001", "two")
-    deed = getattr(pair.operator, do)(function.bdf, pair.t)
+    pending = getattr(pair.operator, do)(function.bdf, pair.t)
     pair.release("one")
-    assert not deed.done
-    assert pair.host.view()["waiting"] == [deed.what]
+    assert not pending.done
+    assert pair.host.view()["waiting"] == [pending.what]
     pair.release("two")
-    assert deed.done
-    assert function.stage < Stage.DRIVER
+    assert pending.done
+    assert function.stage < BringUpStage.DRIVER
 
 
 def test_switching_a_busy_slot_off_waits_too(pair):
     pair.hold("000002")
-    deed = pair.operator.power(pair.device("000002").slot, False, pair.t)
-    assert not deed.done
+    pending = pair.operator.power(pair.device("000002").slot, False, pair.t)
+    assert not pending.done
     pair.release()
-    assert deed.done
+    assert pending.done
 
 
 def test_nothing_waits_for_a_gpu_without_a_driver(pair):
@@ -44,9 +44,9 @@ def test_nothing_waits_for_a_gpu_without_a_driver(pair):
 def test_persistence_mode_keeps_a_gpu_from_draining_and_from_removal(pair):
     bdf = pair.device("000001").bdf
     pair.operator.persistence(bdf, True, pair.t)
-    with pytest.raises(InUse):
+    with pytest.raises(DeviceInUse):
         pair.operator.drain(bdf, True, pair.t)
-    with pytest.raises(InUse):
+    with pytest.raises(DeviceInUse):
         pair.operator.remove_gpu(bdf, pair.t)
     pair.operator.persistence(bdf, False, pair.t)
     pair.operator.drain(bdf, True, pair.t)
@@ -57,7 +57,7 @@ def test_removal_by_nvml_is_refused_while_another_process_is_attached(pair):
     bdf = pair.device("000001").bdf
     pair.hold("000001", "nvml/1")
     pair.operator.drain(bdf, True, pair.t)
-    with pytest.raises(InUse):
+    with pytest.raises(DeviceInUse):
         pair.operator.remove_gpu(bdf, pair.t)
     pair.operator.remove_gpu(bdf, pair.t, asker=["nvml/1"])
     with pytest.raises(NoSuchDevice):
@@ -66,14 +66,14 @@ def test_removal_by_nvml_is_refused_while_another_process_is_attached(pair):
 
 @pytest.mark.parametrize(
     ("detach", "shut_link", "stage"),
-    [(False, False, Stage.FUNCTION), (True, False, Stage.LINK), (True, True, Stage.ABSENT)],
+    [(False, False, BringUpStage.FUNCTION), (True, False, BringUpStage.LINK), (True, True, BringUpStage.ABSENT)],
 )
 def test_removal_goes_as_deep_as_it_is_asked_to_and_discovery_brings_it_back(pair, detach, shut_link, stage):
     function = pair.device("000001")
     pair.operator.remove_gpu(function.bdf, pair.t, detach=detach, shut_link=shut_link)
     assert function.stage == stage
     pair.operator.discover(pair.t)
-    if stage != Stage.FUNCTION:
+    if stage != BringUpStage.FUNCTION:
         assert function.healthy
 
 
@@ -81,11 +81,11 @@ def test_discovery_is_done_when_the_drivers_are_bound():
     pair = Pair({"function": 2, "driver": 3, "nvml": 1})
     function = pair.device("000001")
     pair.operator.remove(function.bdf, pair.t)
-    deed = pair.operator.discover(pair.t)
+    pending = pair.operator.discover(pair.t)
     pair.later(1.9)
-    assert not deed.done
+    assert not pending.done
     pair.later(0.2)
-    assert deed.done
+    assert pending.done
 
 
 def test_a_removed_node_comes_back_with_the_driver(pair):
@@ -103,8 +103,8 @@ def test_a_bind_that_fails_says_so_and_the_next_may_succeed(pair):
     function = pair.device("000001")
     pair.operator.unbind(function.bdf, pair.t)
     pair.host.faults.add({"kind": "driver-fails"}, pair.t)
-    deed = pair.operator.bind(function.bdf, pair.t)
-    assert isinstance(deed.refusal, DriverFailed)
+    pending = pair.operator.bind(function.bdf, pair.t)
+    assert isinstance(pending.refusal, DriverFailed)
     assert pair.operator.bind(function.bdf, pair.t).refusal is None
     assert function.healthy
 

@@ -14,10 +14,10 @@ from mews.emulator.nvml.requests import (
     Discover,
     Drain,
     Hold,
+    NvmlReply,
     Persistence,
     Release,
     Remove,
-    Reply,
     Return,
     decode_request,
     encode_reply,
@@ -100,7 +100,7 @@ class Driver:
                 self.asked.append(request)
                 held = held or isinstance(request, Hold)
                 act = self.answers.get(type(request), Return.SUCCESS)
-                lines.write(encode_reply(Reply(act() if callable(act) else act)))
+                lines.write(encode_reply(NvmlReply(act() if callable(act) else act)))
                 lines.flush()
         if held:
             self.ended.set()

@@ -9,11 +9,11 @@ from mews.emulator.nvml.requests import (
     Discover,
     Drain,
     Hold,
+    NvmlReply,
     Persistence,
     ProtocolError,
     Release,
     Remove,
-    Reply,
     decode_reply,
     decode_request,
     encode_reply,
@@ -121,8 +121,8 @@ def test_bus_ids_of_eight_digits_become_sysfs_ones():
 
 
 def test_replies_survive_the_wire():
-    assert decode_reply(encode_reply(Reply(19, "held by\n 4711"))) == Reply(19, "held by 4711")
-    assert encode_reply(Reply(0)) == b"0\n"
+    assert decode_reply(encode_reply(NvmlReply(19, "held by\n 4711"))) == NvmlReply(19, "held by 4711")
+    assert encode_reply(NvmlReply(0)) == b"0\n"
 
 
 def test_the_socket_lies_beside_the_state(tmp_path):

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mews.harness.cli import exit_code
-from mews.harness.commands.instances import MARK, Instance, alive, born, offspring, record, recorded, state_folder
+from mews.harness.commands.instances import MARK, UpInstance, alive, born, offspring, record, recorded, state_folder
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def children():
 
 def an_instance(process, folder, name="mews"):
     folder.mkdir(exist_ok=True)
-    instance = Instance(name, process.pid, born(process.pid), str(folder))
+    instance = UpInstance(name, process.pid, born(process.pid), str(folder))
     record(instance)
     return instance
 
@@ -55,13 +55,13 @@ def test_instances_are_kept_under_the_runtime_folder_or_in_the_home(tmp_path, mo
 
 
 def test_a_later_process_with_the_same_number_is_not_taken_for_the_instance():
-    assert alive(Instance("a", os.getpid(), born(os.getpid()), "/x"))
-    assert not alive(Instance("a", os.getpid(), "1", "/x"))
-    assert not alive(Instance("a", 2**22 + 1, "", "/x"))
+    assert alive(UpInstance("a", os.getpid(), born(os.getpid()), "/x"))
+    assert not alive(UpInstance("a", os.getpid(), "1", "/x"))
+    assert not alive(UpInstance("a", 2**22 + 1, "", "/x"))
 
 
 def test_a_file_that_is_none_of_ours_is_passed_over(tmp_path):
-    record(Instance("a", 1, "2", "/x"))
+    record(UpInstance("a", 1, "2", "/x"))
     (state_folder() / "b.json").write_text("{")
     (state_folder() / "c.json").write_text(json.dumps({"name": "c"}))
     (state_folder() / "d.json").write_text(json.dumps({"name": "d", "pid": "1", "born": "2", "folder": None}))

@@ -46,7 +46,7 @@ def test_it_shows_a_host_of_a_running_cluster(capfd, tmp_path):
     write_state(state_beside(tmp_path / "nvml"), NvmlHost(gpus=(gpu(0), gpu(1))))
     ready = {"nodes": {"host-1": {"env": {"LD_LIBRARY_PATH": str(tmp_path / "nvml")}}, "host-2": {"env": {}}}}
     (tmp_path / "ready.json").write_text(json.dumps(ready))
-    instances.record(instances.Instance("lab", os.getpid(), instances.born(os.getpid()), str(tmp_path)))
+    instances.record(instances.UpInstance("lab", os.getpid(), instances.born(os.getpid()), str(tmp_path)))
     assert smi("--name", "lab", "--query-gpu=count", "--format=csv,noheader", "-i", "0") == 0
     assert capfd.readouterr().out == "2\n"
     assert smi("--name", "lab", "--host", "host-2") == 3

@@ -13,13 +13,13 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
-from mews.harness.conformance.bench import Bench
+from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause
-from mews.harness.conformance.client import Address, Client, Reply
+from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.errors import Malformed
 from mews.harness.conformance.expectations import Quirks
-from mews.harness.conformance.judge import Judge, Result
+from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.table import Limits
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "hardware"
@@ -65,22 +65,22 @@ def judged(
     devices: Any = IDLE,
     credentials: Any = None,
     ca: str | None = None,
-    mangle: Callable[[Reply], Reply] = lambda reply: reply,
+    mangle: Callable[[HttpReply], HttpReply] = lambda reply: reply,
     only: Callable[[Clause], bool] = lambda clause: True,
     listed: Callable[[], None] = lambda: None,
-) -> dict[str, Result]:
+) -> dict[str, ClauseResult]:
     """Clause -> result, as a run with ``--allow-changes`` finds them; ``listed`` is called once devices are known."""
     suite = clauses_of(dialect)
-    client = Mangled(Address(url, ca, patience_s=patience_s), mangle)
+    client = Mangled(ChassisTarget(url, ca, patience_s=patience_s), mangle)
     client.credentials = credentials
     face = suite.face(client)
-    bench = Bench(client, face, limits=limits)
+    bench = ClauseContext(client, face, limits=limits)
     with suppress(Malformed):
         bench.read()
     listed()
     if changes:
         bench.allow(devices, ("1", "2", "3"), None)
-    judge = Judge(bench, Quirks(limits=limits), (), DAY, changes)
+    judge = ClauseJudge(bench, Quirks(limits=limits), (), DAY, changes)
     ordered = sorted(filter(only, suite.clauses), key=lambda clause: clause.last)
     try:
         return {clause.id: judge.judge(clause) for clause in ordered}
@@ -91,13 +91,13 @@ def judged(
 class Mangled(Client):
     """Every reply is changed on its way."""
 
-    def __init__(self, address: Address, mangle: Callable[[Reply], Reply]) -> None:
+    def __init__(self, address: ChassisTarget, mangle: Callable[[HttpReply], HttpReply]) -> None:
         super().__init__(address)
         self.mangle = mangle
 
-    def send(self, *arguments: Any, **named: Any) -> Reply:
+    def send(self, *arguments: Any, **named: Any) -> HttpReply:
         return self.mangle(super().send(*arguments, **named))
 
 
-def broken(results: Mapping[str, Result]) -> set[str]:
+def broken(results: Mapping[str, ClauseResult]) -> set[str]:
     return {clause for clause, result in results.items() if not result.good}

@@ -186,10 +186,10 @@ def test_a_table_that_cannot_be_put_back_is_told(state, capsys):
         code = exit_code(["conform", url, "--allow-changes", "--quirks", str(state / "brisk.yaml")])
         assert sorted(box.ports) == ["000300"]
     assert code == 1
-    told = capsys.readouterr().out
-    assert "NOT RESTORED: device 000100 is not listed any more" in told
+    on_result = capsys.readouterr().out
+    assert "NOT RESTORED: device 000100 is not listed any more" in on_result
     [file] = restore_files(state)
-    assert f"mews conform --restore {file} tries again" in told
+    assert f"mews conform --restore {file} tries again" in on_result
 
 
 def dead(pid: int) -> bool:

@@ -15,7 +15,7 @@ import pytest
 
 from mews.emulator.serve import ChassisServer
 from mews.harness.cli import exit_code
-from mews.harness.conformance.client import Address
+from mews.harness.conformance.client import ChassisTarget
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import Waiver, load_quirks, load_waivers, shipped_quirks
 from mews.harness.conformance.open import client_for, credentials_of
@@ -72,10 +72,10 @@ def test_a_failure_is_in_every_form_of_the_report(shared, url, tmp_path, capsys)
     files = {"--json": tmp_path / "r.json", "--junit": tmp_path / "r.xml", "--html": tmp_path / "r.html"}
     options = [text for option, path in files.items() for text in (option, str(path))]
     assert exit_code(["conform", url, *options]) == 1
-    told = capsys.readouterr().out
-    assert "failed   2.server-errors" in told
-    assert "< 502 Internal Server Error" in told
-    assert told.splitlines()[-1].startswith("FAILED in ")
+    on_result = capsys.readouterr().out
+    assert "failed   2.server-errors" in on_result
+    assert "< 502 Internal Server Error" in on_result
+    assert on_result.splitlines()[-1].startswith("FAILED in ")
     assert verdicts(json.loads(files["--json"].read_text()))["2.server-errors"] == "failed"
     tree = ElementTree.parse(files["--junit"]).getroot()
     assert tree.attrib["failures"] == "1"
@@ -90,10 +90,10 @@ def test_a_known_quirk_does_not_fail_and_is_told_as_one(shared, url, tmp_path, c
     quirks.write_text(BRISK + "expect: [{clause: 2.truth-attach, reason: the boolean lies}]\n")
     device = ["--allow-changes", "--device", "000100"]
     assert exit_code(["conform", url, *device, "--quirks", str(quirks)]) == 0
-    told = capsys.readouterr().out
-    assert "quirk    2.truth-attach" in told
-    assert "known of q: the boolean lies" in told
-    assert "the table is as before" in told
+    on_result = capsys.readouterr().out
+    assert "quirk    2.truth-attach" in on_result
+    assert "known of q: the boolean lies" in on_result
+    assert "the table is as before" in on_result
     quirks.write_text(BRISK)
     assert exit_code(["conform", url, *device, "--quirks", str(quirks)]) == 1
     assert "failed   2.truth-attach" in capsys.readouterr().out
@@ -109,7 +109,7 @@ def test_the_shipped_profiles_are_valid_and_name_what_the_emulators_own_profile_
 
 
 def outcome_with(url: str, waivers: tuple[Waiver, ...]) -> dict[str, tuple[str, str]]:
-    outcome = conform(Order(Address(url), "h3api", waivers=waivers), date(2026, 6, 1), lambda result: None)
+    outcome = conform(Order(ChassisTarget(url), "h3api", waivers=waivers), date(2026, 6, 1), lambda result: None)
     return {result.clause.id: (result.verdict, f"{result.reason} {result.note}") for result in outcome.results}
 
 
@@ -166,16 +166,16 @@ def test_a_recording_differs_from_another_box_in_what_is_different_only(shared, 
         assert exit_code(["conform", url_of(other, "h3api"), "--diff", recording]) == 0
     with wrong_server() as (wrong, _):
         assert exit_code(["conform", wrong, "--diff", recording]) == 1
-    told = capsys.readouterr().out
-    assert "differs: 2.array GET /h3api/v1/resources: body[].OB_GPU_GUID: GPU-000100 | GPU-000200" in told
-    assert "recorded <gpu-uuid>" in told
+    on_result = capsys.readouterr().out
+    assert "differs: 2.array GET /h3api/v1/resources: body[].OB_GPU_GUID: GPU-000100 | GPU-000200" in on_result
+    assert "recorded <gpu-uuid>" in on_result
     assert exit_code(["conform", url, "--dialect", "resource-pool", "--diff", recording]) == 2
     assert "is a recording of h3api, must be of resource-pool" in capsys.readouterr().err
 
 
 def test_no_credentials_get_into_the_log(tmp_path, monkeypatch):
     with wrong_server() as (url, _):
-        client = client_for(Address(url), ("someone", "hush-hush"))
+        client = client_for(ChassisTarget(url), ("someone", "hush-hush"))
         hidden = {"Authorization": "Basic x", "Other": "hush-hush"}
         client.send("POST", "/allocation?hush-hush", b'{"Password": "hush-hush"}', hidden)
         [exchange] = client.log

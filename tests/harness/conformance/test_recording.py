@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.exchange import Exchange
-from mews.harness.conformance.judge import PASSED, Result
+from mews.harness.conformance.judge import PASSED, ClauseResult
 from mews.harness.conformance.recording import compare
 
 CLAUSE = Clause("2.array", "an array", "chassis.md 2", lambda bench: None)
@@ -20,9 +20,9 @@ BODIES = st.recursive(
 )
 
 
-def result(body: Any, status: int = 200) -> Result:
+def result(body: Any, status: int = 200) -> ClauseResult:
     exchange = Exchange("GET", "/x", {}, "", status, {"content-type": "application/json"}, json.dumps(body), 0.1)
-    return Result(CLAUSE, PASSED, exchanges=(exchange,))
+    return ClauseResult(CLAUSE, PASSED, exchanges=(exchange,))
 
 
 def recorded(body: Any, status: int = 200) -> dict[str, list[dict[str, Any]]]:

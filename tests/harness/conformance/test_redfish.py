@@ -12,7 +12,7 @@ import pytest
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made
 from mews.harness.cli import exit_code
-from mews.harness.conformance.client import Reply
+from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.judge import SKIPPED
 from tests.harness.conformance.judging import broken, judged, ports, served, url_of
 
@@ -58,15 +58,15 @@ def not_judged(results):
     return {clause for clause, result in results.items() if result.verdict == SKIPPED}
 
 
-def without(name: str) -> Callable[[Reply], Reply]:
+def without(name: str) -> Callable[[HttpReply], HttpReply]:
     return lambda reply: replace(reply, headers={key: value for key, value in reply.headers.items() if key != name})
 
 
-def with_status(old: int, new: int) -> Callable[[Reply], Reply]:
+def with_status(old: int, new: int) -> Callable[[HttpReply], HttpReply]:
     return lambda reply: replace(reply, status=new if reply.status == old else reply.status)
 
 
-def with_text(old: str, new: str) -> Callable[[Reply], Reply]:
+def with_text(old: str, new: str) -> Callable[[HttpReply], HttpReply]:
     return lambda reply: replace(reply, body=reply.body.replace(old.encode(), new.encode()))
 
 
@@ -116,9 +116,9 @@ def test_the_command_line_puts_versions_into_the_report_and_credentials_nowhere(
     assert report["versions"]["schemas"]["Zone"] == "1.6.3"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) > 50
-    told = capsys.readouterr().out
-    assert "RedfishVersion" in told
-    assert PASSWORD not in told
+    on_result = capsys.readouterr().out
+    assert "RedfishVersion" in on_result
+    assert PASSWORD not in on_result
     assert [path for path in written if PASSWORD in path.read_text(errors="replace")] == []
 
 

@@ -1,8 +1,8 @@
 """Runs as stories, and what differs between two of them."""
 
-from mews.harness.differential.account import Account, stories_of
+from mews.harness.differential.cluster_history import ClusterHistory, stories_of
 from mews.harness.differential.compare import compare
-from mews.harness.differential.explained import REASONS, Reason
+from mews.harness.differential.explained import REASONS, Explanation
 from mews.harness.journal import Journal
 
 UID = "960a32e4-fd93-4dc5-bf33-b19f05a0c686"
@@ -37,10 +37,10 @@ def test_each_thing_has_a_story_in_each_of_its_streams():
 
 
 def test_uids_and_devices_are_left_out_and_repetition_is_no_news():
-    said = {"type": "Warning", "reason": "BackOff", "object": "pod/default/a"}
+    event_text = {"type": "Warning", "reason": "BackOff", "object": "pod/default/a"}
     told = stories(
-        ("api", "kubelet/host-1", "event", {**said, "message": f"a_default({UID}) with 0-000100"}),
-        ("api", "kubelet/host-2", "event", {**said, "message": f"a_default({UID[::-1]}) with 1-000A00"}),
+        ("api", "kubelet/host-1", "event", {**event_text, "message": f"a_default({UID}) with 0-000100"}),
+        ("api", "kubelet/host-2", "event", {**event_text, "message": f"a_default({UID[::-1]}) with 1-000A00"}),
     )
     assert told == {("pod/default/a", "events of kubelet"): (
         "Warning BackOff: a_default(UID) with DEVICE",
@@ -49,7 +49,9 @@ def test_uids_and_devices_are_left_out_and_repetition_is_no_news():
 
 
 def account(cluster, verdict="passed", **states):
-    return Account("s", cluster, verdict, "", 0.0, {(f"pod/{name}", "states"): told for name, told in states.items()})
+    return ClusterHistory(
+        "s", cluster, verdict, "", 0.0, {(f"pod/{name}", "states"): told for name, told in states.items()}
+    )
 
 
 def test_equal_accounts_have_no_difference():
@@ -73,13 +75,13 @@ def test_another_order_is_a_difference():
 
 
 def test_verdicts_that_differ_are_never_explained():
-    every = Reason(".*", ".*", ".*", "whatever")
+    every = Explanation(".*", ".*", ".*", "whatever")
     (one, two) = compare(account("embedded"), account("kind", "failed"), reasons=(every,))
     assert (one.why, two.why, one.item, two.item) == (None, None, "passed", "failed")
 
 
 def test_a_reason_explains_what_it_fits_on_the_clusters_it_names():
-    reason = Reason("pod/.*", "states", "y", "because", clusters=("kind",))
+    reason = Explanation("pod/.*", "states", "y", "because", clusters=("kind",))
     first = account("embedded", a=("x", "y", "z"))
     assert [each.why for each in compare(first, account("kind", a=("x", "z")), (reason,))] == ["because"]
     assert [each.why for each in compare(first, account("control-plane", a=("x", "z")), (reason,))] == [None]
@@ -87,20 +89,20 @@ def test_a_reason_explains_what_it_fits_on_the_clusters_it_names():
 
 def test_how_a_story_ends_is_explained_by_reasons_for_ends_only():
     for even_last, why in ((False, None), (True, "because")):
-        reason = Reason(".*", ".*", "y", "because", even_last=even_last)
+        reason = Explanation(".*", ".*", "y", "because", even_last=even_last)
         found = compare(account("embedded", a=("x", "y")), account("kind", a=("x",)), (reason,))
         assert [each.why for each in found] == [why]
 
 
 def test_an_end_that_the_other_cluster_is_silent_on_is_explained_by_reasons_for_silence():
-    reason = Reason(".*", ".*", "y", "because", if_silent=True)
+    reason = Explanation(".*", ".*", "y", "because", if_silent=True)
     first = account("embedded", a=("y",))
     assert [each.why for each in compare(first, account("kind"), (reason,))] == ["because"]
     assert [each.why for each in compare(first, account("kind", a=("x",)), (reason,))] == [None, None]
 
 
 def test_another_order_is_explained_by_reasons_for_it_and_what_is_missing_is_not():
-    reason = Reason(".*", ".*", "x|y", "because", even_last=True, if_moved=True)
+    reason = Explanation(".*", ".*", "x|y", "because", even_last=True, if_moved=True)
     first = account("embedded", a=("w", "x", "y"))
     assert {each.why for each in compare(first, account("kind", a=("w", "y", "x")), (reason,))} == {"because"}
     assert [each.why for each in compare(first, account("kind", a=("w", "x")), (reason,))] == [None]

@@ -1,8 +1,8 @@
 """Writes the lines that a chassis and kubelets would, so that a test says what happens and not how it is told."""
 
 from mews.harness.invariants import Bounds
-from mews.harness.invariants.judge import Judge
-from mews.harness.invariants.scene import JudgedSystems
+from mews.harness.invariants.invariant import JudgedSystems
+from mews.harness.invariants.judge import InvariantJudge
 from mews.harness.journal import Journal
 from mews.kube.system.system import Pooled
 
@@ -17,7 +17,7 @@ class Stream:
         self.t = 0.0
         self.journal = Journal(lambda: self.t)
         theirs = {name: bounds[name] for name in bounds if name not in Bounds.names()}
-        self.judge = Judge(Bounds.of(bounds, theirs), systems or JudgedSystems(pooled=(POOLED,)))
+        self.judge = InvariantJudge(Bounds.of(bounds, theirs), systems or JudgedSystems(pooled=(POOLED,)))
         self.journal.listen(self.judge.on_line)
         self.ports = dict(devices)
         self.checkpoint = {}

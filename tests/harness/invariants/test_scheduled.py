@@ -3,8 +3,8 @@
 import pytest
 
 from mews.harness.invariants import Bounds
-from mews.harness.invariants.excuses import Excuses
-from mews.harness.invariants.scene import JudgedSystems, Scene
+from mews.harness.invariants.fault_windows import FaultWindows
+from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.scheduled import Scheduled, amounts_of
 from mews.kube.api.objects import timestamp
 from mews.kube.system.invariant import ClusterObjects
@@ -32,17 +32,17 @@ def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase
 
 def judged(pods, nodes=None, *, devices=None, until=250, **bounds):
     """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
-    scene = Scene(
+    state = ObservedState(
         Bounds(scheduled_s=100, **bounds),
         JudgedSystems(pooled=(POOLED,)),
-        Stream(devices or {}).judge.scene.world,
-        Excuses(),
+        Stream(devices or {}).judge.state.world,
+        FaultWindows(),
     )
     law = Scheduled(["default-scheduler", "kubecomp-scheduler"])
-    books = {obj["metadata"]["name"]: obj for obj in nodes or [node()]}, {p["metadata"]["uid"]: p for p in pods}
+    api_state = {obj["metadata"]["name"]: obj for obj in nodes or [node()]}, {p["metadata"]["uid"]: p for p in pods}
     found = []
     for t in range(0, until, 10):
-        found += [(t, breach) for breach in law.on_objects(float(t), ClusterObjects(*books, now_s=float(t)), scene)]
+        found += [(t, breach) for breach in law.on_objects(float(t), ClusterObjects(*api_state, now_s=float(t)), state)]
     return found
 
 
@@ -106,18 +106,18 @@ def test_pooled_devices_count_over_the_pool_and_not_per_node():
 
 
 def test_the_clock_starts_anew_when_a_pod_stops_fitting():
-    scene, law = Scene(Bounds(scheduled_s=100)), Scheduled(["default-scheduler"])
+    state, law = ObservedState(Bounds(scheduled_s=100)), Scheduled(["default-scheduler"])
     for t in range(0, 400, 10):
         cordoned = node(unschedulable=t % 60 == 0)
-        assert not list(law.on_objects(float(t), ClusterObjects({"host-1": cordoned}, {"p": pod()}, float(t)), scene))
+        assert not list(law.on_objects(float(t), ClusterObjects({"host-1": cordoned}, {"p": pod()}, float(t)), state))
 
 
 def test_no_bound_no_judgement():
-    scene, law = Scene(Bounds(scheduled_s=None)), Scheduled(["default-scheduler"])
+    state, law = ObservedState(Bounds(scheduled_s=None)), Scheduled(["default-scheduler"])
     assert not [
         b
         for t in range(0, 9999, 99)
-        for b in law.on_objects(t, ClusterObjects({"host-1": node()}, {"p": pod()}, t), scene)
+        for b in law.on_objects(t, ClusterObjects({"host-1": node()}, {"p": pod()}, t), state)
     ]
 
 

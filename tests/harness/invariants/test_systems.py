@@ -4,8 +4,8 @@ import pytest
 from pydantic import BaseModel
 
 from mews.harness.invariants import Bounds
-from mews.harness.invariants.judge import Judge
-from mews.harness.invariants.scene import JudgedSystems
+from mews.harness.invariants.invariant import JudgedSystems
+from mews.harness.invariants.judge import InvariantJudge
 from mews.harness.invariants.systems import bounds_of, judged_systems
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.invariant import Breach, ClusterObjects, Held, Invariant
@@ -107,7 +107,7 @@ def test_names_that_no_chassis_knows_are_told_apart_by_node():
 def test_a_law_of_a_system_is_judged_by_its_own_bound():
     assert bounds_of(CONFIGURED) == {"bad_s": 10.0}
     for bound_s, found in ((10.0, []), (3.0, [90])):
-        judge = Judge(Bounds.of({"bad_s": bound_s}, bounds_of(CONFIGURED)), judged_systems(CONFIGURED, []))
+        judge = InvariantJudge(Bounds.of({"bad_s": bound_s}, bounds_of(CONFIGURED)), judged_systems(CONFIGURED, []))
         judge.on_objects(5.0, ClusterObjects({}, {"default/bad": pod("bad", [])}, 5.0))
         assert [violation.invariant for violation in judge.violations] == found
 
@@ -127,6 +127,6 @@ def test_a_number_of_another_law_cannot_be_taken():
         number = 8
 
     with pytest.raises(ValueError, match=r"^invariant 8 \(no pod is called bad\): that number is taken"):
-        Judge(Bounds(), JudgedSystems(invariants=(Taken(),)))
+        InvariantJudge(Bounds(), JudgedSystems(invariants=(Taken(),)))
     with pytest.raises(ValueError, match="that number is taken: no pod is called bad"):
-        Judge(Bounds(), JudgedSystems(invariants=(NoPodIsCalledBad(), NoPodIsCalledBad())))
+        InvariantJudge(Bounds(), JudgedSystems(invariants=(NoPodIsCalledBad(), NoPodIsCalledBad())))

@@ -4,7 +4,7 @@ import random
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.invariants.watches import Watches, missing
-from mews.harness.watch_feed import LISTED, Feed, Sight
+from mews.harness.watch_feed import LISTED, Feed, WatchRecord
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -15,12 +15,12 @@ def pod(version, uid="u1"):
 
 
 def sight(kind, version, old=None, new=None, stream=2):
-    return Sight(PODS, kind, "default/a", old, new, version, stream)
+    return WatchRecord(PODS, kind, "default/a", old, new, version, stream)
 
 
 def found(*sights):
     watches = Watches()
-    return [breach.what for one in sights for breach in watches.see(one)]
+    return [breach.what for one in sights for breach in watches.on_watch(one)]
 
 
 def test_growing_versions_break_nothing():
@@ -77,7 +77,7 @@ def test_the_embedded_store_keeps_the_law_through_a_thousand_writes():
         clock, rng = virtual_clock(), random.Random(7)
         kube = InProcessKube(fresh_store(clock.now, rng))
         watches, breaches = Watches(), []
-        feed = Feed(kube, CONFIGMAPS, lambda one: breaches.extend(watches.see(one)))
+        feed = Feed(kube, CONFIGMAPS, lambda one: breaches.extend(watches.on_watch(one)))
         task = asyncio.create_task(feed.run())
         await feed.synced()
         names = [f"c{number}" for number in range(8)]

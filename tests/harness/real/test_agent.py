@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from mews.harness.clusters.real.agent import TOKEN_HEADER, Face, Looker, Story
+from mews.harness.clusters.real.agent import TOKEN_HEADER, AgentEvents, AgentServer, NodeObserver
 from mews.kube.deviceplugin.port import PluginError
 
 pytestmark = pytest.mark.wall
@@ -22,7 +22,7 @@ def asked(story, check):
     """Run a check against a served agent: it gets a session and the URL."""
 
     async def main():
-        runner = web.AppRunner(Face(story, NoKubelet(), "secret").app(), access_log=None, shutdown_timeout=0.1)
+        runner = web.AppRunner(AgentServer(story, NoKubelet(), "secret").app(), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
@@ -49,15 +49,15 @@ async def told(session, url, since, count):
 
 
 def test_whoever_comes_later_may_hear_only_what_is_new():
-    story = Story()
+    story = AgentEvents()
     for number in range(3):
-        story.tell("record", record={"number": number})
+        story.emit("record", record={"number": number})
 
     async def check(session, url):
         async with session.get(f"{url}/seq") as response:
             seen = (await response.json())["seq"]
         assert seen == 3
-        story.tell("record", record={"number": 3})
+        story.emit("record", record={"number": 3})
         assert [event["record"]["number"] for event in await told(session, url, seen, 1)] == [3]
         assert [event["seq"] for event in await told(session, url, 0, 4)] == [1, 2, 3, 4]
 
@@ -72,12 +72,12 @@ def test_nobody_is_told_without_the_token_and_a_dead_kubelet_is_said_to_be():
             assert response.status == 503
             assert "nobody listens" in (await response.json())["error"]
 
-    asked(Story(), check)
+    asked(AgentEvents(), check)
 
 
 def test_records_are_told_once_each_and_only_when_they_are_whole(tmp_path):
-    records, story = tmp_path / "records.jsonl", Story()
-    looker = Looker(story, tmp_path / "checkpoint", records)
+    records, story = tmp_path / "records.jsonl", AgentEvents()
+    looker = NodeObserver(story, tmp_path / "checkpoint", records)
     looker.look()
     records.write_text('{"event": "a"}\n{"event": "b')
     looker.look()

@@ -23,7 +23,7 @@ def keeper(tmp_path):
     def start(program=CHILD):
         code = (
             f"import ctypes; ctypes.CDLL(None).prctl({ADOPTS}, 1, 0, 0, 0);"
-            "import sys; from pathlib import Path; from mews.harness.clusters.real.keeper import Keeper;"
+            "import sys; from pathlib import Path; from mews.harness.clusters.real.supervisor import Keeper;"
             f"sys.exit(Keeper([sys.executable, '-c', {program!r}], Path({str(tmp_path)!r})).run())"
         )
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -128,7 +128,7 @@ def test_term_ends_both(keeper):
 
 def test_a_program_that_is_not_there_is_told_in_one_line(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from mews.harness.clusters.real.keeper import Keeper;"
+        "import sys; from pathlib import Path; from mews.harness.clusters.real.supervisor import Keeper;"
         f"sys.exit(Keeper(['./nowhere'], Path({str(tmp_path)!r})).run())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -15,7 +15,7 @@ from mews.harness.cli import exit_code
 from mews.harness.clusters.kind.cluster import KindCluster, kind_config
 from mews.harness.clusters.kind.image import build
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import Owned, born, kept_kind_clusters, sweep_kind
+from mews.harness.leftovers import RuntimeFolder, born, kept_kind_clusters, sweep_kind
 
 KIND = """#!/bin/sh
 echo "kind $*" >> "$LOG"
@@ -297,8 +297,8 @@ def test_a_kept_cluster_is_used_by_one_run_only(asked, tmp_path):
     first.target(["host-1"])
     first.close()
     (folder,) = kept_kind_clusters()
-    assert Owned.claim(folder) is not None
-    assert Owned.claim(folder) is None
+    assert RuntimeFolder.claim(folder) is not None
+    assert RuntimeFolder.claim(folder) is None
     assert sweep_kind() == ([], [])
 
 

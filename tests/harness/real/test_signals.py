@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.harness.clusters.real.keeper import KILL
 from mews.harness.clusters.real.signals import signal
+from mews.harness.clusters.real.supervisor import KILL
 from mews.harness.errors import Lacks
 from mews.kube.api.errors import Forbidden, ServerError, Unavailable
 from mews.kube.client.port import ExecResult

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.harness.clusters.real.strangers import Strangers
+from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.kube.api.resources import EVENTS, NODES, PODS
 
 TAINTED, CLOSED = "1 node(s) had untolerated taint(s)", "1 node(s) were unschedulable"
@@ -48,11 +48,11 @@ def nodes(number, said):
     ],
 )
 def test_nodes_that_are_no_hosts_are_not_counted_and_nothing_else_is_changed(cordoned, said, plain):
-    assert Strangers(HOSTS, cordoned).plain(said) == plain
+    assert HiddenNodes(HOSTS, cordoned).plain(said) == plain
 
 
 def test_nodes_that_are_no_hosts_are_hidden_and_so_are_events_about_them():
-    strangers = Strangers(HOSTS)
+    strangers = HiddenNodes(HOSTS)
     about = {"involvedObject": {"kind": "Node", "name": "kind-control-plane"}}
     assert strangers.hides(NODES, {"metadata": {"name": "kind-control-plane"}})
     assert strangers.hides(EVENTS, about)
@@ -63,12 +63,15 @@ def test_nodes_that_are_no_hosts_are_hidden_and_so_are_events_about_them():
 
 def test_events_and_pods_tell_what_schedulers_say_without_them():
     said, plain = nodes(4, f"{TAINTED}, 3 Insufficient cpu."), nodes(3, "3 Insufficient cpu.")
-    strangers = Strangers(HOSTS)
+    strangers = HiddenNodes(HOSTS)
     event = {"involvedObject": {"kind": "Pod"}, "reason": "FailedScheduling", "message": said}
-    assert strangers.told(event) == {**event, "message": plain}
+    assert strangers.shown(event) == {**event, "message": plain}
     ready = {"type": "Ready", "reason": "ContainersNotReady", "message": said}
     scheduled = {"type": "PodScheduled", "reason": "Unschedulable", "message": said}
     pod = {"metadata": {}, "status": {"phase": "Pending", "conditions": [ready, scheduled]}}
-    assert strangers.told(pod)["status"] == {"phase": "Pending", "conditions": [ready, {**scheduled, "message": plain}]}
+    assert strangers.shown(pod)["status"] == {
+        "phase": "Pending",
+        "conditions": [ready, {**scheduled, "message": plain}],
+    }
     for other in ({"metadata": {}}, {"metadata": {}, "status": "Failure"}, {**event, "message": "Stopping container"}):
-        assert strangers.told(other) == other
+        assert strangers.shown(other) == other

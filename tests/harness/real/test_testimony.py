@@ -39,4 +39,4 @@ def test_in_somebodys_cluster_the_components_logs_are_kept_though_the_scenario_s
     cluster._cluster_admin = ClusterAdmin()
     cluster._admin = Kube()
     cluster._target = DeploymentTarget(None, None, "mews-1", "image", {}, namespaces=namespaces)
-    assert asyncio.run(cluster.testimony()) == {"logs/kubelet_host-1.log": "a kubelet\n", **more}
+    assert asyncio.run(cluster.artefacts()) == {"logs/kubelet_host-1.log": "a kubelet\n", **more}

@@ -33,7 +33,7 @@ class FakeKube:
     def _key(self, resource, namespace, name):
         return (resource, namespace if resource.namespaced else None, name)
 
-    def _tell(self, kind, resource, obj):
+    def _notify(self, kind, resource, obj):
         for wanted, queue in self.watches:
             if wanted == resource:
                 queue.put_nowait(WatchEvent(kind, obj))
@@ -44,7 +44,7 @@ class FakeKube:
         obj["metadata"].setdefault("creationTimestamp", timestamp(EPOCH_S + asyncio.get_running_loop().time()))
         obj["metadata"].setdefault("uid", f"{self.rng.getrandbits(64):016x}")
         self.objects[self._key(resource, obj["metadata"].get("namespace"), obj["metadata"]["name"])] = obj
-        self._tell(kind, resource, obj)
+        self._notify(kind, resource, obj)
         return obj
 
     async def get(self, resource, name, *, namespace=None, subresource=None):
@@ -80,7 +80,7 @@ class FakeKube:
         obj = await self.get(resource, name, namespace=namespace)
         del self.objects[self._key(resource, namespace, name)]
         metadata = {**obj["metadata"], "resourceVersion": str(next(self.version))}
-        self._tell(EventType.DELETED, resource, {**obj, "metadata": metadata})
+        self._notify(EventType.DELETED, resource, {**obj, "metadata": metadata})
         return obj
 
     async def evict(self, namespace, pod, *, options=None):
@@ -130,7 +130,10 @@ class FakeCluster:
         feed = ChassisFeed(self.journal, hardware.chassis[0])
         feed.begin()
         self.fleet = LocalFleet(
-            hardware, pace=self.pace, seed=1, listener=lambda event: feed.hear(event.number, event.event, event.fields)
+            hardware,
+            pace=self.pace,
+            seed=1,
+            listener=lambda event: feed.on_event(event.number, event.event, event.fields),
         )
         self.hardware = LocalHardwareControl(self.fleet)
         self.resources = {}
@@ -139,7 +142,7 @@ class FakeCluster:
         self.missing = {}
         self._tasks = []
 
-    async def testimony(self):
+    async def artefacts(self):
         return {}
 
     async def open(self, obey=None):

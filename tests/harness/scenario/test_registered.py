@@ -11,7 +11,7 @@ MODULE = """
 from dataclasses import dataclass
 from typing import ClassVar
 from mews.harness.scenario.extension import CheckKind, StepKind
-from mews.harness.scenario.stage import Finding
+from mews.harness.scenario.step_context import Finding
 from mews.kube.system.invariant import Breach, Invariant
 
 brewed = []

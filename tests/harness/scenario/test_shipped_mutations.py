@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mews.harness.scenario.loader import load_scenario
-from mews.kube.chassis.port import Outcome
+from mews.kube.chassis.port import ReplyOutcome
 from mews.systems.kubecomp import rules
 from mews.systems.kubecomp.mover import Mover
 from tests.harness.scenario.test_shipped_runs import SHIPPED, Engine, RunOptions
@@ -18,7 +18,7 @@ def all_it_wants(view: Any, pod: Any, attached: int) -> int:
 
 async def as_replied(self: Any, intent: Any, reply: Any, *, before: Any, wanted: Any) -> Any:
     """Without the read-back: the reply is believed."""
-    return wanted if reply.outcome is Outcome.DONE else before
+    return wanted if reply.outcome is ReplyOutcome.DONE else before
 
 
 def never(*args: Any, **kwargs: Any) -> bool:

@@ -41,7 +41,7 @@ class Foreign:
     def events(self) -> list[str]:
         return [line["event"] for line in self.heard]
 
-    async def tell(self, line: str) -> None:
+    async def emit(self, line: str) -> None:
         """Until it has done so."""
         assert self.process.stdin is not None
         word = line.split()[0]
@@ -124,7 +124,7 @@ def test_a_foreign_plugin_registers_serves_pods_survives_a_kubelet_restart_and_d
             ]
             await resources.close()
 
-            await foreign.tell("break board-0")
+            await foreign.emit("break board-0")
             await until(lambda: stand.manager.node_resources() == {BOARD: (4, 3)})
 
             await stand.restart()
@@ -154,7 +154,7 @@ def test_a_foreign_plugin_killed_inside_allocate_is_told_as_an_eof(compiled, tmp
     async def main() -> None:
         async with node(tmp_path) as stand, plugin_process(tmp_path / "plugins", compiled, 1) as foreign:
             await until(lambda: stand.manager.node_resources() == {BOARD: (1, 1)}, 10.0)
-            await foreign.tell("break allocate")
+            await foreign.emit("break allocate")
             admission = asyncio.create_task(stand.run(a_pod("p", container("main", 1, BOARD))))
             await until(lambda: "Allocate" in foreign.events())
             await foreign.kill()

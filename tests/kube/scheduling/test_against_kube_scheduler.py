@@ -16,7 +16,7 @@ import pytest
 
 from mews.kube.api.objects import Object, condition_of, node_name_of
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.framework import CycleState, Handle
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import default_plugins
@@ -177,7 +177,7 @@ def ours(where: Mapping[str, str]) -> dict[str, Outcome]:
             await world.edit_node(machine["metadata"]["name"], lambda n, spec=spec: n.update(spec=spec))  # type: ignore[misc]
         weights = {name: 2 * weight for name, weight in DEFAULT_WEIGHTS.items()} | {"Follow": 1}
         plugins = (*default_plugins(), lambda handle: Follow(handle, where))
-        world.scheduler(Profile("default-scheduler", plugins, score_weights=weights))
+        world.scheduler(SchedulerProfile("default-scheduler", plugins, score_weights=weights))
         for name, options in PODS_IN_ORDER:
             await world.add(name, **options)
             await asyncio.sleep(0.2)

@@ -10,7 +10,7 @@ import pytest
 
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.cache import Cache
-from mews.kube.scheduling.config import Profile, Ties
+from mews.kube.scheduling.config import SchedulerProfile, Ties
 from mews.kube.scheduling.cycle import Decider, choose, nodes_to_find
 from mews.kube.scheduling.framework import CycleState, Handle, Status, unresolvable, unschedulable
 from mews.kube.scheduling.nodeinfo import NodeInfo
@@ -55,7 +55,7 @@ def test_samples_go_round_robin_over_the_nodes() -> None:
         return ()
 
     decider = Decider(cache, nobody, lambda: False)
-    points = Points(Profile("x", (Even,)), cast(Handle, None))
+    points = Points(SchedulerProfile("x", (Even,)), cast(Handle, None))
     samples = [decider.find(points, CycleState(), pod_info(pod("p"))).feasible for _ in range(3)]
     assert [len(sample) for sample in samples] == [120, 120, 120]
     assert [sample[0].name for sample in samples] == ["n000", "n120", "n240"]
@@ -67,7 +67,7 @@ def test_the_node_a_pod_is_nominated_to_is_taken_alone_while_it_fits() -> None:
     for number in range(3):
         cache.set_node(node(f"n{number}"))
     decider = Decider(cache, lambda node: (), lambda: False)
-    points = Points(Profile("x", (Even,)), cast(Handle, None))
+    points = Points(SchedulerProfile("x", (Even,)), cast(Handle, None))
     for hoped_for, expected in (("n2", ["n2"]), ("gone", ["n0", "n1", "n2"]), ("", ["n0", "n1", "n2"])):
         found = decider.find(points, CycleState(), pod_info(pod("p")), hoped_for=hoped_for)
         assert [info.name for info in found.feasible] == expected

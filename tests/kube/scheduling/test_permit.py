@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.framework import CycleState, Handle, Status, unschedulable, wait
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.podinfo import PodInfo
@@ -45,7 +45,7 @@ def gated(world: World, keepers: list[Gatekeeper], timeout_s: float = 60.0) -> N
         keepers.append(Gatekeeper(handle, timeout_s))
         return keepers[-1]
 
-    world.scheduler(Profile("default-scheduler", (*default_plugins(), make)))
+    world.scheduler(SchedulerProfile("default-scheduler", (*default_plugins(), make)))
 
 
 def test_a_waiting_pod_holds_its_room_and_does_not_hold_up_others() -> None:

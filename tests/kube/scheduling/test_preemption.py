@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mews.kube.api.objects import condition_of
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.framework import CycleState, Handle, Status, unschedulable
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import default_plugins
@@ -202,7 +202,7 @@ def test_preemption_helps_against_a_refusal_before_the_nodes_too(first: bool) ->
         await world.priority("high", 1000)
         await world.add_node("n")
         plugins = (Budget, *default_plugins()) if first else (*default_plugins(), Budget)
-        world.scheduler(Profile("default-scheduler", plugins))
+        world.scheduler(SchedulerProfile("default-scheduler", plugins))
         for number in range(2):
             await world.add(f"low{number}")
         await asyncio.sleep(0.1)

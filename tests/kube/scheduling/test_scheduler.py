@@ -16,7 +16,7 @@ from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import WatchEvent
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.scheduling.config import Profile, SchedulerConfig, Ties, load_plugin
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, Ties, load_plugin
 from mews.kube.scheduling.errors import BadPlugin, BadProfile
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from tests.kube.scheduling.world import GPU, World, default_profile, live
@@ -44,7 +44,7 @@ def test_profiles_share_a_queue_and_score_in_their_own_ways() -> None:
             await world.add_node(name, gpus=4)
         packing = default_plugins(strategy=Strategy.MOST_ALLOCATED, resources={GPU: 1})
         spreading = default_plugins(resources={GPU: 1})
-        world.scheduler(Profile("packer", packing), Profile("spreader", spreading))
+        world.scheduler(SchedulerProfile("packer", packing), SchedulerProfile("spreader", spreading))
         for number in range(3):
             await world.add(f"pack{number}", gpus=1, schedulerName="packer")
             await asyncio.sleep(0.01)
@@ -316,7 +316,7 @@ def test_a_plugin_is_had_by_module_and_callable_with_its_arguments() -> None:
         binder = load_plugin("mews.kube.scheduling.plugins:DefaultBinder")
         sort = load_plugin("mews.kube.scheduling.plugins:PrioritySort")
         await world.add_node("n", gpus=1)
-        world.scheduler(Profile("default-scheduler", (sort, fit, binder)))
+        world.scheduler(SchedulerProfile("default-scheduler", (sort, fit, binder)))
         await world.add("p", gpus=7)
         await world.until_bound("p", within_s=0.1)
 
@@ -329,15 +329,15 @@ def test_profiles_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(BadProfile, match="at least one"):
         SchedulerConfig(())
 
-    async def story(world: World, profile: Profile, complaint: str) -> None:
+    async def story(world: World, profile: SchedulerProfile, complaint: str) -> None:
         with pytest.raises(BadProfile, match=complaint):
             world.scheduler(profile)
 
-    wrong: list[tuple[Profile, str]] = [
+    wrong: list[tuple[SchedulerProfile, str]] = [
         (default_profile(score_weights={"Nope": 1}), "no such Score plugin"),
-        (Profile("x", default_plugins()[:-1]), "no plugin binds"),
-        (Profile("x", default_plugins()[2:]), "one QueueSort plugin"),
-        (Profile("x", (*default_plugins(), *default_plugins())), "may appear once only"),
+        (SchedulerProfile("x", default_plugins()[:-1]), "no plugin binds"),
+        (SchedulerProfile("x", default_plugins()[2:]), "one QueueSort plugin"),
+        (SchedulerProfile("x", (*default_plugins(), *default_plugins())), "may appear once only"),
     ]
     for profile, complaint in wrong:
         live(lambda world, p=profile, c=complaint: story(world, p, c))  # type: ignore[misc]

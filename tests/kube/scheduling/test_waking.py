@@ -12,7 +12,7 @@ import pytest
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, PODS, Resource
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.framework import CycleState, Handle, Status, Wake, error, unschedulable
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import default_plugins
@@ -42,12 +42,12 @@ class Picky:
         return (Wake(CONFIGMAPS, namespace="default"),)
 
 
-def with_picky(picky: list[Picky], answer: Status = unschedulable("no key")) -> Profile:  # noqa: B008
+def with_picky(picky: list[Picky], answer: Status = unschedulable("no key")) -> SchedulerProfile:  # noqa: B008
     def make(handle: Handle) -> Picky:
         picky.append(Picky(handle, answer))
         return picky[-1]
 
-    return Profile("default-scheduler", (*default_plugins(), make))
+    return SchedulerProfile("default-scheduler", (*default_plugins(), make))
 
 
 def test_a_pod_short_of_gpus_is_woken_by_enough_gpus_and_not_by_labels_or_too_few() -> None:
@@ -226,7 +226,7 @@ def test_a_bug_in_a_plugin_is_that_pods_error_and_the_others_go_on(
     async def story(world: World) -> None:
         await world.add_node("n", gpus=1)
         await world.add_node("m", gpus=1)
-        world.scheduler(Profile("default-scheduler", (*default_plugins(), Broken)))
+        world.scheduler(SchedulerProfile("default-scheduler", (*default_plugins(), Broken)))
         await world.add(point, gpus=1)
         await asyncio.sleep(0.1)
         await world.add("lucky", gpus=1)

@@ -18,7 +18,7 @@ from mews.kube.clock import stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.scheduling.config import Profile, SchedulerConfig
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 
@@ -54,8 +54,8 @@ def pod(name: str, *, gpus: int = 0, requests: Mapping[str, str] | None = None, 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
-def default_profile(name: str = "default-scheduler", **options: Any) -> Profile:
-    return Profile(name, default_plugins(), **options)
+def default_profile(name: str = "default-scheduler", **options: Any) -> SchedulerProfile:
+    return SchedulerProfile(name, default_plugins(), **options)
 
 
 class World:
@@ -70,7 +70,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------------- the scheduler
 
-    def scheduler(self, *profiles: Profile, kube: KubeApi | None = None) -> Scheduler:
+    def scheduler(self, *profiles: SchedulerProfile, kube: KubeApi | None = None) -> Scheduler:
         """Start one; ``kill`` ends the last started."""
         fence = Fence()
         port = fence.around(kube or self.kube)

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.invariants.bounds import Bounds
-from mews.harness.invariants.scene import Scene
+from mews.harness.invariants.invariant import ObservedState
 from mews.kube.system.invariant import ClusterObjects
 from mews.systems.kod2.invariants import JobProgress
 from mews.systems.kod2.podspec import JOB_NAME, REPLICA_TYPE
@@ -27,12 +27,12 @@ def task(job, role, number, *, node="host-1"):
 
 def found(pods, *, until=100, bound_s=60.0):
     """What is told while these pods stay as they are."""
-    law, scene = JobProgress(), Scene(Bounds(systems={"progress_s": bound_s}))
+    law, state = JobProgress(), ObservedState(Bounds(systems={"progress_s": bound_s}))
     objects = {pod["metadata"]["name"]: pod for pod in pods}
     return [
         breach.what
         for t in range(0, until, 10)
-        for breach in law.on_objects(float(t), ClusterObjects({}, objects, float(t)), scene)
+        for breach in law.on_objects(float(t), ClusterObjects({}, objects, float(t)), state)
     ]
 
 

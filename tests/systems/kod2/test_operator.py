@@ -17,8 +17,8 @@ from mews.kube.api.resources import EVENTS, NODES, PODS, SERVICES
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
 from mews.systems.kod2.install import TFJOBS
-from mews.systems.kod2.metrics import Count, Recorder
-from mews.systems.kod2.operator import Operator
+from mews.systems.kod2.metrics import Kod2Counter, Kod2MemoryMetrics
+from mews.systems.kod2.operator import Kod2Operator
 from tests.systems.kod2.test_pods import tfjob
 
 
@@ -285,13 +285,13 @@ class Moody:
 def test_what_does_not_reach_the_api_is_tried_again_for_as_long_as_it_takes():
     async def test(bench):
         await bench.cluster.kill("operator")
-        moody, metrics = Moody(bench.kube, 15), Recorder()
+        moody, metrics = Moody(bench.kube, 15), Kod2MemoryMetrics()
         context = Context(moody, bench.cluster.clock, random.Random(1), logging.getLogger("moody"))
-        operator = asyncio.create_task(Operator(context, metrics=metrics).run())
+        operator = asyncio.create_task(Kod2Operator(context, metrics=metrics).run())
         await bench.create(job(elastic={}))
         await bench.until("Succeeded", within_s=3600)
         assert max(moody.left.values()) < 0
-        assert metrics.counts[Count.RETRIES] >= 30
+        assert metrics.counts[Kod2Counter.RETRIES] >= 30
         operator.cancel()
         await asyncio.gather(operator, return_exceptions=True)
 

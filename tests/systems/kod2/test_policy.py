@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mews.systems.kod2.model import Cluster, Mode, Options, Placed, ScaledIn, ScaledOut, Starved, Waiting
+from mews.systems.kod2.model import ClusterState, Mode, Options, Placed, ScaledIn, ScaledOut, Starved, WaitingJob
 from mews.systems.kod2.placement import could_place, place
 from mews.systems.kod2.policy import decide, next_look_s, published, weight
 from mews.systems.kod2.room import Room
@@ -24,7 +24,7 @@ def of(verdict, kind):
 
 
 def test_the_weight_grows_with_the_minimum_and_falls_with_what_the_whole_job_asks():
-    where = Cluster((node("a", 10, 32), node("b", 20, 16)))
+    where = ClusterState((node("a", 10, 32), node("b", 20, 16)))
     # C = 2 + 3*1 = 5 of 20 cores (the largest), M = 1 + 3*1 = 4 of 32 GiB (the largest)
     assert weight(job("j", 1, ps=2, least=3), where) == pytest.approx(3 / (5 / 20 + 4 / 32))
 
@@ -116,7 +116,7 @@ def test_who_waits_longer_than_the_limit_starves_and_may_then_preempt_anybody():
 
 
 def test_of_several_starving_jobs_the_longest_wait_goes_first():
-    waiting = [Waiting(job("young", 0.5, ps=0.5, at=50), starving=True), Waiting(job("old", at=0), starving=True)]
+    waiting = [WaitingJob(job("young", 0.5, ps=0.5, at=50), starving=True), WaitingJob(job("old", at=0), starving=True)]
     verdict = decide(queues(cluster(2), waiting=waiting), 100)
     assert [placed.job for placed in of(verdict, Placed)] == ["old"]
 
@@ -144,7 +144,7 @@ def test_a_placed_job_starts_with_as_many_wanted_workers_as_fit():
 
 
 def test_pods_of_others_hold_room():
-    where = Cluster((node("a", 10, used_cpu=9),))
+    where = ClusterState((node("a", 10, used_cpu=9),))
     assert decide(queues(where, waiting=[job("j", 1, ps=1)]), 0).decisions == ()
 
 
@@ -271,12 +271,12 @@ def test_the_next_look_is_at_the_first_limit_ahead_and_none_behind_counts():
 def test_the_whole_job_goes_to_the_tightest_node_that_holds_it():
     tasks = place(Room(cluster(10, 4, 5)), job("j", 1, ps=1, least=1, wanted=3))
     assert set(tasks.values()) == {"n0"} or set(tasks.values()) == {"n1"}
-    where = Cluster((node("a", 10), node("b", 10, used_cpu=6), node("c", 10, used_cpu=5)))
+    where = ClusterState((node("a", 10), node("b", 10, used_cpu=6), node("c", 10, used_cpu=5)))
     assert set(place(Room(where), job("j", 1, ps=1, least=1, wanted=3)).values()) == {"b"}
 
 
 def test_otherwise_nodes_by_idle_share_with_workers_beside_the_server():
-    where = Cluster((node("a", 10, used_cpu=7), node("b", 10, used_cpu=5), node("c", 10, used_cpu=6)))
+    where = ClusterState((node("a", 10, used_cpu=7), node("b", 10, used_cpu=5), node("c", 10, used_cpu=6)))
     tasks = place(Room(where), job("j", 2, ps=1, least=4, wanted=4))
     assert tasks == {"ps-0": "b", "worker-0": "b", "worker-1": "b", "worker-2": "c", "worker-3": "c"}
 
@@ -294,18 +294,18 @@ def test_the_server_is_put_where_the_workers_still_fit():
 
 
 def test_memory_and_the_number_of_pods_are_dimensions_too():
-    where = Cluster((node("a", 10, memory=2),))
+    where = ClusterState((node("a", 10, memory=2),))
     assert not could_place(Room(where), job("j", 0.1, ps=0.1, memory=1.1))
     full = node("a")
     crowded = type(full)(full.name, full.allocatable, (full.free[0], full.free[1], 1))
-    assert not could_place(Room(Cluster((crowded,))), job("j", 0.1, ps=0.1))
+    assert not could_place(Room(ClusterState((crowded,))), job("j", 0.1, ps=0.1))
 
 
 def test_devices_are_counted_per_pool_wherever_they_are():
     nodes = (node("a", pool="p"), node("b", pool="p"), node("c"))
-    assert could_place(Room(Cluster(nodes, {"p": 4})), job("j", pooled=2, least=2))
-    assert not could_place(Room(Cluster(nodes, {"p": 3})), job("j", pooled=2, least=2))
-    tasks = place(Room(Cluster(nodes, {"p": 3})), job("j", pooled=1, least=1, wanted=9))
+    assert could_place(Room(ClusterState(nodes, {"p": 4})), job("j", pooled=2, least=2))
+    assert not could_place(Room(ClusterState(nodes, {"p": 3})), job("j", pooled=2, least=2))
+    tasks = place(Room(ClusterState(nodes, {"p": 3})), job("j", pooled=1, least=1, wanted=9))
     assert sorted(task for task in tasks if task != "ps-0") == ["worker-0", "worker-1", "worker-2"]
     assert "c" not in tasks.values()
 

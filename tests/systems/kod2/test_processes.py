@@ -12,9 +12,9 @@ import yaml
 from mews.harness.clusters import open_cluster
 from mews.harness.options import RunOptions
 from mews.systems.kod2.config import config_of, load_config
-from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.install import crd
-from mews.systems.kod2.metrics import Count
+from mews.systems.kod2.metrics import Kod2Counter
 from mews.systems.kod2.model import Mode
 from tests.systems.kod2.test_operator import cluster_doc, job
 
@@ -31,7 +31,7 @@ def test_a_configuration_is_read_and_refused_in_one_line(tmp_path):
         ({"starve_limit_s": "soon"}, "must be a number of seconds from 0 on"),
         ({"speed": 1}, "speed: unknown option; allowed: scheduling, mode"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(Kod2ConfigError, match=message):
             config_of(wrong, "here")
 
 
@@ -61,10 +61,10 @@ def test_the_definition_says_nothing_that_an_api_server_would_not_read():
 def test_metrics_for_prometheus_count_what_the_operator_does():
     from prometheus_client import generate_latest
 
-    from mews.systems.kod2.prometheus import PrometheusMetrics
+    from mews.systems.kod2.prometheus import Kod2PrometheusMetrics
 
-    metrics = PrometheusMetrics()
-    metrics.count(Count.SCALED_IN, 3)
+    metrics = Kod2PrometheusMetrics()
+    metrics.count(Kod2Counter.SCALED_IN, 3)
     metrics.states({"STARVING": 2})
     metrics.finished(5.0, 70.0)
     text = generate_latest(metrics.registry).decode()

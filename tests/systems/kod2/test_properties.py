@@ -3,25 +3,25 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mews.systems.kod2.experiment.simulation import Simulation, TrainJob
+from mews.systems.kod2.experiment.simulation import TrainingSimulation, TrainJob
 from mews.systems.kod2.model import (
     Ask,
-    Cluster,
-    Job,
-    Node,
+    ClusterState,
+    ElasticJob,
+    NodeRoom,
     Options,
     Placed,
     Queues,
     Running,
     ScaledIn,
     ScaledOut,
-    Waiting,
+    WaitingJob,
     is_worker,
 )
 from mews.systems.kod2.placement import could_place, place
 from mews.systems.kod2.policy import decide
 from mews.systems.kod2.room import Room
-from mews.systems.kod2.training import Shape
+from mews.systems.kod2.training import TrainingShape
 
 CPUS = st.integers(1, 12)
 
@@ -29,8 +29,8 @@ CPUS = st.integers(1, 12)
 @st.composite
 def clusters(draw):
     sizes = draw(st.lists(st.tuples(CPUS, st.integers(2, 16)), min_size=1, max_size=5))
-    nodes = tuple(Node(f"n{i}", (c * 1000, m, 20), (c * 1000, m, 20)) for i, (c, m) in enumerate(sizes))
-    return Cluster(nodes)
+    nodes = tuple(NodeRoom(f"n{i}", (c * 1000, m, 20), (c * 1000, m, 20)) for i, (c, m) in enumerate(sizes))
+    return ClusterState(nodes)
 
 
 @st.composite
@@ -42,7 +42,7 @@ def job_lists(draw, servers=0):
         most = wanted + draw(st.integers(0, 4))
         fixed = tuple((f"ps-{i}", Ask((draw(CPUS) * 500, 1, 1))) for i in range(draw(st.integers(servers, 2))))
         worker = Ask((draw(CPUS) * 500, draw(st.integers(1, 4)), 1))
-        jobs.append(Job(f"j{number}", draw(st.integers(0, 200)) * 1.0, fixed, worker, least, wanted, most))
+        jobs.append(ElasticJob(f"j{number}", draw(st.integers(0, 200)) * 1.0, fixed, worker, least, wanted, most))
     return jobs
 
 
@@ -68,7 +68,7 @@ def act(cluster, waiting, running, verdict, now_s):
             case ScaledOut(key, more):
                 running[key] = Running(running[key].job, {**running[key].tasks, **more}, now_s)
             case _:
-                waiting[decision.job] = Waiting(waiting[decision.job].job, starving=True)
+                waiting[decision.job] = WaitingJob(waiting[decision.job].job, starving=True)
     hold_to_the_rules(cluster, running)
 
 
@@ -78,7 +78,7 @@ def test_every_decision_keeps_the_bounds_and_the_nodes(cluster, jobs, data):
     waiting, running, now_s = {}, {}, 0.0
     for job in sorted(jobs, key=lambda job: job.arrived_s):
         now_s = max(now_s, job.arrived_s)
-        waiting[job.key] = Waiting(job)
+        waiting[job.key] = WaitingJob(job)
         queues = Queues(cluster, tuple(waiting.values()), tuple(running.values()))
         act(cluster, waiting, running, decide(queues, now_s), now_s)
         if running and data.draw(st.booleans()):
@@ -88,7 +88,7 @@ def test_every_decision_keeps_the_bounds_and_the_nodes(cluster, jobs, data):
 @settings(max_examples=150, deadline=None)
 @given(clusters(), job_lists())
 def test_a_decision_leaves_nothing_to_decide_at_the_same_moment(cluster, jobs):
-    waiting, running = {job.key: Waiting(job) for job in jobs}, {}
+    waiting, running = {job.key: WaitingJob(job) for job in jobs}, {}
     act(cluster, waiting, running, decide(Queues(cluster, tuple(waiting.values())), 300.0), 300.0)
     again = decide(Queues(cluster, tuple(waiting.values()), tuple(running.values())), 300.0)
     assert again.decisions == ()
@@ -97,8 +97,8 @@ def test_a_decision_leaves_nothing_to_decide_at_the_same_moment(cluster, jobs):
 @settings(max_examples=100, deadline=None)
 @given(clusters(), job_lists(servers=1), st.booleans())
 def test_every_job_that_fits_alone_ends(cluster, jobs, backfill):
-    given_jobs = [TrainJob(job, Shape(steps=50.0)) for job in jobs]
-    outcome = Simulation(cluster, given_jobs, options=Options(backfill=backfill)).run()
+    given_jobs = [TrainJob(job, TrainingShape(steps=50.0)) for job in jobs]
+    outcome = TrainingSimulation(cluster, given_jobs, options=Options(backfill=backfill)).run()
     for job in jobs:
         if could_place(Room(cluster), job):
             assert outcome.lives[job.key].ended_s is not None
@@ -110,7 +110,7 @@ def test_every_job_that_fits_alone_ends(cluster, jobs, backfill):
 @given(clusters(), job_lists())
 def test_with_one_server_a_placement_is_found_exactly_when_there_is_one(cluster, jobs):
     for job in jobs:
-        one = Job(job.key, 0.0, job.fixed[:1], job.worker, job.minimum, job.minimum, job.minimum)
+        one = ElasticJob(job.key, 0.0, job.fixed[:1], job.worker, job.minimum, job.minimum, job.minimum)
         assert could_place(Room(cluster), one) == _brute(cluster, one)
         tasks = place(Room(cluster), one)
         if tasks is not None:

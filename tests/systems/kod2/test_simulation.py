@@ -10,10 +10,10 @@ from mews.harness.clusters import open_cluster
 from mews.kube.api.objects import seconds
 from mews.systems.kod2.experiment.cells import Assumptions, cells, cluster, jobs_of
 from mews.systems.kod2.experiment.run import VARIANTS, mean_of, numbers_of, simulate
-from mews.systems.kod2.experiment.simulation import Costs, Simulation, TrainJob, pick_default, pick_random
+from mews.systems.kod2.experiment.simulation import Costs, TrainingSimulation, TrainJob, pick_default, pick_random
 from mews.systems.kod2.install import TFJOBS
-from mews.systems.kod2.model import Ask, Job
-from mews.systems.kod2.training import Shape, environment_in, loss, speed
+from mews.systems.kod2.model import Ask, ElasticJob
+from mews.systems.kod2.training import TrainingShape, environment_in, loss, speed
 from tests.systems.kod2.test_operator import cluster_doc
 
 GIB = 2**30
@@ -21,11 +21,13 @@ GIB = 2**30
 
 def train_job(name, *, workers, cores=2, at=0.0, steps=100.0, least=1, most=None):
     server, worker = Ask((1000, GIB, 1)), Ask((cores * 1000, GIB, 1))
-    return TrainJob(Job(name, at, (("ps-0", server),), worker, least, workers, most or workers), Shape(steps=steps))
+    return TrainJob(
+        ElasticJob(name, at, (("ps-0", server),), worker, least, workers, most or workers), TrainingShape(steps=steps)
+    )
 
 
 def test_speed_grows_with_the_workers_until_the_servers_are_busy():
-    shape = Shape(step_s=1.0, near_s=0.0, far_s=1.0, server_rate=3.0)
+    shape = TrainingShape(step_s=1.0, near_s=0.0, far_s=1.0, server_rate=3.0)
     assert [speed(shape, near=n, far=0, servers=1) for n in (0, 1, 2, 3, 4)] == [0, 1, 2, 3, 3]
     assert speed(shape, near=0, far=2, servers=1) == 1.0
     assert speed(shape, near=8, far=0, servers=2) == 6.0
@@ -42,15 +44,15 @@ def test_a_real_trainer_is_told_to_train_as_the_annotations_of_its_pod_say():
 
 
 def test_one_job_takes_its_steps_over_its_speed_and_the_clusters_overhead():
-    outcome = Simulation(cluster(), [train_job("a", workers=2)], costs=Costs(start_s=2.0, stop_s=1.0)).run()
+    outcome = TrainingSimulation(cluster(), [train_job("a", workers=2)], costs=Costs(start_s=2.0, stop_s=1.0)).run()
     assert outcome.lives["a"].jct_s == pytest.approx(2.0 + 100 / (2 / 0.55) + 1.0)
 
 
 def test_a_baseline_job_begins_when_all_of_its_pods_run_and_a_hanging_one_ends_at_its_deadline():
     large = train_job("large", workers=12, cores=3)
-    outcome = Simulation(cluster(), [large], pick=pick_default, costs=Costs(deadline_s=500.0)).run()
+    outcome = TrainingSimulation(cluster(), [large], pick=pick_default, costs=Costs(deadline_s=500.0)).run()
     assert (outcome.lives["large"].dead, outcome.lives["large"].ended_s) == (True, 500.0)
-    elastic = Simulation(cluster(), [large]).run()
+    elastic = TrainingSimulation(cluster(), [large]).run()
     assert not elastic.lives["large"].dead
 
 
@@ -59,9 +61,9 @@ def test_two_baseline_jobs_can_hold_what_the_other_lacks_and_the_elastic_ones_do
     for seed in range(10):
         jobs = [train_job(f"j{i}", workers=3 + i % 3, cores=4 + i % 2, at=5.0 * i, steps=300) for i in range(6)]
         costs = Costs(deadline_s=5000.0)
-        baseline = Simulation(cluster(), jobs, pick=pick_random, costs=costs, rng=random.Random(seed)).run()
+        baseline = TrainingSimulation(cluster(), jobs, pick=pick_random, costs=costs, rng=random.Random(seed)).run()
         hang += sum(life.dead for life in baseline.lives.values())
-        assert not any(life.dead for life in Simulation(cluster(), jobs, costs=costs).run().lives.values())
+        assert not any(life.dead for life in TrainingSimulation(cluster(), jobs, costs=costs).run().lives.values())
     assert hang > 0
 
 
@@ -82,7 +84,7 @@ def test_the_cells_are_the_papers_and_their_jobs_differ_from_one_another():
 @pytest.mark.parametrize(("model", "batch", "seed"), [("VGG-16", 64, 1), ("CNN-rand", 8, 1), ("CNN-rand", 8, 2)])
 def test_the_whole_stack_takes_as_long_as_the_simulator_says(model, batch, seed):
     jobs = jobs_of(model, batch, seed, Assumptions())
-    simulated = Simulation(cluster(), jobs).run()
+    simulated = TrainingSimulation(cluster(), jobs).run()
 
     async def main():
         running = await open_cluster(cluster_doc(), seed=1)

@@ -12,11 +12,11 @@ from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
 from mews.kube.clock import rest
-from mews.systems.kod2.errors import ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.trainer import network
 from mews.systems.kod2.trainer.names import look_up
 from mews.systems.kod2.trainer.server import Server
-from mews.systems.kod2.trainer.settings import Settings, read_settings, slice_of
+from mews.systems.kod2.trainer.settings import TrainerSettings, read_settings, slice_of
 from mews.systems.kod2.trainer.worker import Worker
 
 
@@ -40,9 +40,9 @@ def test_settings_come_from_tf_config_and_are_refused_in_one_line():
     config = {"cluster": {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, "task": {"type": "worker", "index": 1}}
     settings = read_settings({"TF_CONFIG": json.dumps(config), "TRAIN_STEPS": "7"})
     assert (settings.role, settings.address, settings.steps) == ("worker", "c:1", 7)
-    with pytest.raises(ConfigError, match="TRAIN_STEPS: 'many': must be a number"):
+    with pytest.raises(Kod2ConfigError, match="TRAIN_STEPS: 'many': must be a number"):
         read_settings({"TF_CONFIG": json.dumps(config), "TRAIN_STEPS": "many"})
-    with pytest.raises(ConfigError, match="TF_CONFIG"):
+    with pytest.raises(Kod2ConfigError, match="TF_CONFIG"):
         read_settings({})
 
 
@@ -61,13 +61,15 @@ def test_two_servers_and_workers_that_come_and_go_train_together(monkeypatch, tm
 
     async def train():
         addresses = (f"one:{_free_port()}", f"two:{_free_port()}")
-        settings = [Settings("ps", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.0, quorum=1) for i in (0, 1)]
+        settings = [TrainerSettings("ps", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.0, quorum=1) for i in (0, 1)]
         servers = [Server(own) for own in settings]
         serving = [
             asyncio.create_task(server.serve("127.0.0.1", int(own.address.rpartition(":")[2])))
             for server, own in zip(servers, settings, strict=True)
         ]
-        workers = [Worker(Settings("worker", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.002)) for i in range(3)]
+        workers = [
+            Worker(TrainerSettings("worker", i, addresses, ("w:1",) * 3, steps=400, pause_s=0.002)) for i in range(3)
+        ]
         first, second, third = (asyncio.create_task(worker.run()) for worker in workers)
         while servers[0].step < 60:
             await rest(0.01)

@@ -8,7 +8,7 @@ import yaml
 from mews.kube.deviceplugin.port import Mount
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Topology
 from mews.systems.kubecomp.config_file import as_document, load_config
-from mews.systems.kubecomp.errors import ConfigError
+from mews.systems.kubecomp.errors import KubeCompConfigError
 
 GOOD = """
 chassis:
@@ -67,7 +67,7 @@ def test_a_configuration_written_out_reads_back_the_same(write) -> None:
 )
 def test_an_error_is_one_line_with_file_place_value_and_what_is_allowed(write, old, new, says) -> None:
     path = write(GOOD.replace(old, new, 1))
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(KubeCompConfigError) as caught:
         load_config(path)
     assert str(caught.value).startswith(f"{path}: {says}")
     assert "\n" not in str(caught.value)
@@ -75,7 +75,7 @@ def test_an_error_is_one_line_with_file_place_value_and_what_is_allowed(write, o
 
 def test_a_file_that_is_no_yaml_or_not_there_is_said_in_one_line(write, tmp_path: Path) -> None:
     for path in (write("chassis: ["), tmp_path / "none.yaml"):
-        with pytest.raises(ConfigError, match=r"^\S+?(:\d+: not YAML|: cannot be read): [^\n]+$"):
+        with pytest.raises(KubeCompConfigError, match=r"^\S+?(:\d+: not YAML|: cannot be read): [^\n]+$"):
             load_config(path)
 
 

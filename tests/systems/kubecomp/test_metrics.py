@@ -4,16 +4,16 @@ from urllib.request import urlopen
 
 import pytest
 
-from mews.systems.kubecomp.metrics import Count, Phase, Recorder, timed
+from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMemoryMetrics, Phase, timed
 
 
 def test_the_recorder_keeps_every_duration_and_sums_by_phase() -> None:
-    recorder = Recorder()
+    recorder = KubeCompMemoryMetrics()
     ticks = iter((1.0, 3.5))
     with timed(recorder, Phase.REALLOCATION, lambda: next(ticks)):
         pass
     recorder.observe(Phase.REALLOCATION, 0.5)
-    recorder.count(Count.MOVED, 2)
+    recorder.count(KubeCompCounter.MOVED, 2)
     assert recorder.durations[Phase.REALLOCATION] == [2.5, 0.5]
     assert recorder.phase_seconds() == {
         "node_selection": 0.0,
@@ -22,11 +22,11 @@ def test_the_recorder_keeps_every_duration_and_sums_by_phase() -> None:
         "reallocation": 3.0,
         "detection_binding": 0.0,
     }
-    assert recorder.counts[Count.MOVED] == 2
+    assert recorder.counts[KubeCompCounter.MOVED] == 2
 
 
 def test_a_phase_that_fails_is_timed_all_the_same() -> None:
-    recorder = Recorder()
+    recorder = KubeCompMemoryMetrics()
     ticks = iter((0.0, 2.0))
     with pytest.raises(ValueError, match="x"), timed(recorder, Phase.REALLOCATION, lambda: next(ticks)):
         raise ValueError("x")
@@ -35,11 +35,11 @@ def test_a_phase_that_fails_is_timed_all_the_same() -> None:
 
 @pytest.mark.wall
 def test_prometheus_serves_phases_and_counts() -> None:
-    from mews.systems.kubecomp.prometheus import PrometheusMetrics
+    from mews.systems.kubecomp.prometheus import KubeCompPrometheusMetrics
 
-    metrics = PrometheusMetrics()
+    metrics = KubeCompPrometheusMetrics()
     metrics.observe(Phase.REALLOCATION, 22.0)
-    metrics.count(Count.MOVED)
+    metrics.count(KubeCompCounter.MOVED)
     stop = metrics.serve(0)
     try:
         with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=30) as answer:

@@ -10,7 +10,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.kube.api.resources import PODS
-from mews.kube.chassis.port import Outcome
+from mews.kube.chassis.port import ReplyOutcome
 from mews.kube.client.port import DeleteOptions
 from mews.systems.kubecomp import rules
 from mews.systems.kubecomp.mover import Mover
@@ -67,7 +67,7 @@ def more_than_lacking(view: Any, pod: Any, attached: int) -> int:
 
 
 async def as_replied(self: Any, intent: Any, reply: Any, *, before: Any, wanted: Any) -> Any:
-    return wanted if reply.outcome is Outcome.DONE else before
+    return wanted if reply.outcome is ReplyOutcome.DONE else before
 
 
 def never(*args: Any, **kwargs: Any) -> bool:

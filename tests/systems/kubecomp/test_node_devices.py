@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from mews.kube.deviceplugin.port import ContainerDevices, PluginDevice, PodDevices
-from mews.systems.kubecomp.holders import Holders, granted, listed, unknown
+from mews.systems.kubecomp.holders import GpuHolders, granted, listed, unknown
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim, Consent
 from mews.systems.kubecomp.records import WithdrawRequest
@@ -131,4 +131,4 @@ def test_a_lapsed_request_is_as_none() -> None:
 
 
 def test_before_anything_is_known_everything_is_in_use() -> None:
-    assert Holders().uses("0-a")
+    assert GpuHolders().uses("0-a")

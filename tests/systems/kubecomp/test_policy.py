@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from mews.systems.kubecomp import policy
-from mews.systems.kubecomp.policy import Claim, Consent, Gpu, Holdings, Policy
+from mews.systems.kubecomp.policy import Claim, Consent, Gpu, NodeHoldings, Policy
 
 GPU = "falcon.com/gpu"
-FRESH = Holdings(fresh=True)
+FRESH = NodeHoldings(fresh=True)
 
 
 def pod(*amounts: int) -> dict[str, object]:
@@ -93,7 +93,7 @@ def test_candidates_are_free_and_not_on_the_target() -> None:
     found = policy.candidates(
         gpus(n1=1, n2=2),
         "n1",
-        holdings={"n1": FRESH, "n2": Holdings({"1-00": "default/a"}, fresh=True)},
+        holdings={"n1": FRESH, "n2": NodeHoldings({"1-00": "default/a"}, fresh=True)},
         claims={"n2": [Claim("default/a", "n2", 1, bound=True)]},
     )
     assert [gpu.gpuid for gpu in found] == ["1-01"]
@@ -101,13 +101,13 @@ def test_candidates_are_free_and_not_on_the_target() -> None:
 
 def test_a_node_with_a_stale_report_or_none_gives_nothing() -> None:
     found = policy.candidates(
-        gpus(n1=1, n2=2, n3=2), "n1", holdings={"n1": FRESH, "n2": Holdings(fresh=False)}, claims={}
+        gpus(n1=1, n2=2, n3=2), "n1", holdings={"n1": FRESH, "n2": NodeHoldings(fresh=False)}, claims={}
     )
     assert found == ()
 
 
 def test_as_many_are_kept_back_as_bound_or_awaited_pods_still_need() -> None:
-    holdings = {"n2": Holdings({"0-00": "default/a"}, fresh=True)}
+    holdings = {"n2": NodeHoldings({"0-00": "default/a"}, fresh=True)}
     claims = {
         "n2": [
             Claim("default/a", "n2", 2, bound=True),  # one of its two is allocated

@@ -31,7 +31,7 @@ from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import Machine
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.scheduling.config import Profile
+from mews.kube.scheduling.config import SchedulerProfile
 from mews.systems.kubecomp.config_file import as_document
 from tests.systems.kubecomp.world import config_of, hardware
 
@@ -210,13 +210,13 @@ def test_options_that_cannot_be_are_refused_with_their_name(
 
 def test_a_plugin_and_a_score_of_the_users_shape_the_schedulers_profile() -> None:
     from mews.systems.kubecomp.__main__ import parser, profile
-    from mews.systems.kubecomp.metrics import Recorder
+    from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
     from mews.systems.kubecomp.plugin import NAME
 
     config = config_of(hardware(1, 1))
 
-    def shaped(*options: str) -> Profile:
-        return profile(parser().parse_args(["scheduler", "--config", "x", *options]), config, Recorder())
+    def shaped(*options: str) -> SchedulerProfile:
+        return profile(parser().parse_args(["scheduler", "--config", "x", *options]), config, KubeCompMemoryMetrics())
 
     ours, scored, theirs = shaped(), shaped("--score", "operator:sub"), shaped("--plugin", "builtins:dict")
     assert ours.score_weights == scored.score_weights == {NAME: 1}

@@ -11,7 +11,7 @@ from mews.harness.clock import run_virtual
 from mews.kube.api.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
 from mews.kube.client.port import DeleteOptions
 from mews.systems.kubecomp.config import Timing
-from mews.systems.kubecomp.metrics import Count, Phase
+from mews.systems.kubecomp.metrics import KubeCompCounter, Phase
 from mews.systems.kubecomp.records import intents, node_report, pool_state, withdraw_requests
 from tests.systems.kubecomp.world import World, virtual, world
 
@@ -52,8 +52,8 @@ async def test_a_pod_asks_for_five_and_exactly_one_moves(dialect: str) -> None:
         pool = pool_state(await w.config_map("pool-pool-0"))
         assert pool is not None
         assert (len(pool.devices), pool.free) == (12, 7)
-        assert w.metrics.counts[Count.MOVED] == 1
-        assert w.metrics.counts[Count.RECONFIGURATIONS] == 1
+        assert w.metrics.counts[KubeCompCounter.MOVED] == 1
+        assert w.metrics.counts[KubeCompCounter.RECONFIGURATIONS] == 1
         assert {phase: len(values) for phase, values in w.metrics.durations.items()} == dict.fromkeys(Phase, 1)
 
 

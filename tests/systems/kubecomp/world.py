@@ -22,7 +22,7 @@ from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, condition_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
-from mews.kube.chassis.dialects import speak
+from mews.kube.chassis.dialects import client_of
 from mews.kube.clock import Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -36,8 +36,8 @@ from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
-from mews.systems.kubecomp.device_manager import DeviceManager
-from mews.systems.kubecomp.metrics import Recorder
+from mews.systems.kubecomp.device_manager import ChassisDeviceManager
+from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 from mews.systems.kubecomp.plugin import kubecomp_profile
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 from mews.systems.kubecomp.records import pool_state
@@ -130,8 +130,8 @@ class World:
         self.pace = Pace()
         self.happened: list[tuple[str, str]] = []
         self.records: list[tuple[float, str, str, Mapping[str, Any]]] = []
-        self.metrics = Recorder()
-        self.fleet = LocalFleet(found, pace=self.pace, seed=seed, listener=self._hear)
+        self.metrics = KubeCompMemoryMetrics()
+        self.fleet = LocalFleet(found, pace=self.pace, seed=seed, listener=self._on_event)
         self.hardware = LocalHardwareControl(self.fleet)
         self.machines = {host.name: self._machine(host.name) for host in found.hosts}
         self.incarnations: Counter[str] = Counter()
@@ -140,7 +140,7 @@ class World:
         self.confirm: Any = None
         self.api_is_down = asyncio.Event()
 
-    def _hear(self, event: ChassisEvent) -> None:
+    def _on_event(self, event: ChassisEvent) -> None:
         fields = event.fields
         index = next(box.index for box in self.hardware_spec.chassis if box.name == event.chassis)
         gpuid = f"{index}-{fields.get('device', '')}"
@@ -203,7 +203,7 @@ class World:
         if kind == "kubelet":
             return self.machines[host].kubelet(context)
         folder: LocalKubeletFolder = self.machines[host].folder
-        return DeviceManager(
+        return ChassisDeviceManager(
             context,
             self.config,
             host,
@@ -215,7 +215,7 @@ class World:
 
     def _chassis(self, fence: Fence) -> dict[str, Any]:
         return {
-            box.name: fence.around(speak(self.dialect, self.fleet.transport(box.name, self.dialect)))
+            box.name: fence.around(client_of(self.dialect, self.fleet.transport(box.name, self.dialect)))
             for box in self.hardware_spec.chassis
         }
 

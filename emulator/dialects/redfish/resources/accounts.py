@@ -15,19 +15,19 @@ from mews.emulator.dialects.redfish.accounts import (
     password_problem,
 )
 from mews.emulator.dialects.redfish.messages import fail
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 SERVICE = f"{uris.ROOT}/AccountService"
 MOST = 32
 """Accounts."""
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The account service."""
-    accounts = view.world.accounts
+    accounts = view.state.accounts
     return resource(
         "AccountService",
         SERVICE,
@@ -46,23 +46,23 @@ def service(view: View) -> Body:
     )
 
 
-def patch_service(call: Call) -> Done:
+def patch_service(call: RedfishWrite) -> Done:
     """When accounts are locked out, and for how long."""
-    accounts = call.world.accounts
+    accounts = call.state.accounts
     accounts.lockout_after = call.body.get("AccountLockoutThreshold", accounts.lockout_after)
     accounts.lockout_s = call.body.get("AccountLockoutDuration", accounts.lockout_s)
     return Done()
 
 
-def accounts(view: View) -> Body:
+def accounts(view: RedfishView) -> Body:
     """All accounts."""
-    found = [f"{uris.ACCOUNTS}/{name}" for name in view.world.accounts.by_id]
+    found = [f"{uris.ACCOUNTS}/{name}" for name in view.state.accounts.by_id]
     return collection("ManagerAccount", uris.ACCOUNTS, "Accounts", found)
 
 
-def account(view: View, name: str) -> Body | None:
+def account(view: RedfishView, name: str) -> Body | None:
     """One account; its password is never shown."""
-    found = view.world.accounts.by_id.get(name)
+    found = view.state.accounts.by_id.get(name)
     if found is None:
         return None
     return resource(
@@ -80,7 +80,7 @@ def account(view: View, name: str) -> Body | None:
     )
 
 
-def create(call: Call) -> Done:
+def create(call: RedfishWrite) -> Done:
     """One more account.
 
     Raises Failed: 400, 403.
@@ -97,9 +97,9 @@ def create(call: Call) -> Done:
         if wrong is not None and not name.startswith("@odata.") and name not in ("AccountTypes", "Name"):
             args = (name,) if rule is None else (_shown(name, value), name)
             raise fail(400, wrong, *args, about=(f"#/{name}",))
-    if len(call.world.accounts.by_id) >= MOST:
+    if len(call.state.accounts.by_id) >= MOST:
         raise fail(400, "OperationFailed", f"there are {MOST} accounts already")
-    made = call.world.accounts.create(body["UserName"], body["Password"], body["RoleId"])
+    made = call.state.accounts.create(body["UserName"], body["Password"], body["RoleId"])
     _apply(call, made, {name: body[name] for name in ("Enabled", "Locked", "PasswordChangeRequired") if name in body})
     shown = account(call.view, made.id)
     return Done(201, shown, {"Location": f"{uris.ACCOUNTS}/{made.id}"})
@@ -109,58 +109,58 @@ def _shown(name: str, value: object) -> str:
     return "…" if name == "Password" else str(value)[:100]
 
 
-def patch(call: Call) -> Done:
+def patch(call: RedfishWrite) -> Done:
     """Change an account: one's own password, or with ConfigureUsers anything of anybody's.
 
     Raises Failed: 403, and 400 for a name that is taken.
     """
-    found = call.world.accounts.by_id[call.args[0]]
+    found = call.state.accounts.by_id[call.args[0]]
     own = call.who.account is found
     if not call.who.may(USERS) and not (own and set(call.body) == {"Password"}):
         raise fail(403, "InsufficientPrivilege")
     name = call.body.get("UserName")
-    taken = call.world.accounts.named(name) if name is not None else None
+    taken = call.state.accounts.named(name) if name is not None else None
     if taken is not None and taken is not found:
         raise fail(400, "ResourceAlreadyExists", "ManagerAccount", "UserName", name, about=("#/UserName",))
     _apply(call, found, dict(call.body))
     return Done()
 
 
-def _apply(call: Call, found: Account, changes: dict[str, Any]) -> None:
+def _apply(call: RedfishWrite, found: Account, changes: dict[str, Any]) -> None:
     found.name = changes.get("UserName", found.name)
     found.role = changes.get("RoleId", found.role)
     found.enabled = changes.get("Enabled", found.enabled)
     if "Locked" in changes:
         found.locked_until_s, found.failures = float("-inf"), 0
     if "Password" in changes:
-        call.world.accounts.set_password(found, changes["Password"])
+        call.state.accounts.set_password(found, changes["Password"])
     if "PasswordChangeRequired" in changes:
         found.must_change = changes["PasswordChangeRequired"]
     if not found.enabled:
-        call.world.accounts.end_sessions(found)
+        call.state.accounts.end_sessions(found)
 
 
-def delete(call: Call) -> Done:
+def delete(call: RedfishWrite) -> Done:
     """Take an account away; the last administrator stays.
 
     Raises Failed: 400, 403.
     """
     if not call.who.may(USERS):
         raise fail(403, "InsufficientPrivilege")
-    found = call.world.accounts.by_id[call.args[0]]
-    others = [each for each in call.world.accounts.by_id.values() if each is not found and each.may(USERS)]
+    found = call.state.accounts.by_id[call.args[0]]
+    others = [each for each in call.state.accounts.by_id.values() if each is not found and each.may(USERS)]
     if not others:
         raise fail(400, "ResourceCannotBeDeleted")
-    call.world.accounts.delete(found)
+    call.state.accounts.delete(found)
     return Done()
 
 
-def roles(view: View) -> Body:
+def roles(view: RedfishView) -> Body:
     """The predefined roles."""
     return collection("Role", uris.ROLES, "Roles", [f"{uris.ROLES}/{name}" for name in ROLES])
 
 
-def role(view: View, name: str) -> Body | None:
+def role(view: RedfishView, name: str) -> Body | None:
     """One role."""
     if name not in ROLES:
         return None
@@ -194,9 +194,9 @@ RULES = {
     "PasswordChangeRequired": patching.boolean,
 }
 ROUTES = (
-    Route(SERVICE, service, rules=SERVICE_RULES, patch=patch_service, privilege=USERS),
-    Route(uris.ACCOUNTS, accounts, post=create, privilege=USERS),
-    Route(f"{uris.ACCOUNTS}/{{account}}", account, rules=RULES, patch=patch, delete=delete, privilege=SELF),
-    Route(uris.ROLES, roles),
-    Route(f"{uris.ROLES}/{{role}}", role),
+    RedfishRoute(SERVICE, service, rules=SERVICE_RULES, patch=patch_service, privilege=USERS),
+    RedfishRoute(uris.ACCOUNTS, accounts, post=create, privilege=USERS),
+    RedfishRoute(f"{uris.ACCOUNTS}/{{account}}", account, rules=RULES, patch=patch, delete=delete, privilege=SELF),
+    RedfishRoute(uris.ROLES, roles),
+    RedfishRoute(f"{uris.ROLES}/{{role}}", role),
 )

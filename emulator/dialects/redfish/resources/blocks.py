@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.resources.chassis import processor_body
-from mews.emulator.dialects.redfish.route import OK, Body, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 SERVICE = f"{uris.ROOT}/CompositionService"
 ZONES = f"{SERVICE}/ResourceZones"
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The composition service: specific composition only."""
     return resource(
         "CompositionService",
@@ -29,13 +29,13 @@ def service(view: View) -> Body:
     )
 
 
-def blocks(view: View) -> Body:
+def blocks(view: RedfishView) -> Body:
     """Hosts first, then devices."""
     names = [*view.hosts(), *(row.device for row in view.rows)]
     return collection("ResourceBlock", uris.BLOCKS, "Resource blocks", [uris.block(name) for name in names])
 
 
-def block(view: View, name: str) -> Body | None:
+def block(view: RedfishView, name: str) -> Body | None:
     """One block."""
     row = view.row(name)
     if row is not None:
@@ -47,11 +47,11 @@ def _composition(state: str, *, reserved: bool = False) -> Body:
     return {"CompositionState": state, "Reserved": reserved, "SharingCapable": False}
 
 
-def _gpu(view: View, row: Row) -> Body:
+def _gpu(view: RedfishView, row: DeviceRow) -> Body:
     uri, pending = uris.block(row.device), row.device in view.pending()
     state = "Composing" if pending else "Unused" if row.port is None else "Composed"
     host = view.ports.get(row.port) if row.port is not None else None
-    owners = [name for name, each in view.world.composed.items() if each == host]
+    owners = [name for name, each in view.state.composed.items() if each == host]
     systems = [uris.system(name) for name in ([host, *owners] if host else [])]
     return resource(
         "ResourceBlock",
@@ -68,8 +68,8 @@ def _gpu(view: View, row: Row) -> Body:
     )
 
 
-def _host(view: View, host: str) -> Body:
-    composed = [name for name, each in view.world.composed.items() if each == host]
+def _host(view: RedfishView, host: str) -> Body:
+    composed = [name for name, each in view.state.composed.items() if each == host]
     return resource(
         "ResourceBlock",
         uris.block(host),
@@ -84,7 +84,7 @@ def _host(view: View, host: str) -> Body:
     )
 
 
-def block_processors(view: View, name: str) -> Body | None:
+def block_processors(view: RedfishView, name: str) -> Body | None:
     """The processors of a GPU's block."""
     if view.row(name) is None:
         return None
@@ -92,18 +92,18 @@ def block_processors(view: View, name: str) -> Body | None:
     return collection("Processor", uri, "Processors", [f"{uri}/{name}"])
 
 
-def block_processor(view: View, name: str, device: str) -> Body | None:
+def block_processor(view: RedfishView, name: str, device: str) -> Body | None:
     """The GPU itself."""
     row = view.row(name)
     return None if row is None or name != device else processor_body(view, row, f"{uris.block(name)}/Processors/{name}")
 
 
-def zones(view: View) -> Body:
+def zones(view: RedfishView) -> Body:
     """All blocks of a chassis go together."""
     return collection("Zone", ZONES, "Resource zones", [f"{ZONES}/{view.name}"])
 
 
-def zone(view: View, name: str) -> Body | None:
+def zone(view: RedfishView, name: str) -> Body | None:
     """The one zone."""
     if name != view.name:
         return None
@@ -119,11 +119,11 @@ def zone(view: View, name: str) -> Body | None:
 
 
 ROUTES = (
-    Route(SERVICE, service),
-    Route(uris.BLOCKS, blocks),
-    Route(f"{uris.BLOCKS}/{{block}}", block),
-    Route(f"{uris.BLOCKS}/{{block}}/Processors", block_processors),
-    Route(f"{uris.BLOCKS}/{{block}}/Processors/{{processor}}", block_processor),
-    Route(ZONES, zones),
-    Route(f"{ZONES}/{{zone}}", zone),
+    RedfishRoute(SERVICE, service),
+    RedfishRoute(uris.BLOCKS, blocks),
+    RedfishRoute(f"{uris.BLOCKS}/{{block}}", block),
+    RedfishRoute(f"{uris.BLOCKS}/{{block}}/Processors", block_processors),
+    RedfishRoute(f"{uris.BLOCKS}/{{block}}/Processors/{{processor}}", block_processor),
+    RedfishRoute(ZONES, zones),
+    RedfishRoute(f"{ZONES}/{{zone}}", zone),
 )

@@ -7,9 +7,9 @@ from typing import Any
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
 from mews.emulator.dialects.redfish.messages import fail
-from mews.emulator.dialects.redfish.route import Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.route import Body, RedfishRoute, RedfishWrite, collection, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
-from mews.emulator.dialects.redfish.world import View
 
 SERVICE = f"{uris.ROOT}/CertificateService"
 CERTIFICATES = f"{uris.MANAGER}/NetworkProtocol/HTTPS/Certificates"
@@ -18,7 +18,7 @@ REPLACE = "CertificateService.ReplaceCertificate"
 KINDS = ("PEM", "PEMchain")
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The certificate service."""
     action: dict[str, Any] = {
         "target": f"{SERVICE}/Actions/{REPLACE}",
@@ -27,22 +27,22 @@ def service(view: View) -> Body:
     return resource("CertificateService", SERVICE, "Certificate service", Actions={f"#{REPLACE}": action})
 
 
-def certificates(view: View) -> Body | None:
+def certificates(view: RedfishView) -> Body | None:
     """The server's certificate, where TLS is spoken."""
-    if view.world.certificate is None:
+    if view.state.certificate is None:
         return None
     return collection("Certificate", CERTIFICATES, "Certificates", [CERTIFICATE])
 
 
-def certificate(view: View) -> Body | None:
+def certificate(view: RedfishView) -> Body | None:
     """The certificate, without its key."""
-    text = view.world.certificate
+    text = view.state.certificate
     if text is None:
         return None
     return resource("Certificate", CERTIFICATE, "Server certificate", CertificateString=text, CertificateType="PEM")
 
 
-def replace(call: Call) -> Done:
+def replace(call: RedfishWrite) -> Done:
     """Connections from now on see the new certificate; ``CertificateString`` holds its private key as well.
 
     Raises Failed: 400 for one that cannot be used, 409 where TLS is not spoken.
@@ -60,19 +60,19 @@ def replace(call: Call) -> Done:
         )
     if not isinstance(link, dict) or link.get("@odata.id") != CERTIFICATE or not isinstance(text, str):
         raise fail(400, "ActionParameterValueTypeError", "…", "CertificateUri or CertificateString", REPLACE)
-    install = call.world.settings.install
+    install = call.state.settings.install
     if install is None:
         raise fail(409, "OperationFailed", "the service does not speak TLS")
     try:
-        call.world.certificate = install(text)
+        call.state.certificate = install(text)
     except ValueError:
         raise fail(400, "ActionParameterValueConflict", "CertificateString", "…", "a certificate with key") from None
-    call.world.touch(CERTIFICATE)
+    call.state.touch(CERTIFICATE)
     return Done(204, None, {"Location": CERTIFICATE})
 
 
 ROUTES = (
-    Route(SERVICE, service, privilege=MANAGER, actions={REPLACE: replace}),
-    Route(CERTIFICATES, certificates),
-    Route(CERTIFICATE, certificate),
+    RedfishRoute(SERVICE, service, privilege=MANAGER, actions={REPLACE: replace}),
+    RedfishRoute(CERTIFICATES, certificates),
+    RedfishRoute(CERTIFICATE, certificate),
 )

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.resources.inventory import plain_uuid, profile_of
 from mews.emulator.dialects.redfish.resources.resets import allowable, flap, reset_type
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 RESETS = ("ForceRestart", "GracefulRestart")
 
 
-def all_chassis(view: View) -> Body:
+def all_chassis(view: RedfishView) -> Body:
     """All enclosures: one."""
     return collection("Chassis", uris.CHASSIS, "Chassis", [uris.chassis(view.name)])
 
 
-def chassis(view: View, name: str) -> Body | None:
+def chassis(view: RedfishView, name: str) -> Body | None:
     """The enclosure."""
     if name != view.name:
         return None
@@ -58,22 +58,22 @@ def chassis(view: View, name: str) -> Body | None:
     )
 
 
-def reset(call: Call) -> Done:
+def reset(call: RedfishWrite) -> Done:
     """Every link goes down and up, and the management processor restarts; gracefully only where nobody uses one."""
     kind = reset_type(call, "Chassis.Reset", RESETS)
     if kind == "GracefulRestart" and any(row.port is not None for row in call.view.rows):
         raise fail(409, "ResourceInUse")
     flap(call, [row.device for row in call.view.rows])
-    call.view.box.reboot(call.world.settings.reboot_s)
+    call.view.box.reboot(call.state.settings.reboot_s)
     return Done()
 
 
-def processor_uri(view: View, device: str) -> str:
+def processor_uri(view: RedfishView, device: str) -> str:
     """A GPU as a processor."""
     return f"{uris.chassis(view.name)}/Processors/{device}"
 
 
-def processors(view: View, name: str) -> Body | None:
+def processors(view: RedfishView, name: str) -> Body | None:
     """All devices."""
     if name != view.name:
         return None
@@ -81,13 +81,13 @@ def processors(view: View, name: str) -> Body | None:
     return collection("Processor", f"{uris.chassis(name)}/Processors", "Processors", found)
 
 
-def processor(view: View, name: str, device: str) -> Body | None:
+def processor(view: RedfishView, name: str, device: str) -> Body | None:
     """One device."""
     row = view.row(device)
     return None if name != view.name or row is None else processor_body(view, row, processor_uri(view, device))
 
 
-def processor_body(view: View, row: Row, uri: str) -> Body:
+def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
     """A GPU as a processor, wherever it is shown."""
     spec, profile = view.box.device(row.device), profile_of(view, row.device)
     facts: dict[str, Any] = {}
@@ -125,8 +125,8 @@ def processor_body(view: View, row: Row, uri: str) -> Body:
 RULES = {"AssetTag": patching.text, "LocationIndicatorActive": patching.boolean}
 PATH = f"{uris.CHASSIS}/{{chassis}}"
 ROUTES = (
-    Route(uris.CHASSIS, all_chassis),
-    Route(PATH, chassis, rules=RULES, privilege=MANAGER, actions={"Chassis.Reset": reset}),
-    Route(f"{PATH}/Processors", processors),
-    Route(f"{PATH}/Processors/{{processor}}", processor),
+    RedfishRoute(uris.CHASSIS, all_chassis),
+    RedfishRoute(PATH, chassis, rules=RULES, privilege=MANAGER, actions={"Chassis.Reset": reset}),
+    RedfishRoute(f"{PATH}/Processors", processors),
+    RedfishRoute(f"{PATH}/Processors/{{processor}}", processor),
 )

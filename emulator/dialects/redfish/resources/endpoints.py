@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.resources.inventory import class_of, ids_of, plain_uuid
-from mews.emulator.dialects.redfish.route import OK, Body, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 URI = f"{uris.FABRIC}/Endpoints"
 
 
-def endpoints(view: View) -> Body:
+def endpoints(view: RedfishView) -> Body:
     """Host ports first, then the devices whose links are up."""
     names = [uris.host_endpoint(port) for port in view.ports]
     names += [row.device for row in view.rows if row.link]
     return collection("Endpoint", URI, "Endpoints", [uris.endpoint(name) for name in names])
 
 
-def endpoint(view: View, name: str) -> Body | None:
+def endpoint(view: RedfishView, name: str) -> Body | None:
     """One endpoint."""
     for port, host in view.ports.items():
         if name == uris.host_endpoint(port):
@@ -28,7 +28,7 @@ def endpoint(view: View, name: str) -> Body | None:
     return None if row is None else _device(view, row)
 
 
-def _host(view: View, port: str, host: str | None) -> Body:
+def _host(view: RedfishView, port: str, host: str | None) -> Body:
     entity = {"EntityType": "RootComplex", "EntityRole": "Initiator"}
     return resource(
         "Endpoint",
@@ -41,7 +41,7 @@ def _host(view: View, port: str, host: str | None) -> Body:
     )
 
 
-def _device(view: View, row: Row) -> Body:
+def _device(view: RedfishView, row: DeviceRow) -> Body:
     entity = {
         "EntityType": "Processor",
         "EntityRole": "Target",
@@ -63,4 +63,4 @@ def _device(view: View, row: Row) -> Body:
     )
 
 
-ROUTES = (Route(URI, endpoints, listing=True), Route(f"{URI}/{{endpoint}}", endpoint))
+ROUTES = (RedfishRoute(URI, endpoints, listing=True), RedfishRoute(f"{URI}/{{endpoint}}", endpoint))

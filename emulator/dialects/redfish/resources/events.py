@@ -7,13 +7,19 @@ from urllib.parse import urlsplit
 
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
-from mews.emulator.dialects.redfish.events import REGISTRY_PREFIXES, RESOURCE_TYPES, Happening, Subscription, chunk
+from mews.emulator.dialects.redfish.events import (
+    REGISTRY_PREFIXES,
+    RESOURCE_TYPES,
+    EventSubscription,
+    RedfishEvent,
+    chunk,
+)
 from mews.emulator.dialects.redfish.messages import fail
-from mews.emulator.dialects.redfish.replies import Dressed
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.replies import PreparedReply
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 from mews.emulator.dialects.wire import Request, Stream
 
 SERVICE = f"{uris.ROOT}/EventService"
@@ -29,7 +35,7 @@ MOST = 20
 """Subscriptions."""
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The event service."""
     return resource(
         "EventService",
@@ -57,15 +63,15 @@ def service(view: View) -> Body:
     )
 
 
-def subscriptions(view: View) -> Body:
+def subscriptions(view: RedfishView) -> Body:
     """All destinations."""
-    found = [each.uri for each in view.world.hub.subscriptions.values()]
+    found = [each.uri for each in view.state.hub.subscriptions.values()]
     return collection("EventDestination", uris.SUBSCRIPTIONS, "Subscriptions", found)
 
 
-def subscription(view: View, name: str) -> Body | None:
+def subscription(view: RedfishView, name: str) -> Body | None:
     """One destination."""
-    found = view.world.hub.subscriptions.get(name)
+    found = view.state.hub.subscriptions.get(name)
     if found is None:
         return None
     wanted: dict[str, Any] = {key: value for key, value in found.wanted.items() if key != "OriginResources"}
@@ -89,7 +95,7 @@ def subscription(view: View, name: str) -> Body | None:
     )
 
 
-def subscribe(call: Call) -> Done:
+def subscribe(call: RedfishWrite) -> Done:
     """One more destination.
 
     Raises Failed: 400, and 503 where there are too many.
@@ -112,9 +118,9 @@ def subscribe(call: Call) -> Done:
             raise fail(400, "PropertyValueNotInList", str(value)[:100], name, about=(f"#/{name}",))
     if "Protocol" not in body:
         raise fail(400, "CreateFailedMissingReqProperties", "Protocol", about=("#/Protocol",))
-    if len(call.world.hub.subscriptions) >= MOST:
+    if len(call.state.hub.subscriptions) >= MOST:
         raise fail(503, "ServiceTemporarilyUnavailable", "60")
-    made = call.world.hub.subscribe(
+    made = call.state.hub.subscribe(
         "Redfish",
         destination=destination,
         context=_text(body, "Context"),
@@ -161,57 +167,57 @@ def _headers(value: Any) -> dict[str, str]:
     return pairs
 
 
-def patch(call: Call) -> Done:
+def patch(call: RedfishWrite) -> Done:
     """Its context, its retry policy."""
-    found = call.world.hub.subscriptions[call.args[0]]
+    found = call.state.hub.subscriptions[call.args[0]]
     found.context = call.body.get("Context", found.context)
     found.policy = call.body.get("DeliveryRetryPolicy", found.policy)
     return Done()
 
 
-def unsubscribe(call: Call) -> Done:
+def unsubscribe(call: RedfishWrite) -> Done:
     """End a subscription, and its stream."""
-    call.world.hub.unsubscribe(call.world.hub.subscriptions[call.args[0]])
+    call.state.hub.unsubscribe(call.state.hub.subscriptions[call.args[0]])
     return Done()
 
 
-def submit(call: Call) -> Done:
+def submit(call: RedfishWrite) -> Done:
     """Tell everybody something."""
     for name in ("EventType", "MessageId", "Message", "OriginOfCondition", "Severity", "MessageSeverity"):
         if not isinstance(call.body.get(name, ""), str | dict):
             raise fail(400, "ActionParameterValueTypeError", str(call.body[name])[:100], name, TEST)
     message_id = str(call.body.get("MessageId", "ResourceEvent.1.4.TestMessage"))
     text = str(call.body.get("Message", "A test event."))
-    call.world.tell(Happening(message_id, text, (), "OK", uris.MANAGER, "Manager"), call.now_s, log=False)
+    call.state.emit(RedfishEvent(message_id, text, (), "OK", uris.MANAGER, "Manager"), call.now_s, log=False)
     return Done()
 
 
-def _suspended(call: Call, word: str) -> Done:
-    call.world.hub.subscriptions[call.args[0]].open = word == RESUME
+def _suspended(call: RedfishWrite, word: str) -> Done:
+    call.state.hub.subscriptions[call.args[0]].open = word == RESUME
     return Done()
 
 
 # The stream
 
 
-def sse(view: View) -> Body:
+def sse(view: RedfishView) -> Body:
     """So much of the stream as routing wants; what it answers is ``stream``'s."""
     return {"@odata.id": uris.SSE}
 
 
-def stream(view: View, request: Request, args: tuple[str, ...]) -> Dressed:
+def stream(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
     """A subscription that lasts as long as the connection; ``Last-Event-ID`` says what was heard already."""
-    hub, heard = view.world.hub, request.headers.get("last-event-id", "")
+    hub, last_seen = view.state.hub, request.headers.get("last-event-id", "")
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Allow": "GET"}
     if request.method == "HEAD":
-        return Dressed(200, b"", headers)
+        return PreparedReply(200, b"", headers)
     made = hub.subscribe("Redfish", stream=True, context="stream")
-    if heard.isascii() and heard.isdecimal():
-        hub.replay(made, int(heard))
-    return Dressed(200, b"", headers, Stream(lambda: _take(made), lambda: hub.unsubscribe(made)))
+    if last_seen.isascii() and last_seen.isdecimal():
+        hub.replay(made, int(last_seen))
+    return PreparedReply(200, b"", headers, Stream(lambda: _take(made), lambda: hub.unsubscribe(made)))
 
 
-def _take(made: Subscription) -> list[bytes] | None:
+def _take(made: EventSubscription) -> list[bytes] | None:
     if not made.open:
         return None
     taken = [chunk(number, payload) for number, payload in made.waiting]
@@ -225,9 +231,9 @@ RULES = {
 }
 DESTINATION_RULES = {"Context": patching.text, "DeliveryRetryPolicy": patching.one_of(*POLICIES)}
 ROUTES = (
-    Route(SERVICE, service, rules=RULES, privilege=MANAGER, actions={TEST: submit}),
-    Route(uris.SUBSCRIPTIONS, subscriptions, post=subscribe, privilege=MANAGER),
-    Route(
+    RedfishRoute(SERVICE, service, rules=RULES, privilege=MANAGER, actions={TEST: submit}),
+    RedfishRoute(uris.SUBSCRIPTIONS, subscriptions, post=subscribe, privilege=MANAGER),
+    RedfishRoute(
         f"{uris.SUBSCRIPTIONS}/{{subscription}}",
         subscription,
         rules=DESTINATION_RULES,
@@ -236,5 +242,5 @@ ROUTES = (
         privilege=MANAGER,
         actions={SUSPEND: lambda call: _suspended(call, SUSPEND), RESUME: lambda call: _suspended(call, RESUME)},
     ),
-    Route(uris.SSE, sse, answer=stream),
+    RedfishRoute(uris.SSE, sse, answer=stream),
 )

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from mews.emulator.chassis.operation import Kind
+from mews.emulator.chassis.operation import OperationKind
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.resources.inventory import pcie_of
 from mews.emulator.dialects.redfish.resources.resets import allowable, flap, reset_type
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 PORT_RESETS = ("ForceRestart", "GracefulRestart")
 SWITCH_RESETS = ("ForceRestart", "GracefulRestart")
 
 
-def fabrics(view: View) -> Body:
+def fabrics(view: RedfishView) -> Body:
     """All fabrics: one."""
     return collection("Fabric", f"{uris.ROOT}/Fabrics", "Fabrics", [uris.FABRIC])
 
 
-def fabric(view: View) -> Body:
+def fabric(view: RedfishView) -> Body:
     """The PCIe fabric."""
     return resource(
         "Fabric",
@@ -38,12 +38,12 @@ def fabric(view: View) -> Body:
     )
 
 
-def switches(view: View) -> Body:
+def switches(view: RedfishView) -> Body:
     """All switches: one."""
     return collection("Switch", f"{uris.FABRIC}/Switches", "Switches", [uris.SWITCH])
 
 
-def switch(view: View) -> Body:
+def switch(view: RedfishView) -> Body:
     """The PCIe switch."""
     return resource(
         "Switch",
@@ -64,14 +64,14 @@ def switch(view: View) -> Body:
     )
 
 
-def ports(view: View) -> Body:
+def ports(view: RedfishView) -> Body:
     """Upstream ports first, then the slots'."""
     names = [uris.upstream(port) for port in view.ports]
     names += [uris.downstream(slot) for slot in range(1, view.box.spec.slots + 1)]
     return collection("Port", f"{uris.SWITCH}/Ports", "Ports", [uris.switch_port(name) for name in names])
 
 
-def port(view: View, name: str) -> Body | None:
+def port(view: RedfishView, name: str) -> Body | None:
     """One port of the switch."""
     for each, host in view.ports.items():
         if name == uris.upstream(each):
@@ -97,7 +97,7 @@ def _port(name: str, text: str, **fields: Any) -> Body:
     )
 
 
-def _upstream(view: View, port: str, host: str | None) -> Body:
+def _upstream(view: RedfishView, port: str, host: str | None) -> Body:
     cabled = host is not None
     found = _port(
         uris.upstream(port),
@@ -117,7 +117,7 @@ def _upstream(view: View, port: str, host: str | None) -> Body:
     return found
 
 
-def _downstream(view: View, slot: int) -> Body:
+def _downstream(view: RedfishView, slot: int) -> Body:
     device = view.device_in(slot)
     row = view.row(device) if device else None
     status, up = _link(view, device)
@@ -141,16 +141,16 @@ def _downstream(view: View, slot: int) -> Body:
     return found
 
 
-def _link(view: View, device: str | None) -> tuple[str, bool]:
+def _link(view: RedfishView, device: str | None) -> tuple[str, bool]:
     row = view.row(device) if device else None
     if row is None or not row.link:
         return "NoLink" if row is None else "LinkDown", False
-    if view.pending().get(row.device) is Kind.ATTACH:
+    if view.pending().get(row.device) is OperationKind.ATTACH:
         return "Training", False
     return ("LinkUp", True) if row.port is not None else ("LinkDown", False)
 
 
-def reset_switch(call: Call) -> Done:
+def reset_switch(call: RedfishWrite) -> Done:
     """Every link goes down and comes up again; gracefully only where nobody uses one."""
     kind = reset_type(call, "Switch.Reset", SWITCH_RESETS)
     if kind == "GracefulRestart" and any(row.port is not None for row in call.view.rows):
@@ -159,7 +159,7 @@ def reset_switch(call: Call) -> Done:
     return Done()
 
 
-def reset_port(call: Call) -> Done:
+def reset_port(call: RedfishWrite) -> Done:
     """One slot's link, or those of all devices of a host port."""
     kind = reset_type(call, "Port.Reset", PORT_RESETS)
     devices = [uris.tail(each["@odata.id"]) for each in call.shown["Links"]["AssociatedEndpoints"]]
@@ -176,10 +176,10 @@ def reset_port(call: Call) -> Done:
 
 
 ROUTES = (
-    Route(f"{uris.ROOT}/Fabrics", fabrics),
-    Route(uris.FABRIC, fabric),
-    Route(f"{uris.FABRIC}/Switches", switches),
-    Route(uris.SWITCH, switch, actions={"Switch.Reset": reset_switch}),
-    Route(f"{uris.SWITCH}/Ports", ports),
-    Route(f"{uris.SWITCH}/Ports/{{port}}", port, actions={"Port.Reset": reset_port}),
+    RedfishRoute(f"{uris.ROOT}/Fabrics", fabrics),
+    RedfishRoute(uris.FABRIC, fabric),
+    RedfishRoute(f"{uris.FABRIC}/Switches", switches),
+    RedfishRoute(uris.SWITCH, switch, actions={"Switch.Reset": reset_switch}),
+    RedfishRoute(f"{uris.SWITCH}/Ports", ports),
+    RedfishRoute(f"{uris.SWITCH}/Ports/{{port}}", port, actions={"Port.Reset": reset_port}),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mews.emulator.dialects.redfish.world import View
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.nvml.profiles import PROFILES, GpuProfile
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -12,19 +12,19 @@ GBPS = {1: 2.0, 2: 4.0, 3: 7.877, 4: 15.754, 5: 31.508}
 """PCIe generation -> Gbit/s of one lane after line coding."""
 
 
-def profile_of(view: View, device: str) -> GpuProfile | None:
+def profile_of(view: RedfishView, device: str) -> GpuProfile | None:
     """The model's profile."""
     return PROFILES.get(view.box.device(device).model)
 
 
-def pcie_of(view: View, device: str) -> tuple[int, float]:
+def pcie_of(view: RedfishView, device: str) -> tuple[int, float]:
     """PCIe generation, and Gbit/s of 16 lanes."""
     profile = profile_of(view, device)
     generation = profile.pcie_gen if profile else 3
     return generation, round(16 * GBPS[generation], 3)
 
 
-def class_of(view: View, device: str) -> str:
+def class_of(view: RedfishView, device: str) -> str:
     """The class code: a display controller, or for what is no GPU a processing accelerator."""
     profile = profile_of(view, device)
     if view.box.device(device).kind != "GPU":
@@ -38,7 +38,7 @@ def plain_uuid(uuid: str) -> str | None:
     return text if UUID.fullmatch(text) else None
 
 
-def ids_of(view: View, device: str) -> dict[str, str]:
+def ids_of(view: RedfishView, device: str) -> dict[str, str]:
     """Vendor, device and subsystem IDs as Redfish writes them: ``0x10de``."""
     profile = profile_of(view, device)
     chip, board = (profile.device_id, profile.subsystem_id) if profile else (0x10DE, 0x10DE)

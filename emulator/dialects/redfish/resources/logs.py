@@ -6,22 +6,22 @@ from typing import Any
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, resource
+from mews.emulator.dialects.redfish.service_state import LOG_KEPT, RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import LOG_KEPT, View
 
 URI = f"{uris.MANAGER}/LogServices"
 ENTRIES = f"{uris.LOG}/Entries"
 CLEAR = "LogService.ClearLog"
 
 
-def services(view: View) -> Body:
+def services(view: RedfishView) -> Body:
     """All logs: one."""
     return collection("LogService", URI, "Log services", [uris.LOG])
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The log of the table."""
     return resource(
         "LogService",
@@ -39,15 +39,15 @@ def service(view: View) -> Body:
     )
 
 
-def entries(view: View) -> Body:
+def entries(view: RedfishView) -> Body:
     """Newest last; the schema has this collection show its members whole."""
-    found = [_body(record) for record in view.world.log]
+    found = [_body(record) for record in view.state.log]
     return collection("LogEntry", ENTRIES, "Log entries", []) | {"Members": found, "Members@odata.count": len(found)}
 
 
-def entry(view: View, name: str) -> Body | None:
+def entry(view: RedfishView, name: str) -> Body | None:
     """One entry."""
-    log = view.world.log
+    log = view.state.log
     place = int(name) - int(log[0]["EventId"]) if log and name.isascii() and name.isdecimal() else -1
     if not 0 <= place < len(log) or log[place]["EventId"] != name:
         return None
@@ -72,15 +72,15 @@ def _body(record: dict[str, Any]) -> Body:
     )
 
 
-def clear(call: Call) -> Done:
+def clear(call: RedfishWrite) -> Done:
     """Forget all entries."""
-    call.world.log.clear()
+    call.state.log.clear()
     return Done()
 
 
 ROUTES = (
-    Route(URI, services),
-    Route(uris.LOG, service, privilege=MANAGER, actions={CLEAR: clear}),
-    Route(ENTRIES, entries),
-    Route(f"{ENTRIES}/{{entry}}", entry),
+    RedfishRoute(URI, services),
+    RedfishRoute(uris.LOG, service, privilege=MANAGER, actions={CLEAR: clear}),
+    RedfishRoute(ENTRIES, entries),
+    RedfishRoute(f"{ENTRIES}/{{entry}}", entry),
 )

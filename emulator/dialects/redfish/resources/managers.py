@@ -8,10 +8,10 @@ from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
 from mews.emulator.dialects.redfish.resources.certificates import CERTIFICATES
 from mews.emulator.dialects.redfish.resources.resets import allowable, reset_type
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 RESETS = ("ForceRestart", "GracefulRestart")
 URI = f"{uris.ROOT}/Managers"
@@ -19,12 +19,12 @@ PROTOCOL = f"{uris.MANAGER}/NetworkProtocol"
 FIRMWARE = f"{uris.UPDATE}/FirmwareInventory/BMC"
 
 
-def managers(view: View) -> Body:
+def managers(view: RedfishView) -> Body:
     """All managers: one."""
     return collection("Manager", URI, "Managers", [uris.MANAGER])
 
 
-def manager(view: View) -> Body:
+def manager(view: RedfishView) -> Body:
     """The management processor."""
     return resource(
         "Manager",
@@ -36,8 +36,8 @@ def manager(view: View) -> Body:
         FirmwareVersion="1.0.0",
         DateTime=view.stamp(),
         DateTimeLocalOffset="+00:00",
-        ServiceEntryPointUUID=view.world.uuid,
-        UUID=view.world.uuid,
+        ServiceEntryPointUUID=view.state.uuid,
+        UUID=view.state.uuid,
         PowerState="On",
         Status=dict(OK),
         LogServices=ref(f"{uris.MANAGER}/LogServices"),
@@ -53,16 +53,16 @@ def manager(view: View) -> Body:
     )
 
 
-def reset(call: Call) -> Done:
+def reset(call: RedfishWrite) -> Done:
     """Restart: connections drop for a while, what runs is lost, the table is kept."""
     reset_type(call, "Manager.Reset", RESETS)
-    call.view.box.reboot(call.world.settings.reboot_s)
+    call.view.box.reboot(call.state.settings.reboot_s)
     return Done()
 
 
-def protocol(view: View) -> Body:
+def protocol(view: RedfishView) -> Body:
     """Which protocols it speaks."""
-    tls = view.world.certificate is not None
+    tls = view.state.certificate is not None
     secure: dict[str, Any] = {"ProtocolEnabled": tls}
     if tls:
         secure["Certificates"] = ref(CERTIFICATES)
@@ -82,7 +82,7 @@ def protocol(view: View) -> Body:
 
 PROTOCOL_RULES = {"NTP": {"ProtocolEnabled": patching.boolean, "NTPServers": patching.texts}}
 ROUTES = (
-    Route(URI, managers),
-    Route(uris.MANAGER, manager, privilege=MANAGER, actions={"Manager.Reset": reset}),
-    Route(PROTOCOL, protocol, rules=PROTOCOL_RULES, privilege=MANAGER),
+    RedfishRoute(URI, managers),
+    RedfishRoute(uris.MANAGER, manager, privilege=MANAGER, actions={"Manager.Reset": reset}),
+    RedfishRoute(PROTOCOL, protocol, rules=PROTOCOL_RULES, privilege=MANAGER),
 )

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from mews.emulator.chassis.operation import Kind
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.operation import OperationKind
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.resources.chassis import processor_uri
 from mews.emulator.dialects.redfish.resources.edits import detach
 from mews.emulator.dialects.redfish.resources.inventory import class_of, ids_of, pcie_of, profile_of
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done, Started
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 EMPTY = "EmptySlot"
 
 
-def _names(view: View) -> list[str]:
+def _names(view: RedfishView) -> list[str]:
     """The device in each slot, or a name for the empty slot."""
-    at = {slot: device for device, slot in view.world.slots.items()}
+    at = {slot: device for device, slot in view.state.slots.items()}
     there = {row.device for row in view.rows}
     slots = range(1, view.box.spec.slots + 1)
     return [at[slot] if at.get(slot) in there else f"{EMPTY}{slot}" for slot in slots]
 
 
-def devices(view: View, name: str) -> Body | None:
+def devices(view: RedfishView, name: str) -> Body | None:
     """All slots."""
     if name != view.name:
         return None
@@ -32,7 +32,7 @@ def devices(view: View, name: str) -> Body | None:
     return collection("PCIeDevice", f"{uris.chassis(name)}/PCIeDevices", "PCIe devices", found)
 
 
-def device(view: View, name: str, device: str) -> Body | None:
+def device(view: RedfishView, name: str, device: str) -> Body | None:
     """One slot's."""
     if name != view.name:
         return None
@@ -52,7 +52,7 @@ def _slot(slot: int) -> Body:
     }
 
 
-def _absent(view: View, name: str) -> Body:
+def _absent(view: RedfishView, name: str) -> Body:
     slot = int(name.removeprefix(EMPTY))
     return resource(
         "PCIeDevice",
@@ -64,7 +64,7 @@ def _absent(view: View, name: str) -> Body:
     )
 
 
-def _present(view: View, row: Row) -> Body:
+def _present(view: RedfishView, row: DeviceRow) -> Body:
     spec, profile = view.box.device(row.device), profile_of(view, row.device)
     generation, _ = pcie_of(view, row.device)
     uri, slot = view.device_uri(row.device), view.slot(row.device)
@@ -72,7 +72,7 @@ def _present(view: View, row: Row) -> Body:
     interface = {"MaxPCIeType": f"Gen{generation}", "MaxLanes": 16}
     if trained:
         interface |= {"PCIeType": f"Gen{generation}", "LanesInUse": 16}
-    training = view.pending().get(row.device) is Kind.ATTACH
+    training = view.pending().get(row.device) is OperationKind.ATTACH
     status = {"State": "Starting", "Health": "OK"} if training else dict(OK)
     return resource(
         "PCIeDevice",
@@ -86,7 +86,7 @@ def _present(view: View, row: Row) -> Body:
         FirmwareVersion=profile.vbios if profile else None,
         AssetTag="",
         LocationIndicatorActive=False,
-        ReadyToRemove=row.device in view.world.ready and row.port is None,
+        ReadyToRemove=row.device in view.state.ready and row.port is None,
         PCIeInterface=interface,
         Slot=_slot(slot),
         Status=status if row.link else {"State": "UnavailableOffline", "Health": "Critical"},
@@ -101,7 +101,7 @@ def _present(view: View, row: Row) -> Body:
     )
 
 
-def functions(view: View, name: str, device: str) -> Body | None:
+def functions(view: RedfishView, name: str, device: str) -> Body | None:
     """A device's functions: one."""
     if name != view.name or view.row(device) is None:
         return None
@@ -109,7 +109,7 @@ def functions(view: View, name: str, device: str) -> Body | None:
     return collection("PCIeFunction", uri, "PCIe functions", [f"{uri}/0"])
 
 
-def function(view: View, name: str, device: str, number: str) -> Body | None:
+def function(view: RedfishView, name: str, device: str, number: str) -> Body | None:
     """Function 0, a display controller."""
     row = view.row(device)
     if name != view.name or row is None or number != "0":
@@ -135,21 +135,21 @@ def function(view: View, name: str, device: str, number: str) -> Body | None:
     )
 
 
-def patch_device(call: Call) -> Done | Started:
+def patch_device(call: RedfishWrite) -> Done | Started:
     """``ReadyToRemove`` true takes the device off its host port first; false lets it be attached again."""
     changes, device = dict(call.body), call.args[1]
     ready = changes.pop("ReadyToRemove", None)
     if changes:
-        call.world.overlays[call.uri] = patching.merge(call.world.overlays.get(call.uri, {}), changes)
+        call.state.overlays[call.uri] = patching.merge(call.state.overlays.get(call.uri, {}), changes)
     if ready is None:
         return Done()
     if not ready:
-        call.world.ready.discard(device)
+        call.state.ready.discard(device)
         return Done()
     operation = detach(call, device)
 
     def removable() -> Done:
-        call.world.ready.add(device)
+        call.state.ready.add(device)
         return Done()
 
     return Started(f"Make {device} ready to be removed", (operation,), removable, call.uri)
@@ -162,8 +162,8 @@ RULES = {
 }
 PATH = f"{uris.CHASSIS}/{{chassis}}/PCIeDevices"
 ROUTES = (
-    Route(PATH, devices),
-    Route(f"{PATH}/{{device}}", device, rules=RULES, patch=patch_device),
-    Route(f"{PATH}/{{device}}/PCIeFunctions", functions),
-    Route(f"{PATH}/{{device}}/PCIeFunctions/{{function}}", function),
+    RedfishRoute(PATH, devices),
+    RedfishRoute(f"{PATH}/{{device}}", device, rules=RULES, patch=patch_device),
+    RedfishRoute(f"{PATH}/{{device}}/PCIeFunctions", functions),
+    RedfishRoute(f"{PATH}/{{device}}/PCIeFunctions/{{function}}", function),
 )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.route import Body, Route, collection, resource
-from mews.emulator.dialects.redfish.world import View
+from mews.emulator.dialects.redfish.route import Body, RedfishRoute, collection, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 
 URI = f"{uris.ROOT}/Registries"
 REGISTRIES = {"Base": "1.19", "Fabric": "1.1", "ResourceEvent": "1.4", "TaskEvent": "1.0"}
 
 
-def registries(view: View) -> Body:
+def registries(view: RedfishView) -> Body:
     """All registries."""
     return collection("MessageRegistryFile", URI, "Registries", [f"{URI}/{name}" for name in REGISTRIES])
 
 
-def registry(view: View, name: str) -> Body | None:
+def registry(view: RedfishView, name: str) -> Body | None:
     """One registry."""
     if name not in REGISTRIES:
         return None
@@ -31,4 +31,4 @@ def registry(view: View, name: str) -> Body | None:
     )
 
 
-ROUTES = (Route(URI, registries), Route(f"{URI}/{{registry}}", registry))
+ROUTES = (RedfishRoute(URI, registries), RedfishRoute(f"{URI}/{{registry}}", registry))

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.emulator.chassis.errors import UnknownDevice
 from mews.emulator.dialects.redfish.messages import fail
-from mews.emulator.dialects.redfish.route import Call
+from mews.emulator.dialects.redfish.route import RedfishWrite
 
 
 def allowable(target: str, kinds: Sequence[str]) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def allowable(target: str, kinds: Sequence[str]) -> dict[str, Any]:
     return {"target": target, "ResetType@Redfish.AllowableValues": list(kinds)}
 
 
-def reset_type(call: Call, action: str, kinds: Sequence[str]) -> str:
+def reset_type(call: RedfishWrite, action: str, kinds: Sequence[str]) -> str:
     """The type that is asked for, the first where none is.
 
     Raises Failed: 400.
@@ -32,7 +32,7 @@ def reset_type(call: Call, action: str, kinds: Sequence[str]) -> str:
     return kind
 
 
-def flap(call: Call, devices: Sequence[str]) -> None:
+def flap(call: RedfishWrite, devices: Sequence[str]) -> None:
     """Take links down now and up again a little later; links that are down already stay so."""
     box = call.view.box
     for device in devices:
@@ -40,10 +40,10 @@ def flap(call: Call, devices: Sequence[str]) -> None:
         if row is None or not row.link:
             continue
         box.set_link(device, False)
-        box.at(call.now_s + call.world.settings.flap_s, partial(_up, call, device), call.world)
+        box.at(call.now_s + call.state.settings.flap_s, partial(_up, call, device), call.state)
 
 
-def _up(call: Call, device: str, t: float) -> None:
+def _up(call: RedfishWrite, device: str, t: float) -> None:
     """The device may have been pulled out meanwhile."""
     try:
         call.view.box.set_link(device, True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.documents import SERVICES
 from mews.emulator.dialects.redfish.query import FEATURES
-from mews.emulator.dialects.redfish.route import Body, Route, resource
+from mews.emulator.dialects.redfish.route import Body, RedfishRoute, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 
-def service_root(view: View) -> Body:
+def service_root(view: RedfishView) -> Body:
     """``/redfish/v1/``."""
     body = resource(
         "ServiceRoot",
@@ -18,7 +18,7 @@ def service_root(view: View) -> Body:
         f"Chassis {view.name}",
         Id="RootService",
         RedfishVersion="1.22.0",
-        UUID=view.world.uuid,
+        UUID=view.state.uuid,
         Product="Falcon-class GPU chassis (emulated)",
         Vendor="Mews",
         ProtocolFeaturesSupported=dict(FEATURES),
@@ -32,4 +32,4 @@ def _property(name: str) -> str:
     return "Tasks" if name == "TaskService" else name
 
 
-ROUTES = (Route(uris.ROOT, service_root),)
+ROUTES = (RedfishRoute(uris.ROOT, service_root),)

@@ -7,12 +7,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.resources.inventory import profile_of
-from mews.emulator.dialects.redfish.route import OK, Body, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 FANS, SUPPLIES = 4, 2
 IDLE_W, IDLE_C = 25.0, 33.0
@@ -38,31 +38,31 @@ def wave(name: str, now_s: float, span: float) -> float:
     return span * math.sin(2 * math.pi * (now_s / period_s + (seed % 997) / 997))
 
 
-def watts(view: View, row: Row) -> float:
+def watts(view: RedfishView, row: DeviceRow) -> float:
     """What a GPU draws: idle where it is attached, next to nothing where it is not."""
     profile = profile_of(view, row.device)
     idle = profile.idle_power_mw / 1000 if profile else IDLE_W
     return idle + wave(f"{row.device}W", view.now_s, 2.0) if row.link and row.port else 3.0
 
 
-def celsius(view: View, row: Row) -> float:
+def celsius(view: RedfishView, row: DeviceRow) -> float:
     """How warm it is."""
     profile = profile_of(view, row.device)
     idle = float(profile.idle_temperature_c) if profile else IDLE_C
     return idle + wave(f"{row.device}C", view.now_s, 1.5) if row.link and row.port else INLET_C + 2.0
 
 
-def total_watts(view: View) -> float:
+def total_watts(view: RedfishView) -> float:
     """The whole chassis."""
     return CHASSIS_W + sum(watts(view, row) for row in view.rows)
 
 
-def inlet(view: View) -> float:
+def inlet(view: RedfishView) -> float:
     """The air that comes in."""
     return INLET_C + wave("Inlet", view.now_s, 0.5)
 
 
-def readings(view: View) -> Iterator[Reading]:
+def readings(view: RedfishView) -> Iterator[Reading]:
     """All sensors of the chassis."""
     home = uris.chassis(view.name)
     yield Reading("Inlet", "Temperature", "Cel", inlet(view), "Intake", home)
@@ -76,12 +76,12 @@ def readings(view: View) -> Iterator[Reading]:
         yield Reading(f"{row.device}Power", "Power", "W", watts(view, row), "GPU", device)
 
 
-def uri_of(view: View, name: str) -> str:
+def uri_of(view: RedfishView, name: str) -> str:
     """Where a sensor is."""
     return f"{uris.chassis(view.name)}/Sensors/{name}"
 
 
-def sensors(view: View, name: str) -> Body | None:
+def sensors(view: RedfishView, name: str) -> Body | None:
     """All sensors."""
     if name != view.name:
         return None
@@ -89,7 +89,7 @@ def sensors(view: View, name: str) -> Body | None:
     return collection("Sensor", f"{uris.chassis(name)}/Sensors", "Sensors", found)
 
 
-def sensor(view: View, name: str, which: str) -> Body | None:
+def sensor(view: RedfishView, name: str, which: str) -> Body | None:
     """One sensor."""
     reading = next((each for each in readings(view) if each.name == which), None)
     if name != view.name or reading is None:
@@ -107,11 +107,11 @@ def sensor(view: View, name: str, which: str) -> Body | None:
     )
 
 
-def _excerpt(view: View, name: str, value: float) -> Body:
+def _excerpt(view: RedfishView, name: str, value: float) -> Body:
     return {"DataSourceUri": uri_of(view, name), "Reading": round(value, 2)}
 
 
-def environment(view: View, name: str) -> Body | None:
+def environment(view: RedfishView, name: str) -> Body | None:
     """The chassis' environment."""
     if name != view.name:
         return None
@@ -124,7 +124,7 @@ def environment(view: View, name: str) -> Body | None:
     )
 
 
-def device_environment(view: View, name: str, device: str) -> Body | None:
+def device_environment(view: RedfishView, name: str, device: str) -> Body | None:
     """A GPU's environment."""
     row = view.row(device)
     if name != view.name or row is None:
@@ -138,7 +138,7 @@ def device_environment(view: View, name: str, device: str) -> Body | None:
     )
 
 
-def thermal(view: View, name: str) -> Body | None:
+def thermal(view: RedfishView, name: str) -> Body | None:
     """The fans' subsystem."""
     uri = f"{uris.chassis(name)}/ThermalSubsystem"
     if name != view.name:
@@ -146,13 +146,13 @@ def thermal(view: View, name: str) -> Body | None:
     return resource("ThermalSubsystem", uri, "Cooling", Fans=ref(f"{uri}/Fans"), Status=dict(OK))
 
 
-def fans(view: View, name: str) -> Body | None:
+def fans(view: RedfishView, name: str) -> Body | None:
     """All fans."""
     uri = f"{uris.chassis(name)}/ThermalSubsystem/Fans"
     return collection("Fan", uri, "Fans", [f"{uri}/{fan}" for fan in range(1, FANS + 1)]) if name == view.name else None
 
 
-def fan(view: View, name: str, number: str) -> Body | None:
+def fan(view: RedfishView, name: str, number: str) -> Body | None:
     """One fan."""
     reading = next((each for each in readings(view) if each.name == f"Fan{number}"), None)
     if name != view.name or reading is None:
@@ -169,7 +169,7 @@ def fan(view: View, name: str, number: str) -> Body | None:
     )
 
 
-def power(view: View, name: str) -> Body | None:
+def power(view: RedfishView, name: str) -> Body | None:
     """The power supplies' subsystem."""
     uri = f"{uris.chassis(name)}/PowerSubsystem"
     if name != view.name:
@@ -184,7 +184,7 @@ def power(view: View, name: str) -> Body | None:
     )
 
 
-def supplies(view: View, name: str) -> Body | None:
+def supplies(view: RedfishView, name: str) -> Body | None:
     """All power supplies."""
     uri = f"{uris.chassis(name)}/PowerSubsystem/PowerSupplies"
     if name != view.name:
@@ -192,7 +192,7 @@ def supplies(view: View, name: str) -> Body | None:
     return collection("PowerSupply", uri, "Power supplies", [f"{uri}/{each}" for each in range(1, SUPPLIES + 1)])
 
 
-def supply(view: View, name: str, number: str) -> Body | None:
+def supply(view: RedfishView, name: str, number: str) -> Body | None:
     """One power supply."""
     if name != view.name or number not in [str(each) for each in range(1, SUPPLIES + 1)]:
         return None
@@ -212,14 +212,14 @@ def supply(view: View, name: str, number: str) -> Body | None:
 
 PATH = f"{uris.CHASSIS}/{{chassis}}"
 ROUTES = (
-    Route(f"{PATH}/Sensors", sensors),
-    Route(f"{PATH}/Sensors/{{sensor}}", sensor),
-    Route(f"{PATH}/EnvironmentMetrics", environment),
-    Route(f"{PATH}/PCIeDevices/{{device}}/EnvironmentMetrics", device_environment),
-    Route(f"{PATH}/ThermalSubsystem", thermal),
-    Route(f"{PATH}/ThermalSubsystem/Fans", fans),
-    Route(f"{PATH}/ThermalSubsystem/Fans/{{fan}}", fan),
-    Route(f"{PATH}/PowerSubsystem", power),
-    Route(f"{PATH}/PowerSubsystem/PowerSupplies", supplies),
-    Route(f"{PATH}/PowerSubsystem/PowerSupplies/{{supply}}", supply),
+    RedfishRoute(f"{PATH}/Sensors", sensors),
+    RedfishRoute(f"{PATH}/Sensors/{{sensor}}", sensor),
+    RedfishRoute(f"{PATH}/EnvironmentMetrics", environment),
+    RedfishRoute(f"{PATH}/PCIeDevices/{{device}}/EnvironmentMetrics", device_environment),
+    RedfishRoute(f"{PATH}/ThermalSubsystem", thermal),
+    RedfishRoute(f"{PATH}/ThermalSubsystem/Fans", fans),
+    RedfishRoute(f"{PATH}/ThermalSubsystem/Fans/{{fan}}", fan),
+    RedfishRoute(f"{PATH}/PowerSubsystem", power),
+    RedfishRoute(f"{PATH}/PowerSubsystem/PowerSupplies", supplies),
+    RedfishRoute(f"{PATH}/PowerSubsystem/PowerSupplies/{{supply}}", supply),
 )

@@ -6,43 +6,43 @@ import re
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.resources.chassis import processor_body
 from mews.emulator.dialects.redfish.resources.edits import attach, detach, free
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done, Started
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 ADD, REMOVE = "ComputerSystem.AddResourceBlock", "ComputerSystem.RemoveResourceBlock"
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]{0,63}")
 
 
-def systems(view: View) -> Body:
+def systems(view: RedfishView) -> Body:
     """The hosts, then what was composed."""
-    names = [*view.hosts(), *view.world.composed]
+    names = [*view.hosts(), *view.state.composed]
     return collection("ComputerSystem", uris.SYSTEMS, "Systems", [uris.system(name) for name in names])
 
 
-def host_of(view: View, name: str) -> str | None:
+def host_of(view: RedfishView, name: str) -> str | None:
     """The host behind a system; None if there is no such system."""
-    host = view.world.composed.get(name, name)
+    host = view.state.composed.get(name, name)
     return host if host in view.hosts() else None
 
 
-def blocks_of(view: View, host: str) -> list[str]:
+def blocks_of(view: RedfishView, host: str) -> list[str]:
     """The URIs of the blocks that a host has: its own and its devices'."""
     return [uris.block(host), *(uris.block(row.device) for row in view.of_host(host))]
 
 
-def system(view: View, name: str) -> Body | None:
+def system(view: RedfishView, name: str) -> Body | None:
     """A host, or a system composed of one and of GPUs."""
     host = host_of(view, name)
     if host is None:
         return None
-    uri, composed = uris.system(name), name in view.world.composed
+    uri, composed = uris.system(name), name in view.state.composed
     spec, rows = view.ports[view.hosts()[host]], view.of_host(host)
     actions = {f"#{each}": {"target": f"{uri}/Actions/{each}"} for each in (ADD, REMOVE)}
     return resource(
@@ -67,7 +67,7 @@ def system(view: View, name: str) -> Body | None:
     )
 
 
-def processors(view: View, name: str) -> Body | None:
+def processors(view: RedfishView, name: str) -> Body | None:
     """The GPUs of a system."""
     host = host_of(view, name)
     if host is None:
@@ -76,7 +76,7 @@ def processors(view: View, name: str) -> Body | None:
     return collection("Processor", uri, "Processors", [f"{uri}/{row.device}" for row in view.of_host(host)])
 
 
-def processor(view: View, name: str, device: str) -> Body | None:
+def processor(view: RedfishView, name: str, device: str) -> Body | None:
     """A GPU of a system."""
     host, row = host_of(view, name), view.row(device)
     if host is None or row is None or row not in view.of_host(host):
@@ -87,7 +87,7 @@ def processor(view: View, name: str, device: str) -> Body | None:
 # Composition
 
 
-def compose(call: Call) -> Started | Done:
+def compose(call: RedfishWrite) -> Started | Done:
     """Specific composition: one host's block and any number of free GPUs' become a system.
 
     Raises Failed: 400 for blocks that do not fit together, 404 for unknown ones, 409 for one that is taken.
@@ -95,7 +95,7 @@ def compose(call: Call) -> Started | Done:
     host, rows = _blocks(call)
     if host is None:
         raise fail(400, "PropertyValueConflict", "Links/ResourceBlocks", "a composition, which needs a host's block")
-    if host in call.world.composed.values():
+    if host in call.state.composed.values():
         raise fail(409, "ResourceInUse")
     name = call.body.get("Name", f"{host}-composed")
     if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -104,19 +104,19 @@ def compose(call: Call) -> Started | Done:
         raise fail(400, "ResourceAlreadyExists", "ComputerSystem", "Name", name, about=("#/Name",))
     for row in rows:
         free(call, row)
-    port, world, uri = call.view.hosts()[host], call.world, uris.system(name)
+    port, state, uri = call.view.hosts()[host], call.state, uris.system(name)
     begun = tuple(attach(call, row.device, port) for row in rows)
 
     def composed() -> Done:
-        world.composed[name] = host
-        world.touch(uri)
-        look = View(world, world.box.rows(world.box.now_s), world.box.now_s)
+        state.composed[name] = host
+        state.touch(uri)
+        look = RedfishView(state, state.box.rows(state.box.now_s), state.box.now_s)
         return Done(201, system(look, name), {"Location": uri})
 
     return Started(f"Compose {name}", begun, composed, uri) if begun else composed()
 
 
-def _blocks(call: Call) -> tuple[str | None, list[Row]]:
+def _blocks(call: RedfishWrite) -> tuple[str | None, list[DeviceRow]]:
     """The host and the devices of the blocks that a body links to."""
     for name in call.body:
         if name not in ("Name", "Links", "Description"):
@@ -130,7 +130,7 @@ def _blocks(call: Call) -> tuple[str | None, list[Row]]:
     return _sorted(call, [each["@odata.id"] for each in asked])
 
 
-def _sorted(call: Call, asked: list[str]) -> tuple[str | None, list[Row]]:
+def _sorted(call: RedfishWrite, asked: list[str]) -> tuple[str | None, list[DeviceRow]]:
     hosts, rows = [], []
     for uri in asked:
         name = uris.tail(uri)
@@ -146,25 +146,25 @@ def _sorted(call: Call, asked: list[str]) -> tuple[str | None, list[Row]]:
     return (hosts[0] if hosts else None), rows
 
 
-def decompose(call: Call) -> Started | Done:
+def decompose(call: RedfishWrite) -> Started | Done:
     """Take a composed system apart: its GPUs are detached, the host stays.
 
     Raises Failed: 405 for a host, which cannot be deleted.
     """
-    name, world = call.args[0], call.world
-    if name not in world.composed:
+    name, state = call.args[0], call.state
+    if name not in state.composed:
         raise fail(405, "ResourceCannotBeDeleted")
-    host = world.composed[name]
+    host = state.composed[name]
     begun = tuple(detach(call, row.device) for row in call.view.of_host(host))
 
     def gone() -> Done:
-        world.composed.pop(name, None)
+        state.composed.pop(name, None)
         return Done()
 
     return Started(f"Decompose {name}", begun, gone, call.uri) if begun else gone()
 
 
-def add_block(call: Call) -> Started:
+def add_block(call: RedfishWrite) -> Started:
     """``#ComputerSystem.AddResourceBlock``: attach a free GPU to the host; a taken one is refused with 409."""
     row, host = _asked(call, ADD), _host(call)
     free(call, row)
@@ -172,7 +172,7 @@ def add_block(call: Call) -> Started:
     return Started(f"Add {row.device} to {call.args[0]}", (operation,), Done, call.uri)
 
 
-def remove_block(call: Call) -> Started:
+def remove_block(call: RedfishWrite) -> Started:
     """``#ComputerSystem.RemoveResourceBlock``: detach a GPU of the host."""
     row, host = _asked(call, REMOVE), _host(call)
     if row not in call.view.of_host(host):
@@ -180,13 +180,13 @@ def remove_block(call: Call) -> Started:
     return Started(f"Remove {row.device} from {call.args[0]}", (detach(call, row.device),), Done, call.uri)
 
 
-def _host(call: Call) -> str:
+def _host(call: RedfishWrite) -> str:
     host = host_of(call.view, call.args[0])
     assert host is not None
     return host
 
 
-def _asked(call: Call, action: str) -> Row:
+def _asked(call: RedfishWrite, action: str) -> DeviceRow:
     link: Any = call.body.get("ResourceBlock")
     if link is None:
         raise fail(400, "ActionParameterMissing", action, "ResourceBlock")
@@ -201,8 +201,8 @@ def _asked(call: Call, action: str) -> Row:
 RULES = {"AssetTag": patching.text}
 PATH = f"{uris.SYSTEMS}/{{system}}"
 ROUTES = (
-    Route(uris.SYSTEMS, systems, post=compose),
-    Route(PATH, system, rules=RULES, delete=decompose, actions={ADD: add_block, REMOVE: remove_block}),
-    Route(f"{PATH}/Processors", processors),
-    Route(f"{PATH}/Processors/{{processor}}", processor),
+    RedfishRoute(uris.SYSTEMS, systems, post=compose),
+    RedfishRoute(PATH, system, rules=RULES, delete=decompose, actions={ADD: add_block, REMOVE: remove_block}),
+    RedfishRoute(f"{PATH}/Processors", processors),
+    RedfishRoute(f"{PATH}/Processors/{{processor}}", processor),
 )

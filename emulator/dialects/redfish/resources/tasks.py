@@ -6,18 +6,18 @@ from typing import Any
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.messages import fail
-from mews.emulator.dialects.redfish.replies import Dressed
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, resource
+from mews.emulator.dialects.redfish.replies import PreparedReply
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done, Task
 from mews.emulator.dialects.redfish.uris import ref
 from mews.emulator.dialects.redfish.work import accepted, reply_of
-from mews.emulator.dialects.redfish.world import View
 from mews.emulator.dialects.wire import Request
 
 SERVICE = f"{uris.ROOT}/TaskService"
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The task service."""
     return resource(
         "TaskService",
@@ -32,21 +32,21 @@ def service(view: View) -> Body:
     )
 
 
-def tasks(view: View) -> Body:
+def tasks(view: RedfishView) -> Body:
     """All tasks that are kept."""
-    return collection("Task", uris.TASKS, "Tasks", [f"{uris.TASKS}/{name}" for name in view.world.tasks.tasks])
+    return collection("Task", uris.TASKS, "Tasks", [f"{uris.TASKS}/{name}" for name in view.state.tasks.tasks])
 
 
-def task(view: View, name: str) -> Body | None:
+def task(view: RedfishView, name: str) -> Body | None:
     """One task."""
-    found = view.world.tasks.tasks.get(name)
+    found = view.state.tasks.tasks.get(name)
     return None if found is None else _body(view, found)
 
 
-def _body(view: View, task: Task) -> Body:
+def _body(view: RedfishView, task: Task) -> Body:
     ended: dict[str, Any] = {}
     if task.ended_s is not None:
-        ended = {"EndTime": view.world.stamp(task.ended_s)}
+        ended = {"EndTime": view.state.stamp(task.ended_s)}
     else:
         ended = {"EstimatedDuration": f"PT{max(int(task.left_s(view.now_s)) + 1, 1)}S"}
     return resource(
@@ -56,7 +56,7 @@ def _body(view: View, task: Task) -> Body:
         TaskState=task.state,
         TaskStatus={"Exception": "Critical", "Cancelled": "Warning"}.get(task.state, "OK"),
         PercentComplete=task.percent(view.now_s),
-        StartTime=view.world.stamp(task.begun_s),
+        StartTime=view.state.stamp(task.begun_s),
         TaskMonitor=f"{uris.MONITORS}/{task.id}",
         HidePayload=False,
         Payload=dict(task.payload),
@@ -80,42 +80,42 @@ def _messages(task: Task) -> list[dict[str, Any]]:
     ]
 
 
-def delete(call: Call) -> Done:
+def delete(call: RedfishWrite) -> Done:
     """Cancel what runs, forget what has ended.
 
     Raises Failed: 409 where it is too late to cancel.
     """
-    found = call.world.tasks.tasks[call.args[0]]
+    found = call.state.tasks.tasks[call.args[0]]
     if found.ended_s is not None:
-        del call.world.tasks.tasks[found.id]
-    elif not call.world.tasks.cancel(found, call.view.box, call.now_s):
+        del call.state.tasks.tasks[found.id]
+    elif not call.state.tasks.cancel(found, call.view.box, call.now_s):
         raise fail(409, "OperationFailed", "the operation has taken effect already")
     return Done()
 
 
-def monitor(view: View, name: str) -> Body | None:
+def monitor(view: RedfishView, name: str) -> Body | None:
     """So much of a monitor as routing wants; what it answers is ``watch``'s."""
-    return {"@odata.id": f"{uris.MONITORS}/{name}"} if name in view.world.tasks.tasks else None
+    return {"@odata.id": f"{uris.MONITORS}/{name}"} if name in view.state.tasks.tasks else None
 
 
-def watch(view: View, request: Request, args: tuple[str, ...]) -> Dressed:
+def watch(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
     """202 while it runs, then the operation's own reply.
 
     Raises Failed: 404.
     """
-    found = view.world.tasks.tasks.get(args[0])
+    found = view.state.tasks.tasks.get(args[0])
     if found is None:
         raise fail(404, "ResourceMissingAtURI", request.path)
     if found.ended_s is None:
-        return accepted(found, view.world)
+        return accepted(found, view.state)
     if found.failure is not None:
         return reply_of(found.failure)
     return reply_of(found.reply or Done())
 
 
 ROUTES = (
-    Route(SERVICE, service),
-    Route(uris.TASKS, tasks),
-    Route(f"{uris.TASKS}/{{task}}", task, delete=delete),
-    Route(f"{uris.MONITORS}/{{task}}", monitor, delete=delete, answer=watch),
+    RedfishRoute(SERVICE, service),
+    RedfishRoute(uris.TASKS, tasks),
+    RedfishRoute(f"{uris.TASKS}/{{task}}", task, delete=delete),
+    RedfishRoute(f"{uris.MONITORS}/{{task}}", monitor, delete=delete, answer=watch),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.resources.sensors import readings, uri_of
-from mews.emulator.dialects.redfish.route import OK, Body, Route, collection, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 DEFINITIONS = f"{uris.TELEMETRY}/MetricDefinitions"
 REPORTS = f"{uris.TELEMETRY}/MetricReports"
@@ -15,7 +15,7 @@ REPORT = "Sensors"
 UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min"}
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The telemetry service."""
     return resource(
         "TelemetryService",
@@ -30,13 +30,13 @@ def service(view: View) -> Body:
     )
 
 
-def definitions(view: View) -> Body:
+def definitions(view: RedfishView) -> Body:
     """What is measured."""
     members = [f"{DEFINITIONS}/{name}" for name in UNITS]
     return collection("MetricDefinition", DEFINITIONS, "Metric definitions", members)
 
 
-def definition(view: View, name: str) -> Body | None:
+def definition(view: RedfishView, name: str) -> Body | None:
     """One metric."""
     if name not in UNITS:
         return None
@@ -51,13 +51,13 @@ def definition(view: View, name: str) -> Body | None:
     )
 
 
-def report_definitions(view: View) -> Body:
+def report_definitions(view: RedfishView) -> Body:
     """Which reports there are: one."""
     members = [f"{REPORT_DEFINITIONS}/{REPORT}"]
     return collection("MetricReportDefinition", REPORT_DEFINITIONS, "Report definitions", members)
 
 
-def report_definition(view: View) -> Body:
+def report_definition(view: RedfishView) -> Body:
     """What the report holds."""
     metrics = [
         {"MetricId": reading.name, "MetricProperties": [f"{uri_of(view, reading.name)}#/Reading"]}
@@ -77,12 +77,12 @@ def report_definition(view: View) -> Body:
     )
 
 
-def reports(view: View) -> Body:
+def reports(view: RedfishView) -> Body:
     """All reports: one."""
     return collection("MetricReport", REPORTS, "Metric reports", [f"{REPORTS}/{REPORT}"])
 
 
-def report(view: View) -> Body:
+def report(view: RedfishView) -> Body:
     """All sensors' readings, just now."""
     values = [
         {
@@ -104,11 +104,11 @@ def report(view: View) -> Body:
 
 
 ROUTES = (
-    Route(uris.TELEMETRY, service),
-    Route(DEFINITIONS, definitions),
-    Route(f"{DEFINITIONS}/{{metric}}", definition),
-    Route(REPORT_DEFINITIONS, report_definitions),
-    Route(f"{REPORT_DEFINITIONS}/{REPORT}", report_definition),
-    Route(REPORTS, reports),
-    Route(f"{REPORTS}/{REPORT}", report),
+    RedfishRoute(uris.TELEMETRY, service),
+    RedfishRoute(DEFINITIONS, definitions),
+    RedfishRoute(f"{DEFINITIONS}/{{metric}}", definition),
+    RedfishRoute(REPORT_DEFINITIONS, report_definitions),
+    RedfishRoute(f"{REPORT_DEFINITIONS}/{REPORT}", report_definition),
+    RedfishRoute(REPORTS, reports),
+    RedfishRoute(f"{REPORTS}/{REPORT}", report),
 )

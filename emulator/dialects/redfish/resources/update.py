@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.resources.inventory import profile_of
-from mews.emulator.dialects.redfish.route import OK, Body, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.dialects.redfish.world import View
 
 FIRMWARE = f"{uris.UPDATE}/FirmwareInventory"
 
 
-def service(view: View) -> Body:
+def service(view: RedfishView) -> Body:
     """The update service; nothing can be updated."""
     return resource(
         "UpdateService",
@@ -23,13 +23,13 @@ def service(view: View) -> Body:
     )
 
 
-def inventory(view: View) -> Body:
+def inventory(view: RedfishView) -> Body:
     """The management processor's and the switch's firmware, and each GPU's VBIOS where it is known."""
     names = ["BMC", "Switch1", *(row.device for row in view.rows if profile_of(view, row.device))]
     return collection("SoftwareInventory", FIRMWARE, "Firmware", [f"{FIRMWARE}/{name}" for name in names])
 
 
-def firmware(view: View, name: str) -> Body | None:
+def firmware(view: RedfishView, name: str) -> Body | None:
     """One image."""
     row = view.row(name)
     profile = profile_of(view, name) if row else None
@@ -51,7 +51,7 @@ def firmware(view: View, name: str) -> Body | None:
 
 
 ROUTES = (
-    Route(uris.UPDATE, service),
-    Route(FIRMWARE, inventory),
-    Route(f"{FIRMWARE}/{{image}}", firmware),
+    RedfishRoute(uris.UPDATE, service),
+    RedfishRoute(FIRMWARE, inventory),
+    RedfishRoute(f"{FIRMWARE}/{{image}}", firmware),
 )

@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.emulator.chassis.table import Row
+from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import etags, patching, uris
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.patching import Rules
 from mews.emulator.dialects.redfish.resources.edits import attach, detach
-from mews.emulator.dialects.redfish.route import OK, Body, Call, Route, collection, links, resource
+from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
+from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done, Started
-from mews.emulator.dialects.redfish.world import View
 
 URI = f"{uris.FABRIC}/Zones"
 ADD, REMOVE = "Zone.AddEndpoint", "Zone.RemoveEndpoint"
 
 
-def zones(view: View) -> Body:
+def zones(view: RedfishView) -> Body:
     """One zone per host port."""
     return collection("Zone", URI, "Zones", [uris.zone(port) for port in view.ports])
 
 
-def zone(view: View, port: str) -> Body | None:
+def zone(view: RedfishView, port: str) -> Body | None:
     """The zone of a host port: the port's endpoint first, then its devices'."""
     if port not in view.ports:
         return None
@@ -48,14 +48,14 @@ def zone(view: View, port: str) -> Body | None:
 # The standard's actions
 
 
-def add_endpoint(call: Call) -> Started:
+def add_endpoint(call: RedfishWrite) -> Started:
     """``#Zone.AddEndpoint``: attach."""
     row = _asked(call, ADD)
     operation = attach(call, row.device, call.args[0])
     return Started(f"Attach {row.device} to host port {call.args[0]}", (operation,), Done, call.uri)
 
 
-def remove_endpoint(call: Call) -> Started:
+def remove_endpoint(call: RedfishWrite) -> Started:
     """``#Zone.RemoveEndpoint``: detach what is in this zone."""
     row = _asked(call, REMOVE)
     if row.port != call.args[0]:
@@ -64,7 +64,7 @@ def remove_endpoint(call: Call) -> Started:
     return Started(f"Detach {row.device} from host port {call.args[0]}", (operation,), Done, call.uri)
 
 
-def _asked(call: Call, action: str) -> Row:
+def _asked(call: RedfishWrite, action: str) -> DeviceRow:
     """The device that an action names; tags given as parameters must be the current ones.
 
     Raises Failed: 400, 404, 428 (the rule of both actions' ETag parameters).
@@ -83,7 +83,7 @@ def _asked(call: Call, action: str) -> Row:
     return row
 
 
-def _same_tag(call: Call, action: str, name: str, shown: Mapping[str, Any] | None) -> None:
+def _same_tag(call: RedfishWrite, action: str, name: str, shown: Mapping[str, Any] | None) -> None:
     given = call.body.get(name)
     if given is None:
         return
@@ -93,7 +93,7 @@ def _same_tag(call: Call, action: str, name: str, shown: Mapping[str, Any] | Non
         raise fail(428, "PreconditionRequired")
 
 
-def _device(call: Call, uri: str) -> Row:
+def _device(call: RedfishWrite, uri: str) -> DeviceRow:
     """The row of a device's endpoint."""
     name = uris.tail(uri)
     row = call.view.row(name) if uri == uris.endpoint(name) else None
@@ -107,9 +107,9 @@ def _device(call: Call, uri: str) -> Row:
 # H3's PATCH
 
 
-def patch_rules(view: View) -> Rules:
+def patch_rules(view: RedfishView) -> Rules:
     """The one property that may be written, wherever the settings have it."""
-    settings = view.world.settings
+    settings = view.state.settings
     rules: Any = patching.links(settings.zone_patch_key)
     for name in reversed(settings.zone_patch):
         rules = {name: rules}
@@ -117,12 +117,12 @@ def patch_rules(view: View) -> Rules:
     return found
 
 
-def replace_endpoints(call: Call) -> Started | Done:
+def replace_endpoints(call: RedfishWrite) -> Started | Done:
     """The list given takes the place of the one there was: what is missing is detached, what is new attached.
 
     Raises Failed: 400 without the host port's own endpoint first, 409 for a device of another zone; nothing is begun.
     """
-    port, settings = call.args[0], call.world.settings
+    port, settings = call.args[0], call.state.settings
     asked: Any = call.body
     for name in settings.zone_patch:
         asked = asked[name]
@@ -134,7 +134,7 @@ def replace_endpoints(call: Call) -> Started | Done:
         raise fail(409, "ResourceInUse")
     if wanted and (call.view.ports[port] is None or not all(row.link for row in wanted)):
         raise fail(409, "OperationFailed", "a link of the list is down")
-    if any(row.device in call.world.ready for row in wanted):
+    if any(row.device in call.state.ready for row in wanted):
         raise fail(409, "OperationFailed", "a device of the list is ready to be removed")
     keep = {row.device for row in wanted}
     begun = [detach(call, row.device) for row in call.view.on(port) if row.link and row.device not in keep]
@@ -147,8 +147,8 @@ def _endpoint(name: str) -> str:
 
 
 ROUTES = (
-    Route(URI, zones, listing=True),
-    Route(
+    RedfishRoute(URI, zones, listing=True),
+    RedfishRoute(
         f"{URI}/{{port}}",
         zone,
         rules=patch_rules,

@@ -44,7 +44,7 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AccessDecision:
     """The decision on a request: whether it is allowed and by which binding, or what kept it from being decided."""
 
     allowed: bool
@@ -76,17 +76,17 @@ class Authorizer:
             details={key: value for key, value in details.items() if value},
         )
 
-    def decide(self, user: User, asked: Attributes) -> Verdict:
+    def decide(self, user: User, asked: Attributes) -> AccessDecision:
         """Members of system:masters may do everything, others what a rule of a role bound to them allows."""
         if MASTERS in user.groups:
-            return Verdict(True)
+            return AccessDecision(True)
         lacking: list[str] = []
         for reason, rules in self._granted(user, asked.namespace, lacking):
             if any(_covers(rule, asked) for rule in rules):
-                return Verdict(True, f"RBAC: allowed by {reason}")
+                return AccessDecision(True, f"RBAC: allowed by {reason}")
         if not lacking:
-            return Verdict(False)
-        return Verdict(False, f"RBAC: {lacking[0] if len(lacking) == 1 else '[' + ', '.join(lacking) + ']'}")
+            return AccessDecision(False)
+        return AccessDecision(False, f"RBAC: {lacking[0] if len(lacking) == 1 else '[' + ', '.join(lacking) + ']'}")
 
     def rules_of(self, user: User, namespace: str) -> list[Rule]:
         """All that a user may do in a namespace, rule by rule."""

@@ -24,7 +24,7 @@ from mews.kube.emulated.apiserver.objects.typed import kind_shape, typed_faults
 from mews.kube.emulated.apiserver.objects.update import store_patched
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import view_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def apply(
     *,
     subresource: str = "",
     force: bool = False,
-    request: Request = ADMIN,
+    request: WriteRequest = ADMIN,
 ) -> Object:
     """The object after the manager has applied its configuration.
 
@@ -83,8 +83,8 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
         text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
         word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
         raise BadRequest(f"{text}{word} into Go value of type map[string]interface {{}}")
-    said = [config.get(name) for name in ("apiVersion", "kind")]
-    given = tuple(word if isinstance(word, str) else "" for word in said)
+    output = [config.get(name) for name in ("apiVersion", "kind")]
+    given = tuple(word if isinstance(word, str) else "" for word in output)
     if given != (kind.resource.api_version, kind.resource.kind):
         group_version = given[0] if given[0] in ("", "/") or "/" in given[0] else f"/{given[0]}"
         raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")

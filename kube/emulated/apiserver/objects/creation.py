@@ -12,7 +12,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
 from mews.kube.emulated.apiserver.types.decoding import decoder
@@ -40,7 +40,7 @@ def create(
     kind: Kind,
     namespace: str,
     body: Mapping[str, Any],
-    request: Request = ADMIN,
+    request: WriteRequest = ADMIN,
     *,
     managed: Sequence[Object] = (),
 ) -> Object:
@@ -98,7 +98,7 @@ def _forget_status(kind: Kind, obj: Object) -> None:
         obj["status"] = decoder(field.type)({}, [])
 
 
-def received(kind: Kind, body: Mapping[str, Any], request: Request = ADMIN, refuse: Refuse = refused) -> Object:
+def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN, refuse: Refuse = refused) -> Object:
     """A body as an object that the store may keep: decoded, with defaults, in storage form.
 
     Raises ``BadRequest``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields where

@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, clone, seconds, timestamp
 from mews.kube.client.port import DeleteOptions, ObjectList
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.views import view_of
 
@@ -25,7 +25,7 @@ def delete(
     namespace: str,
     name: str,
     options: DeleteOptions | None = None,
-    request: Request = ADMIN,
+    request: WriteRequest = ADMIN,
 ) -> Object:
     """The object while it still exists (and always for kinds that answer so), else a Status.
 
@@ -126,7 +126,7 @@ def delete_collection(
     kind: Kind,
     selection: Selection,
     options: DeleteOptions | None = None,
-    request: Request = ADMIN,
+    request: WriteRequest = ADMIN,
 ) -> ObjectList:
     """Delete all that is selected; the list as it was before."""
     before = store.list(kind, selection)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.objects.typed import ANY, Shape, shape_at, shown_step
+from mews.kube.emulated.apiserver.objects.typed import ANY, SchemaShape, shape_at, shown_step
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
@@ -46,7 +46,7 @@ def owned(paths: frozenset[Path] | set[Path], *, subresource: str = "", status: 
     return frozenset(path for path in kept if path[0] != "f:status") if status else kept
 
 
-def applied_fields(value: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
+def applied_fields(value: Any, shape: SchemaShape, path: Path = ()) -> Iterator[Path]:
     """The paths of everything that an applied object says."""
     shape = shape_at(shape, value)
     if shape.form == "map" and not shape.whole and isinstance(value, Mapping) and value:
@@ -66,7 +66,7 @@ def applied_fields(value: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
 
 
 @dataclass(slots=True)
-class Difference:
+class FieldChanges:
     """What became of the fields of an object."""
 
     added: set[Path] = field(default_factory=set)
@@ -77,14 +77,14 @@ class Difference:
 _ABSENT = object()
 
 
-def difference(old: Any, new: Any, shape: Shape) -> Difference:
+def difference(old: Any, new: Any, shape: SchemaShape) -> FieldChanges:
     """The fields that were added, modified and removed between two objects."""
-    found = Difference()
+    found = FieldChanges()
     _compare(old, new, shape, (), found)
     return found
 
 
-def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Difference) -> None:
+def _compare(old: Any, new: Any, shape: SchemaShape, path: Path, found: FieldChanges) -> None:
     if old is new:
         return
     shape = shape_at(shape, old if new is _ABSENT or new is None else new)
@@ -101,7 +101,7 @@ def _compare(old: Any, new: Any, shape: Shape, path: Path, found: Difference) ->
         _compare(before.get(step, _ABSENT), after.get(step, _ABSENT), inner, (*path, step), found)
 
 
-def _compare_whole(old: Any, new: Any, path: Path, found: Difference) -> None:
+def _compare_whole(old: Any, new: Any, path: Path, found: FieldChanges) -> None:
     if old is _ABSENT or (old is None and new is not _ABSENT):
         if new is not None:
             found.added.add(path)
@@ -112,7 +112,7 @@ def _compare_whole(old: Any, new: Any, path: Path, found: Difference) -> None:
         found.modified.add(path)
 
 
-def _members(value: Any, shape: Shape) -> dict[str, Any] | None:
+def _members(value: Any, shape: SchemaShape) -> dict[str, Any] | None:
     """The members of a value by their steps; None for a value that is compared as a whole."""
     if shape.whole:
         return None
@@ -125,11 +125,11 @@ def _members(value: Any, shape: Shape) -> dict[str, Any] | None:
     return None
 
 
-def _member_shape(shape: Shape, step: str) -> Shape:
+def _member_shape(shape: SchemaShape, step: str) -> SchemaShape:
     if step.startswith("f:"):
         return shape.member(step[2:]) or ANY
     if step.startswith("v:"):
-        return Shape("scalar")
+        return SchemaShape("scalar")
     assert shape.item is not None
     return shape.item()
 
@@ -163,20 +163,22 @@ def from_fields_v1(tree: Mapping[str, Any], prefix: Path = ()) -> Paths:
     return frozenset(found)
 
 
-def merged(live: Any, config: Any, shape: Shape) -> Any:
+def merged(live: Any, config: Any, shape: SchemaShape) -> Any:
     """The live value with all that an applied one says."""
     shape = shape_at(shape, config)
     if shape.whole or live is None or config is None:
         return config
     if shape.form == "map" and isinstance(live, Mapping) and isinstance(config, Mapping):
-        said = {name: merged(live.get(name), below, shape.member(name) or ANY) for name, below in config.items()}
-        return {**live, **said}
+        merged_fields = {
+            name: merged(live.get(name), below, shape.member(name) or ANY) for name, below in config.items()
+        }
+        return {**live, **merged_fields}
     if shape.form in ("list", "set") and isinstance(live, list) and isinstance(config, list):
         return _merged_list(live, config, shape)
     return config
 
 
-def _merged_list(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+def _merged_list(live: list[Any], config: list[Any], shape: SchemaShape) -> list[Any]:
     """Applied items in their order, the others where they were among them."""
     assert shape.item is not None
     wanted = {shape.key_of(item): item for item in config}
@@ -196,9 +198,9 @@ def _merged_list(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
     return result
 
 
-def remove_at(obj: Object, path: Path, shape: Shape) -> None:
+def remove_at(obj: Object, path: Path, shape: SchemaShape) -> None:
     """Take out, in place, what is at a path."""
-    steps: list[tuple[Any, str, Shape]] = []
+    steps: list[tuple[Any, str, SchemaShape]] = []
     value: Any = obj
     for step in path:
         shape = shape_at(shape, value)

@@ -12,7 +12,7 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.fieldsets import Paths, difference, from_fields_v1, owned, to_fields_v1
 from mews.kube.emulated.apiserver.objects.typed import kind_shape
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types.bodies import shape_of
 from mews.kube.emulated.apiserver.types.decoding import nothing
@@ -80,7 +80,9 @@ def unrecorded(kind: Kind, live: Object) -> dict[Owner, Paths]:
     return {me: owned(changes.added | changes.modified, status=kind.status)}
 
 
-def record(store: Store, kind: Kind, old: Object | None, new: Object, *, subresource: str, request: Request) -> None:
+def record(
+    store: Store, kind: Kind, old: Object | None, new: Object, *, subresource: str, request: WriteRequest
+) -> None:
     """Write into the new object that this manager owns what it added and changed, and nobody what is gone.
 
     Both are in storage form. A store that keeps no owners of plain writes leaves the entries as they are.

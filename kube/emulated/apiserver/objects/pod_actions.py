@@ -13,7 +13,7 @@ from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.update import store_written
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _TOO_MANY_BUDGETS = "This pod has more than one PodDisruptionBudget, which the e
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
-def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], request: Request = ADMIN) -> Object:
+def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], request: WriteRequest = ADMIN) -> Object:
     """Bind a pod to a node, as POST pods/binding does.
 
     Raises ``NotFound``; ``Conflict`` when the pod is bound, gated or being deleted.
@@ -87,7 +87,7 @@ def with_condition(status: Mapping[str, Any], condition: Mapping[str, Any]) -> d
 
 
 def evict(
-    store: Store, namespace: str, name: str, options: DeleteOptions | None = None, request: Request = ADMIN
+    store: Store, namespace: str, name: str, options: DeleteOptions | None = None, request: WriteRequest = ADMIN
 ) -> Object:
     """Evict a pod, as POST pods/eviction does: not where a disruption budget forbids it.
 
@@ -106,7 +106,7 @@ def evict(
     return {**_SUCCESS, "code": 201}
 
 
-def _check_budgets(store: Store, pod: Object, request: Request) -> None:
+def _check_budgets(store: Store, pod: Object, request: WriteRequest) -> None:
     """Ask the pod's budget, and note there that it goes: until it has gone it counts as unhealthy."""
     kind = store.kinds.find("policy", "v1", "poddisruptionbudgets")
     if kind is None:

@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.tables.cells import selector_text
 
 _GO = {str: "string", float: "float64", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
@@ -41,7 +41,7 @@ def change_of(kind: Kind, replicas: int) -> Object:
     return changed
 
 
-def replica_faults(obj: Object, path: str) -> list[Fault]:
+def replica_faults(obj: Object, path: str) -> list[FieldError]:
     """What is wrong with the number of replicas of a custom object."""
     value: Any = obj
     for name in path.split("."):

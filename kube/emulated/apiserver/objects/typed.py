@@ -17,12 +17,12 @@ from mews.kube.emulated.apiserver.types.bodies import shape_of
 from mews.kube.emulated.apiserver.types.gotypes import SCALARS, Field, Struct, struct
 
 
-def _nobody(_: str) -> Shape | None:
+def _nobody(_: str) -> SchemaShape | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SchemaShape:
     """``form``: scalar, map, list (items found by ``keys``), set, or any (told by the value). An ``atomic`` one is
     owned as a whole. ``member`` gives the shape of a map's member, None for one that is not declared; an ``open`` map
     may have any members."""
@@ -30,8 +30,8 @@ class Shape:
     form: str
     atomic: bool = False
     scalar: str = ""
-    member: Callable[[str], Shape | None] = field(default=_nobody, compare=False)
-    item: Callable[[], Shape] | None = field(default=None, compare=False)
+    member: Callable[[str], SchemaShape | None] = field(default=_nobody, compare=False)
+    item: Callable[[], SchemaShape] | None = field(default=None, compare=False)
     keys: tuple[str, ...] = ()
     open: bool = False
     key_defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -54,78 +54,78 @@ def compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def shape_at(shape: Shape, value: Any) -> Shape:
+def shape_at(shape: SchemaShape, value: Any) -> SchemaShape:
     """The shape itself, or for one of form any what the value suggests: maps by member, all else whole."""
     if shape.form != "any":
         return shape
-    return Shape("map", open=True, member=lambda _: ANY) if isinstance(value, Mapping) else Shape("scalar")
+    return SchemaShape("map", open=True, member=lambda _: ANY) if isinstance(value, Mapping) else SchemaShape("scalar")
 
 
-ANY = Shape("any")
-_TEXT = Shape("scalar", scalar="string")
-_BUILTIN: Mapping[str, Shape] = {
+ANY = SchemaShape("any")
+_TEXT = SchemaShape("scalar", scalar="string")
+_BUILTIN: Mapping[str, SchemaShape] = {
     "string": _TEXT,
     "bytes": _TEXT,
     "time": _TEXT,
     "microtime": _TEXT,
-    "int32": Shape("scalar", scalar="numeric"),
-    "int64": Shape("scalar", scalar="numeric"),
-    "float64": Shape("scalar", scalar="numeric"),
-    "bool": Shape("scalar", scalar="boolean"),
-    "quantity": Shape("scalar"),
-    "intstr": Shape("scalar"),
+    "int32": SchemaShape("scalar", scalar="numeric"),
+    "int64": SchemaShape("scalar", scalar="numeric"),
+    "float64": SchemaShape("scalar", scalar="numeric"),
+    "bool": SchemaShape("scalar", scalar="boolean"),
+    "quantity": SchemaShape("scalar"),
+    "intstr": SchemaShape("scalar"),
     "raw": ANY,
     "any": ANY,
-    "fields": Shape("any", atomic=True),
+    "fields": SchemaShape("any", atomic=True),
 }
 
 
 @cache
-def _builtin(type_: str, known: Field | None = None) -> Shape:
+def _builtin(type_: str, known: Field | None = None) -> SchemaShape:
     """The shape of a type, as the value of a field where the field says more."""
     atomic = known is not None and known.atomic
     if type_ in SCALARS:
         return _BUILTIN[type_]
     if type_.startswith("{}"):
         inner = type_[2:]
-        return Shape("map", atomic=atomic, open=True, member=lambda _: _builtin(inner))
+        return SchemaShape("map", atomic=atomic, open=True, member=lambda _: _builtin(inner))
     if type_.startswith("[]"):
         return _builtin_list(type_[2:], known)
     found = struct(type_)
     return _of_struct(found, atomic=atomic or found.atomic)
 
 
-def _of_struct(found: Struct, *, atomic: bool = False) -> Shape:
-    def member(name: str) -> Shape | None:
+def _of_struct(found: Struct, *, atomic: bool = False) -> SchemaShape:
+    def member(name: str) -> SchemaShape | None:
         below = found.fields.get(name)
         return None if below is None else _of_field(below)
 
-    return Shape("map", atomic=atomic, member=member)
+    return SchemaShape("map", atomic=atomic, member=member)
 
 
-def _of_field(known: Field) -> Shape:
+def _of_field(known: Field) -> SchemaShape:
     plain = not (known.atomic or known.list_type)
     return _builtin(known.type) if plain else _of_marked(known.type, known.list_type, known.list_keys, known.atomic)
 
 
 @cache
-def _of_marked(type_: str, list_type: str, keys: tuple[str, ...], atomic: bool) -> Shape:
+def _of_marked(type_: str, list_type: str, keys: tuple[str, ...], atomic: bool) -> SchemaShape:
     return _builtin.__wrapped__(type_, Field("", type_, list_type=list_type, list_keys=keys, atomic=atomic))
 
 
-def _builtin_list(inner: str, known: Field | None) -> Shape:
+def _builtin_list(inner: str, known: Field | None) -> SchemaShape:
     list_type = known.list_type if known is not None else ""
 
-    def item() -> Shape:
+    def item() -> SchemaShape:
         return _builtin(inner)
 
     if list_type == "set":
-        return Shape("set", item=item)
+        return SchemaShape("set", item=item)
     if list_type != "map" or known is None:
-        return Shape("list", atomic=True, item=item)
+        return SchemaShape("list", atomic=True, item=item)
     fields = struct(inner).fields
     defaults = {key: default for key in known.list_keys if (default := _default_of(fields[key])) is not None}
-    return Shape("list", item=item, keys=known.list_keys, key_defaults=defaults)
+    return SchemaShape("list", item=item, keys=known.list_keys, key_defaults=defaults)
 
 
 def _default_of(known: Field) -> Any:
@@ -134,40 +134,40 @@ def _default_of(known: Field) -> Any:
     return {"string": "", "int32": 0}.get(known.type) if known.empty == "keep" else None
 
 
-_HEAD: Mapping[str, Shape] = {"apiVersion": _TEXT, "kind": _TEXT}
+_HEAD: Mapping[str, SchemaShape] = {"apiVersion": _TEXT, "kind": _TEXT}
 
 
-def kind_shape(kind: Kind) -> Shape:
+def kind_shape(kind: Kind) -> SchemaShape:
     """The shape of a kind's objects."""
     if not kind.custom:
         return _of_struct(shape_of(kind))
     schema = _custom(kind.schema or {"x-kubernetes-preserve-unknown-fields": True})
     metadata = _builtin("meta/v1.ObjectMeta")
 
-    def member(name: str) -> Shape | None:
+    def member(name: str) -> SchemaShape | None:
         return metadata if name == "metadata" else _HEAD.get(name) or schema.member(name)
 
-    return Shape("map", member=member)
+    return SchemaShape("map", member=member)
 
 
 _SCALAR_NAMES = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 
-def _custom(schema: Mapping[str, Any]) -> Shape:
+def _custom(schema: Mapping[str, Any]) -> SchemaShape:
     """The shape that a structural schema describes."""
     if schema.get("x-kubernetes-int-or-string"):
-        return Shape("scalar")
+        return SchemaShape("scalar")
     kind = schema.get("type")
     if kind == "array":
         return _custom_list(schema)
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     free = schema.get("x-kubernetes-preserve-unknown-fields") or extra is True
     if kind not in (None, "object"):
-        return Shape("scalar", scalar=_SCALAR_NAMES.get(str(kind), ""))
+        return SchemaShape("scalar", scalar=_SCALAR_NAMES.get(str(kind), ""))
     if not properties and not isinstance(extra, Mapping):
-        return ANY if free or kind is None else Shape("map", member=_nobody)
+        return ANY if free or kind is None else SchemaShape("map", member=_nobody)
 
-    def member(name: str) -> Shape | None:
+    def member(name: str) -> SchemaShape | None:
         if name in properties:
             return _custom(properties[name])
         if isinstance(extra, Mapping):
@@ -175,21 +175,21 @@ def _custom(schema: Mapping[str, Any]) -> Shape:
         return ANY if free else None
 
     is_open = not properties
-    return Shape("map", atomic=schema.get("x-kubernetes-map-type") == "atomic", open=is_open, member=member)
+    return SchemaShape("map", atomic=schema.get("x-kubernetes-map-type") == "atomic", open=is_open, member=member)
 
 
-def _custom_list(schema: Mapping[str, Any]) -> Shape:
+def _custom_list(schema: Mapping[str, Any]) -> SchemaShape:
     items = schema.get("items") or {}
     list_type = schema.get("x-kubernetes-list-type", "atomic")
     if list_type == "set":
-        return Shape("set", item=lambda: _custom(items))
+        return SchemaShape("set", item=lambda: _custom(items))
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if list_type == "map" else ()
     properties = items.get("properties") or {}
     defaults = {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
-    return Shape("list", atomic=list_type != "map", item=lambda: _custom(items), keys=keys, key_defaults=defaults)
+    return SchemaShape("list", atomic=list_type != "map", item=lambda: _custom(items), keys=keys, key_defaults=defaults)
 
 
-def typed_faults(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
+def typed_faults(value: Any, shape: SchemaShape, path: str = "") -> Iterator[str]:
     """Why a value cannot be applied: fields that no schema declares, wrong types, items with the same key."""
     if value is None:
         return
@@ -209,7 +209,7 @@ def typed_faults(value: Any, shape: Shape, path: str = "") -> Iterator[str]:
         yield from _list_faults(value, shape, path)
 
 
-def _scalar_faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
+def _scalar_faults(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
     if shape.scalar == "string" and not isinstance(value, str):
         yield f"{path}: expected string, got &value.valueUnstructured{{Value:{go_text(value)}}}"
     elif shape.scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
@@ -221,7 +221,7 @@ def _scalar_faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
 _GO_KINDS: Mapping[type, str] = {bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
 
 
-def _list_faults(value: Any, shape: Shape, path: str) -> Iterator[str]:
+def _list_faults(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
     assert shape.item is not None
     if not isinstance(value, list):
         yield f"{path}: expected list, got &{{{go_text(value)}}}"

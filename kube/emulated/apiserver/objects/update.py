@@ -19,8 +19,8 @@ from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.refusals import Fault
-from mews.kube.emulated.apiserver.store.request import ADMIN, Request
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of, unpatchable
@@ -48,7 +48,7 @@ def replace(
     body: Mapping[str, Any],
     *,
     subresource: str = "",
-    request: Request = ADMIN,
+    request: WriteRequest = ADMIN,
 ) -> Object:
     """The object after the PUT.
 
@@ -82,7 +82,7 @@ def patch(
     *,
     patch_kind: Patch,
     subresource: str = "",
-    request: Request = ADMIN,
+    request: WriteRequest = ADMIN,
 ) -> Object:
     """The object after a JSON, merge or strategic patch.
 
@@ -141,7 +141,7 @@ def store_patched(
     patched: Any,
     *,
     subresource: str,
-    request: Request,
+    request: WriteRequest,
     refuse: Refuse = refused,
     recorded: bool = False,
 ) -> Object:
@@ -191,7 +191,14 @@ def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
 
 
 def _write(
-    store: Store, kind: Kind, old: Object, new: Object, *, subresource: str, request: Request, recorded: bool = False
+    store: Store,
+    kind: Kind,
+    old: Object,
+    new: Object,
+    *,
+    subresource: str,
+    request: WriteRequest,
+    recorded: bool = False,
 ) -> Object:
     """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
     name = old["metadata"]["name"]
@@ -233,7 +240,7 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
     if given and not given.isdecimal():
         raise ServerError(f"strconv.ParseUint: parsing {refusals.shown(given)}: invalid syntax", reason="")
     if not given and (kind.custom or kind.must_name_version):
-        fault = Fault("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
+        fault = FieldError("metadata.resourceVersion", "FieldValueInvalid", "0: must be specified for an update")
         raise refusals.invalid(kind, name, [fault], by_plural=True)
     uid = new["metadata"].get("uid")
     if uid and uid != old["metadata"]["uid"]:
@@ -285,7 +292,7 @@ def _inherit(old: Object, new: Object) -> None:
         metadata.setdefault("managedFields", old["metadata"]["managedFields"])
 
 
-def _finalizer_faults(old: Object, new: Object) -> list[Fault]:
+def _finalizer_faults(old: Object, new: Object) -> list[FieldError]:
     if not old["metadata"].get("deletionTimestamp"):
         return []
     known = old["metadata"].get("finalizers") or []

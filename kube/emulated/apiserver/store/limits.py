@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ServerError
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.store.refusals import Fault
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -24,7 +24,7 @@ _ALWAYS_FITS = 256 * 1024
 """A body below that is not worth measuring what it makes."""
 
 
-def faults(kind: Kind, obj: Object) -> list[Fault]:
+def faults(kind: Kind, obj: Object) -> list[FieldError]:
     """What of the object is too long, but for the object as a whole."""
     found = []
     annotations = obj["metadata"].get("annotations")
@@ -37,8 +37,8 @@ def faults(kind: Kind, obj: Object) -> list[Fault]:
     return found
 
 
-def _too_long(path: str, limit: int) -> Fault:
-    return Fault(path, "FieldValueTooLong", f"may not be more than {limit} bytes")
+def _too_long(path: str, limit: int) -> FieldError:
+    return FieldError(path, "FieldValueTooLong", f"may not be more than {limit} bytes")
 
 
 def _bytes(texts: Iterable[str]) -> int:
@@ -65,7 +65,7 @@ _MEASURED: dict[str, tuple[str, Callable[[Object], int]]] = {
 
 
 def check_stored_size(
-    raw: bytes, attempt: Callable[[Request], Any], request: Request, encode: Callable[[Any], bytes]
+    raw: bytes, attempt: Callable[[WriteRequest], Any], request: WriteRequest, encode: Callable[[Any], bytes]
 ) -> None:
     """Try a write whose body is large before it is done.
 

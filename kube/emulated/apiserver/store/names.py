@@ -9,7 +9,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store import limits, refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -57,7 +57,7 @@ def is_label(text: str) -> bool:
     return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
 
 
-def faults(kind: Kind, obj: Object) -> list[Fault]:
+def faults(kind: Kind, obj: Object) -> list[FieldError]:
     """What is wrong with the metadata."""
     metadata = obj["metadata"]
     found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
@@ -66,7 +66,7 @@ def faults(kind: Kind, obj: Object) -> list[Fault]:
         found += label_pair_faults("metadata.labels", key, value)
     for key in metadata.get("annotations") or ():
         found += [
-            Fault(fault.path, fault.reason, fault.text.replace(refusals.shown(key.lower()), refusals.shown(key)))
+            FieldError(fault.path, fault.reason, fault.text.replace(refusals.shown(key.lower()), refusals.shown(key)))
             for fault in qualified_faults("metadata.annotations", key.lower())
         ]
     if "ownerReferences" in metadata:
@@ -76,7 +76,7 @@ def faults(kind: Kind, obj: Object) -> list[Fault]:
     return found
 
 
-def _name_faults(kind: Kind, name: str, prefix: str) -> list[Fault]:
+def _name_faults(kind: Kind, name: str, prefix: str) -> list[FieldError]:
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required")]
     if kind.plural in _PATH_NAMED:
@@ -100,7 +100,7 @@ def _name_faults(kind: Kind, name: str, prefix: str) -> list[Fault]:
     return found
 
 
-def qualified_faults(path: str, text: str) -> list[Fault]:
+def qualified_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
     prefix, slash, name = text.rpartition("/")
     found = []
@@ -113,7 +113,7 @@ def qualified_faults(path: str, text: str) -> list[Fault]:
     return found
 
 
-def selector_faults(key: str, values: Sequence[str]) -> list[Fault]:
+def selector_faults(key: str, values: Sequence[str]) -> list[FieldError]:
     """What is wrong with key and values of a label selector's requirement."""
     found = qualified_faults("<nil>", key)
     for index, value in enumerate(values):
@@ -122,7 +122,7 @@ def selector_faults(key: str, values: Sequence[str]) -> list[Fault]:
     return found
 
 
-def label_value_faults(path: str, value: str) -> list[Fault]:
+def label_value_faults(path: str, value: str) -> list[FieldError]:
     """What is wrong with a label's value."""
     found = []
     if len(value) > _MAX_LABEL:
@@ -132,12 +132,12 @@ def label_value_faults(path: str, value: str) -> list[Fault]:
     return found
 
 
-def label_pair_faults(path: str, key: str, value: str) -> list[Fault]:
+def label_pair_faults(path: str, key: str, value: str) -> list[FieldError]:
     """What is wrong with a label."""
     return [*qualified_faults(path, key), *label_value_faults(path, value)]
 
 
-def subdomain_faults(path: str, text: str) -> list[Fault]:
+def subdomain_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with an RFC 1123 subdomain."""
     found = []
     if len(text) > _MAX_SUBDOMAIN:
@@ -147,14 +147,14 @@ def subdomain_faults(path: str, text: str) -> list[Fault]:
     return found
 
 
-def _finalizer_faults(path: str, name: str) -> list[Fault]:
+def _finalizer_faults(path: str, name: str) -> list[FieldError]:
     wrong = qualified_faults(path, name)
     if wrong or "/" in name or name in _STANDARD_FINALIZERS:
         return wrong
     return [refusals.bad(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
-def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[Fault]:
+def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     path, found = "metadata.ownerReferences", []
     for owner in owners:
         if not owner.get("apiVersion"):

@@ -35,7 +35,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldError:
     """One thing wrong with an object: where, which kind of wrong, and the rest of the sentence."""
 
     path: str
@@ -56,33 +56,33 @@ def shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def bad(path: str, value: Any, text: str) -> Fault:
+def bad(path: str, value: Any, text: str) -> FieldError:
     """The field has a value that is not valid, and ``text`` says what would be."""
-    return Fault(path, "FieldValueInvalid", f"{shown(value)}: {text}")
+    return FieldError(path, "FieldValueInvalid", f"{shown(value)}: {text}")
 
 
-def required(path: str, text: str = "") -> Fault:
+def required(path: str, text: str = "") -> FieldError:
     """The field is missing."""
-    return Fault(path, "FieldValueRequired", text)
+    return FieldError(path, "FieldValueRequired", text)
 
 
-def forbidden_field(path: str, text: str) -> Fault:
+def forbidden_field(path: str, text: str) -> FieldError:
     """The field may not be set here."""
-    return Fault(path, "FieldValueForbidden", text)
+    return FieldError(path, "FieldValueForbidden", text)
 
 
-def unsupported(path: str, value: Any, allowed: Sequence[str]) -> Fault:
+def unsupported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
     """The field has a value that is not among those allowed."""
     options = ", ".join(shown(option) for option in allowed)
-    return Fault(path, "FieldValueNotSupported", f"{shown(value)}: supported values: {options}")
+    return FieldError(path, "FieldValueNotSupported", f"{shown(value)}: supported values: {options}")
 
 
-def duplicate(path: str, value: Any) -> Fault:
+def duplicate(path: str, value: Any) -> FieldError:
     """The field repeats a value that must be unique."""
-    return Fault(path, "FieldValueDuplicate", shown(value))
+    return FieldError(path, "FieldValueDuplicate", shown(value))
 
 
-def invalid(kind: Kind, name: str, faults: Sequence[Fault], *, by_plural: bool = False) -> Invalid:
+def invalid(kind: Kind, name: str, faults: Sequence[FieldError], *, by_plural: bool = False) -> Invalid:
     """422 with all that is wrong; the generic registry names the plural where the others name the Kind."""
     if kind.storage[0] != kind.resource.group:  # checked in the form in which it is stored
         named, group = kind.resource.kind, ""
@@ -169,7 +169,7 @@ def bad_version(text: str) -> BadRequest:
     return BadRequest(f"invalid resource version: {version_fault(text)}")
 
 
-def version_fault(text: str) -> Fault:
+def version_fault(text: str) -> FieldError:
     """What is wrong with a resourceVersion that is not a number."""
     reason = "value out of range" if text.isdecimal() else "invalid syntax"
     return bad("resourceVersion", text, f"strconv.ParseUint: parsing {shown(text)}: {reason}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WriteRequest:
     """The part of a write that is not its object: the user, the field manager, whether to leave all as it is.
 
     ``validation`` is Ignore, Warn or Strict: what becomes of fields that are not known or said twice. ``duplicates``
@@ -25,4 +25,4 @@ class Request:
     warnings: list[str] = field(default_factory=list, compare=False)
 
 
-ADMIN = Request()
+ADMIN = WriteRequest()

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 S = TypeVar("S")
 """The store that the rules look into: a parameter, since the store is given its rules and neither imports the other."""
@@ -18,11 +18,11 @@ def _nothing(_: Object) -> None:
     return None
 
 
-def _no_faults(_: Object) -> list[Fault]:
+def _no_faults(_: Object) -> list[FieldError]:
     return []
 
 
-def _no_change_faults(_new: Object, _old: Object) -> list[Fault]:
+def _no_change_faults(_new: Object, _old: Object) -> list[FieldError]:
     return []
 
 
@@ -65,11 +65,11 @@ class KindRules(Generic[S]):
     """Initial status and spec, on create."""
     admit: Callable[[S, Kind, Object], None] = _admitted
     """Admission on create; sees the other objects."""
-    validate: Callable[[Object], list[Fault]] = _no_faults
+    validate: Callable[[Object], list[FieldError]] = _no_faults
     """What is wrong with the object."""
     inherit: Callable[[Object, Object], None] = _kept
     """What an update keeps of the old object when it does not say it (new, old)."""
-    compare: Callable[[Object, Object], list[Fault]] = _no_change_faults
+    compare: Callable[[Object, Object], list[FieldError]] = _no_change_faults
     """What is wrong with the change (new, old)."""
     renewed: Callable[[Object, Object], bool] = _same
     """Whether a change (new, old) makes a new generation though the spec is the same."""

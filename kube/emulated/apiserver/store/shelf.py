@@ -25,7 +25,7 @@ BACKLOG = 100_000
 """Events that a watcher may leave unread before it is cut off, as the API server does with slow ones."""
 
 
-class Change:
+class CommittedWrite:
     """One committed write: what was, what is (None once deleted), and the last state of what went."""
 
     __slots__ = ("_left", "new", "old", "version")
@@ -53,7 +53,7 @@ class Change:
         return self._left
 
 
-class Subscription:
+class WatchInbox:
     """The inbox of one watch."""
 
     __slots__ = ("_after", "_ended", "_events", "_waiter", "backlog", "bucket", "selection", "shelf")
@@ -68,7 +68,7 @@ class Subscription:
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
 
-    def offer(self, change: Change) -> None:
+    def offer(self, change: CommittedWrite) -> None:
         """Take in a change if it is selected and new to this watch (which may wait for a version yet to come)."""
         if change.version <= self._after:
             return
@@ -118,11 +118,11 @@ class Shelf:
     def __init__(self, history: int = HISTORY) -> None:
         self._objects: dict[Key, Object] = {}
         self._keys: list[Key] = []
-        self._history: deque[Change] = deque(maxlen=history)
+        self._history: deque[CommittedWrite] = deque(maxlen=history)
         self._floor = 0
         # Watches by the path and value they are narrowed to, so that a write meets only those it can concern.
-        self._buckets: dict[tuple[str, ...], dict[str, dict[Subscription, None]]] = {}
-        self._broad: dict[Subscription, None] = {}
+        self._buckets: dict[tuple[str, ...], dict[str, dict[WatchInbox, None]]] = {}
+        self._broad: dict[WatchInbox, None] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -146,9 +146,9 @@ class Shelf:
         for change in reversed(self._history):
             if change.version <= version:
                 break
-            told = change.new or change.old
-            assert told is not None
-            key = (told["metadata"].get("namespace", ""), told["metadata"]["name"])
+            latest = change.new or change.old
+            assert latest is not None
+            key = (latest["metadata"].get("namespace", ""), latest["metadata"]["name"])
             if change.old is None:
                 found.pop(key, None)
             else:
@@ -161,7 +161,7 @@ class Shelf:
         start = bisect_left(self._keys, (namespace, ""))
         return self._keys[start : bisect_left(self._keys, (namespace + "\0", ""), start)]
 
-    def put(self, key: Key, new: Object | None, version: int) -> Change:
+    def put(self, key: Key, new: Object | None, version: int) -> CommittedWrite:
         """Commit a write; None deletes."""
         old = self._objects.get(key)
         if new is None:
@@ -171,14 +171,14 @@ class Shelf:
             self._objects[key] = new
             if old is None:
                 insort(self._keys, key)
-        change = Change(version, old, new)
+        change = CommittedWrite(version, old, new)
         if len(self._history) == self._history.maxlen:
             self._floor = self._history[0].version
         self._history.append(change)
         self._publish(change)
         return change
 
-    def _publish(self, change: Change) -> None:
+    def _publish(self, change: CommittedWrite) -> None:
         for subscription in list(self._broad):
             subscription.offer(change)
         for path, by_value in self._buckets.items():
@@ -187,14 +187,14 @@ class Shelf:
                 for subscription in list(by_value.get(value, ())):
                     subscription.offer(change)
 
-    def subscribe(self, selection: Selection, version: int | None) -> Subscription:
+    def subscribe(self, selection: Selection, version: int | None) -> WatchInbox:
         """Watch: all later changes than ``version``; with None first ADDED for all that is there.
 
         Raises ``Gone`` when the history does not reach back that far.
         """
         if version is not None and version < self._floor:
             raise Gone(f"too old resource version: {version} ({self._floor})")
-        subscription = Subscription(self, selection, version or 0)
+        subscription = WatchInbox(self, selection, version or 0)
         if version is None:
             for obj in self.select(selection):
                 subscription.push(WatchEvent(EventType.ADDED, obj))
@@ -208,8 +208,8 @@ class Shelf:
             self._buckets.setdefault(path, {}).setdefault(value, {})[subscription] = None
         return subscription
 
-    def _since(self, version: int) -> list[Change]:
-        later: list[Change] = []
+    def _since(self, version: int) -> list[CommittedWrite]:
+        later: list[CommittedWrite] = []
         for change in reversed(self._history):
             if change.version <= version:
                 break
@@ -217,7 +217,7 @@ class Shelf:
         later.reverse()
         return later
 
-    def unsubscribe(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: WatchInbox) -> None:
         """End a watch: its inbox gets nothing more."""
         if subscription.bucket is None:
             self._broad.pop(subscription, None)

@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
-from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, Subscription
+from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, WatchInbox
 from mews.kube.emulated.apiserver.store.views import view_of
 
 _SNAPSHOTS = 64
@@ -143,7 +143,7 @@ class Store:
         while len(self._snapshots) > _SNAPSHOTS:
             self._snapshots.popitem(last=False)
 
-    def watch(self, kind: Kind, selection: Selection = EVERYTHING, version: str = "") -> Subscription:
+    def watch(self, kind: Kind, selection: Selection = EVERYTHING, version: str = "") -> WatchInbox:
         """Changes after ``version``; from "" or "0" first ADDED for all that is there.
 
         Raises ``Gone`` when the version is too old, ``BadRequest`` when it is no number.

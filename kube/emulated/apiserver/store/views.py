@@ -18,7 +18,7 @@ def _same(obj: Object) -> Object:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class KindView:
     """``show`` turns a stored object into the kind's form, ``store`` back. Neither changes its argument."""
 
     show: Callable[[Object], Object] = _same
@@ -37,12 +37,12 @@ _SHOWN = {
 _STORED = {new: old for old, new in _SHOWN.items()}
 
 
-_SHOWN_WHEN_SAID = ("reportingController", "reportingInstance", "note", "reason", "type")
+_SHOWN_WHEN_SET = ("reportingController", "reportingInstance", "note", "reason", "type")
 
 
 def _shown(event: Object) -> Object:
     shown = _renamed(event, _SHOWN, "events.k8s.io/v1")
-    return {key: value for key, value in shown.items() if value or key not in _SHOWN_WHEN_SAID}
+    return {key: value for key, value in shown.items() if value or key not in _SHOWN_WHEN_SET}
 
 
 def _renamed(obj: Object, names: Mapping[str, str], api_version: str) -> Object:
@@ -85,10 +85,10 @@ def _stored_autoscaler(scaler: Object) -> Object:
     return stored
 
 
-VIEWS: Mapping[str, View] = {
-    "": View(),
-    "autoscalers": View(show=_shown_autoscaler, store=_stored_autoscaler),
-    "events": View(
+VIEWS: Mapping[str, KindView] = {
+    "": KindView(),
+    "autoscalers": KindView(show=_shown_autoscaler, store=_stored_autoscaler),
+    "events": KindView(
         show=_shown,
         store=lambda obj: _renamed(obj, _STORED, "v1"),
     ),
@@ -96,12 +96,12 @@ VIEWS: Mapping[str, View] = {
 
 
 @cache
-def _custom(api_version: str) -> View:
+def _custom(api_version: str) -> KindView:
     """All versions of a custom kind are views of one store: only the version's name differs."""
-    return View(lambda obj: obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version})
+    return KindView(lambda obj: obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version})
 
 
-def view_of(kind: Kind) -> View:
+def view_of(kind: Kind) -> KindView:
     """How the kind shows stored objects."""
     if kind.custom:
         return _custom(kind.resource.api_version)

@@ -12,7 +12,7 @@ from mews.kube.api.errors import ApiError, BadRequest, Invalid
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.types import schemas, strictness
 from mews.kube.emulated.apiserver.types.decoding import decoder
 from mews.kube.emulated.apiserver.types.gotypes import Field, Struct, root_of
@@ -44,7 +44,7 @@ def unpatchable(shown: str) -> Refuse:
     return refuse
 
 
-def decode(kind: Kind, body: Mapping[str, Any], request: Request, refuse: Refuse = refused) -> Object:
+def decode(kind: Kind, body: Mapping[str, Any], request: WriteRequest, refuse: Refuse = refused) -> Object:
     """The object that the server makes of a body; the body itself stays as it is.
 
     Raises what ``refuse`` makes for a value of a wrong type, and in strict validation for an unknown or repeated field.
@@ -64,7 +64,7 @@ def decode(kind: Kind, body: Mapping[str, Any], request: Request, refuse: Refuse
     return obj
 
 
-def decode_action(resource: Resource, body: Mapping[str, Any], request: Request) -> Object:
+def decode_action(resource: Resource, body: Mapping[str, Any], request: WriteRequest) -> Object:
     """The body of a subresource's own kind (Binding, Eviction, Scale, TokenRequest); refused as ``decode`` does."""
     root = root_of(resource)
     if root is None:
@@ -104,7 +104,7 @@ def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str]) -> O
     return obj
 
 
-def _faults(kind: Kind, body: Mapping[str, Any], unknown: list[str], request: Request) -> list[str]:
+def _faults(kind: Kind, body: Mapping[str, Any], unknown: list[str], request: WriteRequest) -> list[str]:
     if kind.custom:
         return [*request.duplicates, *(f'unknown field "{path}"' for path in unknown)]
     if request.raw:

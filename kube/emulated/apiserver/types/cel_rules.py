@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from mews.kube.emulated.apiserver.store.refusals import Fault, shown
+from mews.kube.emulated.apiserver.store.refusals import FieldError, shown
 from mews.kube.emulated.apiserver.types import schemas
 
 Schema = Mapping[str, Any]
@@ -24,17 +24,17 @@ def has_rules(schema: Schema) -> bool:
     return bool(schema.get(_RULES)) or any(isinstance(part, Mapping) and has_rules(part) for part in parts)
 
 
-def faults(value: Any, schema: Schema, path: str = "") -> list[Fault]:
+def faults(value: Any, schema: Schema, path: str = "") -> list[FieldError]:
     """What the rules that look at one state have against it."""
     return [*_walk(value, _ABSENT, schema, path)]
 
 
-def change_faults(new: Any, old: Any, schema: Schema, path: str = "") -> list[Fault]:
+def change_faults(new: Any, old: Any, schema: Schema, path: str = "") -> list[FieldError]:
     """What the rules that look at both states (``oldSelf``) have against a change."""
     return [*_walk(new, old, schema, path)]
 
 
-def _walk(value: Any, old: Any, schema: Schema, path: str) -> Iterator[Fault]:
+def _walk(value: Any, old: Any, schema: Schema, path: str) -> Iterator[FieldError]:
     if value is None:
         return
     for rule in schema.get(_RULES) or ():
@@ -51,7 +51,7 @@ def _walk(value: Any, old: Any, schema: Schema, path: str) -> Iterator[Fault]:
         yield from _walk_list(value, old, schema, path)
 
 
-def _walk_list(value: list[Any], old: Any, schema: Schema, path: str) -> Iterator[Fault]:
+def _walk_list(value: list[Any], old: Any, schema: Schema, path: str) -> Iterator[FieldError]:
     items, keys = schema.get("items") or {}, schema.get("x-kubernetes-list-map-keys") or ()
     known = {_key(item, keys): item for item in old} if isinstance(old, list) and keys else {}
     for index, item in enumerate(value):
@@ -65,14 +65,14 @@ def _key(item: Any, keys: Any) -> str:
     return repr([item.get(key) for key in keys]) if isinstance(item, dict) else repr(item)
 
 
-def _fault(rule: Mapping[str, Any], value: Any, path: str) -> Fault:
+def _fault(rule: Mapping[str, Any], value: Any, path: str) -> FieldError:
     text = rule.get("message") or f"failed rule: {rule['rule'].strip()}"
-    told = shown(schemas.type_name(value))
+    value_text = shown(schemas.type_name(value))
     place = f"{path}{rule.get('fieldPath', '')}".lstrip(".") or "<nil>"
     reason = rule.get("reason") or "FieldValueInvalid"
     if reason == "FieldValueRequired" or reason == "FieldValueForbidden":
-        return Fault(place, reason, text)
-    return Fault(place, reason, told if reason == "FieldValueDuplicate" else f"{told}: {text}")
+        return FieldError(place, reason, text)
+    return FieldError(place, reason, value_text if reason == "FieldValueDuplicate" else f"{value_text}: {text}")
 
 
 def _holds(rule: str, value: Any, old: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.api.objects import clone
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 Schema = Mapping[str, Any]
 
@@ -67,7 +67,7 @@ def default(value: Any, schema: Schema) -> None:
             default(item, schema.get("items") or {})
 
 
-def faults(value: Any, schema: Schema, path: str = "") -> list[Fault]:
+def faults(value: Any, schema: Schema, path: str = "") -> list[FieldError]:
     """What is wrong with a value: type, required, enum, bounds, lengths, pattern."""
     if value is None and schema.get("nullable"):
         return []
@@ -84,7 +84,7 @@ def faults(value: Any, schema: Schema, path: str = "") -> list[Fault]:
     return found
 
 
-def _repeated(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
+def _repeated(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
     """Items of a set, and keys of a list that is a map, are there once."""
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in ("set", "map"):
@@ -97,17 +97,17 @@ def _repeated(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
         seen.append(shown)
 
 
-def _type_fault(value: Any, schema: Schema, path: str) -> Fault | None:
+def _type_fault(value: Any, schema: Schema, path: str) -> FieldError | None:
     wanted = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, (int, str)) and not isinstance(value, bool):
             return None
         text = f'{_shown(value)}: {path} in body must be of type integer,string: "{type_name(value)}"'
-        return Fault(path, "FieldValueTypeInvalid", text)
+        return FieldError(path, "FieldValueTypeInvalid", text)
     if wanted is None or _is_of(value, wanted):
         return None
     text = f'{_shown(value)}: {path} in body must be of type {wanted}: "{type_name(value)}"'
-    return Fault(path or "<nil>", "FieldValueTypeInvalid", text)
+    return FieldError(path or "<nil>", "FieldValueTypeInvalid", text)
 
 
 def _is_of(value: Any, wanted: str) -> bool:
@@ -138,11 +138,11 @@ def _shown(value: Any) -> str:
     return f'"{type_name(value)}"'
 
 
-def _member_faults(value: Mapping[str, Any], schema: Schema, path: str) -> list[Fault]:
+def _member_faults(value: Mapping[str, Any], schema: Schema, path: str) -> list[FieldError]:
     found = []
     for name in schema.get("required") or ():
         if name not in value:
-            found.append(Fault(_join(path, name), "FieldValueRequired", ""))
+            found.append(FieldError(_join(path, name), "FieldValueRequired", ""))
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     for key in value:
         child = properties.get(key, extra if isinstance(extra, Mapping) else None)
@@ -155,10 +155,10 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _value_faults(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
+def _value_faults(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
     if "enum" in schema and value not in schema["enum"]:
         yield refusals.unsupported(path, value, schema["enum"])
-    wrong_size: list[Fault] = []
+    wrong_size: list[FieldError] = []
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _bound_faults(value, schema, path)
     for kind, low, high in (
@@ -174,7 +174,7 @@ def _value_faults(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
         yield refusals.bad(path, value, text)
 
 
-def _bound_faults(value: float, schema: Schema, path: str) -> Iterator[Fault]:
+def _bound_faults(value: float, schema: Schema, path: str) -> Iterator[FieldError]:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
         word = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
@@ -187,13 +187,13 @@ def _bound_faults(value: float, schema: Schema, path: str) -> Iterator[Fault]:
 _NOUNS = {"Length": "chars long", "Items": "items", "Properties": "properties"}
 
 
-def _size_faults(value: Any, schema: Schema, path: str, low: str, high: str) -> Iterator[Fault]:
+def _size_faults(value: Any, schema: Schema, path: str, low: str, high: str) -> Iterator[FieldError]:
     noun = _NOUNS[low[3:]]
     verb = "be" if noun == "chars long" else "have"
     if low in schema and len(value) < schema[low]:
         yield refusals.bad(path, value, f"{path} in body should {verb} at least {schema[low]} {noun}")
     elif high in schema and len(value) > schema[high]:
         if noun == "chars long":
-            yield Fault(path, "FieldValueTooLong", f"may not be more than {schema[high]} bytes")
+            yield FieldError(path, "FieldValueTooLong", f"may not be more than {schema[high]} bytes")
         else:
-            yield Fault(path, "FieldValueTooMany", f"{len(value)}: must have at most {schema[high]} items")
+            yield FieldError(path, "FieldValueTooMany", f"{len(value)}: must have at most {schema[high]} items")

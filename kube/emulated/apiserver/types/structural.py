@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import schemas
 
 Schema = Mapping[str, Any]
@@ -20,12 +20,12 @@ _UNSUPPORTED = ("$ref", "definitions", "dependencies", "deprecated", "discrimina
                 "readOnly", "writeOnly", "xml")  # fmt: skip
 
 
-def faults(schema: Schema, path: str) -> list[Fault]:
+def faults(schema: Schema, path: str) -> list[FieldError]:
     """What is wrong with the schema of a version, which is at that path."""
     return [*_node(schema, path, "")]
 
 
-def _node(schema: Schema, path: str, place: str) -> Iterator[Fault]:
+def _node(schema: Schema, path: str, place: str) -> Iterator[FieldError]:
     yield from _supported(schema, path)
     yield from _typed(schema, path, place)
     yield from _listed(schema, path)
@@ -47,7 +47,7 @@ def _node(schema: Schema, path: str, place: str) -> Iterator[Fault]:
         yield from _node(schema["items"], f"{path}.items", "specified array items")
 
 
-def _supported(schema: Schema, path: str) -> Iterator[Fault]:
+def _supported(schema: Schema, path: str) -> Iterator[FieldError]:
     for word in _UNSUPPORTED:
         if schema.get(word):
             yield refusals.forbidden_field(f"{path}.{word}", f"{word} is not supported")
@@ -56,7 +56,7 @@ def _supported(schema: Schema, path: str) -> Iterator[Fault]:
         yield refusals.forbidden_field(f"{path}.uniqueItems", text)
 
 
-def _typed(schema: Schema, path: str, place: str) -> Iterator[Fault]:
+def _typed(schema: Schema, path: str, place: str) -> Iterator[FieldError]:
     type_ = schema.get("type", "")
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if not type_ and not free:
@@ -67,7 +67,7 @@ def _typed(schema: Schema, path: str, place: str) -> Iterator[Fault]:
         yield refusals.required(f"{path}.items", "must be specified")
 
 
-def _listed(schema: Schema, path: str) -> Iterator[Fault]:
+def _listed(schema: Schema, path: str) -> Iterator[FieldError]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or []
     item = schema.get("items") or {}
     where = f"{path}.x-kubernetes-list-map-keys"
@@ -80,11 +80,11 @@ def _listed(schema: Schema, path: str) -> Iterator[Fault]:
         yield refusals.bad(f"{path}.items.x-kubernetes-map-type", item.get("x-kubernetes-map-type"), text)
 
 
-def _valued(schema: Schema, path: str) -> Iterator[Fault]:
+def _valued(schema: Schema, path: str) -> Iterator[FieldError]:
     if "default" in schema:
         for fault in schemas.faults(schema["default"], {**schema, "x-kubernetes-validations": []}, ""):
             at = f"{path}.default" if fault.path in ("", "<nil>") else f"{path}.default.{fault.path}"
-            yield Fault(at, fault.reason, fault.text)
+            yield FieldError(at, fault.reason, fault.text)
     if "pattern" in schema:
         try:
             re.compile(schema["pattern"])
@@ -100,7 +100,7 @@ def _regexp(text: str) -> str:
     return "missing closing )" if "unterminated subpattern" in text else text
 
 
-def _logical(schema: Schema, path: str) -> Iterator[Fault]:
+def _logical(schema: Schema, path: str) -> Iterator[FieldError]:
     """Below allOf and the like nothing may be told that belongs to the structure."""
     for word in _NOT_IN_LOGIC:
         if schema.get(word):

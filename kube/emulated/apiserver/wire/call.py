@@ -16,7 +16,7 @@ from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.strictness import json_type
@@ -33,7 +33,7 @@ _SUMMARY = 30
 
 
 @dataclass(slots=True)
-class World:
+class ServerContext:
     """What all requests share. ``watches`` are the open ones, to be ended when the server stops."""
 
     store: Store
@@ -42,14 +42,14 @@ class World:
     authorizer: Authorizer
     patience_s: float
     texts: EventTexts = field(default_factory=EventTexts)
-    watches: dict[Subscription, None] = field(default_factory=dict)
+    watches: dict[WatchInbox, None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request for a resource."""
 
-    world: World
+    world: ServerContext
     request: web.BaseRequest
     user: User
     route: Route
@@ -148,11 +148,11 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
             raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(body)}")
         for name in ("apiVersion", "kind"):
             if body.get(name) is not None and not isinstance(body[name], str):
-                told = f"json: cannot unmarshal {json_type(body[name])} into Go struct field .{name} of type string"
-                raise BadRequest(f"couldn't get version/kind; json parse error: {told}")
+                reason = f"json: cannot unmarshal {json_type(body[name])} into Go struct field .{name} of type string"
+                raise BadRequest(f"couldn't get version/kind; json parse error: {reason}")
     except BadRequest as error:
-        told = error.message.removeprefix("error converting YAML to JSON: ")
-        text = f"the object provided is unrecognized (must be of type {kind}): {told} ({_summary(raw)})"
+        reason = error.message.removeprefix("error converting YAML to JSON: ")
+        text = f"the object provided is unrecognized (must be of type {kind}): {reason} ({_summary(raw)})"
         raise BadRequest(text) from None
     if call.kind.custom:
         _check_type(call.kind, body, raw.decode(errors="replace"))

@@ -14,25 +14,27 @@ _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ContainerTarget:
     """A container and its kubelet; no kubelet while the pod is unassigned."""
 
     container: str
     kubelet: KubeletApi | None
 
 
-def find(store: Store, kubelets: KubeletDirectory, namespace: str, pod_name: str, container: str | None) -> Target:
+def find(
+    store: Store, kubelets: KubeletDirectory, namespace: str, pod_name: str, container: str | None
+) -> ContainerTarget:
     """Raises ``NotFound`` for the pod, ``BadRequest`` for the container, ``ServerError`` when the node's kubelet does
     not answer."""
     pod = store.get(store.kinds.of(PODS), namespace, pod_name)
     chosen = _container(pod, container)
     node = node_name_of(pod)
     if not node:
-        return Target(chosen, None)
+        return ContainerTarget(chosen, None)
     kubelet = kubelets.kubelet_of(node)
     if kubelet is None:
         raise ServerError(f'Get "https://{node}:10250/": dial tcp: connect: connection refused', reason="")
-    return Target(chosen, kubelet)
+    return ContainerTarget(chosen, kubelet)
 
 
 def _container(pod: Object, asked: str | None) -> str:

@@ -9,8 +9,8 @@ from mews.kube.api.errors import BadRequest, Invalid, ServerError
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
-from mews.kube.emulated.apiserver.store.refusals import Fault
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.types.strictness import json_type
 from mews.kube.emulated.apiserver.wire.negotiation import decode
 
@@ -22,12 +22,12 @@ _PROPAGATION = ("Foreground", "Background", "Orphan")
 Query = Mapping[str, str]
 
 
-def options_error(name: str, fault: Fault) -> Invalid:
+def options_error(name: str, fault: FieldError) -> Invalid:
     """422 for an option of the request itself."""
     return options_errors(name, [fault])
 
 
-def options_errors(name: str, faults: Sequence[Fault]) -> Invalid:
+def options_errors(name: str, faults: Sequence[FieldError]) -> Invalid:
     """422 for several options at once."""
     causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
     text = str(faults[0]) if len(faults) == 1 else f"[{', '.join(map(str, faults))}]"
@@ -76,29 +76,29 @@ def check_watch_options(query: Query) -> None:
         raise options_errors("ListOptions", faults)
 
 
-def _unmatched(text: str) -> Fault:
+def _unmatched(text: str) -> FieldError:
     return refusals.forbidden_field("resourceVersionMatch", text)
 
 
-def write_request(query: Query, *, user: str, user_agent: str, options: str) -> Request:
+def write_request(query: Query, *, user: str, user_agent: str, options: str) -> WriteRequest:
     """Read from a request who writes, and how; 422 for a value that is not allowed."""
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
         raise options_error(
-            options, Fault("dryRun", "FieldValueNotSupported", f'["{dry_run}"]: supported values: "All"')
+            options, FieldError("dryRun", "FieldValueNotSupported", f'["{dry_run}"]: supported values: "All"')
         )
     validation = query.get("fieldValidation", "")
     if validation not in _FIELD_VALIDATION:
         raise options_error(options, refusals.unsupported("fieldValidation", validation, _FIELD_VALIDATION))
     if len(query.get("fieldManager", "")) > _LONGEST_MANAGER:
         text = f"may not be more than {_LONGEST_MANAGER} bytes"
-        raise options_error(options, Fault("fieldManager", "FieldValueTooLong", text))
+        raise options_error(options, FieldError("fieldManager", "FieldValueTooLong", text))
     for position, character in enumerate(query.get("fieldManager", "")):
         if not character.isprintable():
             text = f"invalid character U+{ord(character):04X} (at position {position})"
             raise options_error(options, refusals.bad("fieldManager", query["fieldManager"], text))
     manager = query.get("fieldManager") or user_agent.partition("/")[0]
-    return Request(user, manager, dry_run == "All", validation or "Warn")
+    return WriteRequest(user, manager, dry_run == "All", validation or "Warn")
 
 
 def delete_options(query: Query, body: Any) -> DeleteOptions:
@@ -107,7 +107,7 @@ def delete_options(query: Query, body: Any) -> DeleteOptions:
     _check_shape(given)
     dry_run = list(given.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else []))
     if dry_run not in ([], ["All"]):
-        fault = Fault("dryRun", "FieldValueNotSupported", f'{refusals.shown(dry_run)}: supported values: "All"')
+        fault = FieldError("dryRun", "FieldValueNotSupported", f'{refusals.shown(dry_run)}: supported values: "All"')
         raise options_error("DeleteOptions", fault)
     grace = given.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
     propagation = given.get("propagationPolicy") or query.get("propagationPolicy") or None

@@ -13,7 +13,7 @@ from mews.kube.api.objects import Object, timestamp
 from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
 from mews.kube.emulated.apiserver.access.authorization import Attributes
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _check_attributes(_call: Call, spec: Mapping[str, Any]) -> None:
         raise _refused(refusals.bad("spec.resourceAttributes", spec.get("resourceAttributes"), text))
 
 
-def _refused(fault: Fault) -> Invalid:
+def _refused(fault: FieldError) -> Invalid:
     """Upstream forgets the kind's name here."""
     causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
     group = "authorization.k8s.io"
@@ -162,7 +162,7 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
     return {resource.kind: {"name": found["name"], "uid": found["uid"]}}
 
 
-def _unfit(fault: Fault) -> Invalid:
+def _unfit(fault: FieldError) -> Invalid:
     causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
     details = {"group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
     return Invalid(f'TokenRequest.authentication.k8s.io "" is invalid: {fault}', details=details)

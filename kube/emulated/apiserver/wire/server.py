@@ -21,7 +21,7 @@ from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import discovery, openapi, reads, routes, streams, writes
 from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
-from mews.kube.emulated.apiserver.wire.call import Call, World, answer, headers, refuse, text, warning
+from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
 from mews.kube.emulated.apiserver.wire.parameters import flag
@@ -73,7 +73,7 @@ class ApiServer:
         store.keeps_owners = True
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
-        self._world = World(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
+        self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
         self._ssl = ssl_context
         self._allow_hosts = (*IN_CLUSTER, *allow_hosts)
         self._callers = callers("localhost", self._allow_hosts)

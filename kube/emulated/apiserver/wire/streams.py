@@ -14,7 +14,7 @@ from mews.kube.api.objects import Object
 from mews.kube.client.port import EventType, ExecResult, WatchEvent
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.selection import select
-from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.tables import tables
 from mews.kube.emulated.apiserver.wire import containers, parameters, reads
@@ -75,7 +75,7 @@ async def watch(call: Call) -> web.StreamResponse:
 
 
 async def _pump(
-    call: Call, subscription: Subscription, response: web.StreamResponse, *, initial: bool, lasts_s: float
+    call: Call, subscription: WatchInbox, response: web.StreamResponse, *, initial: bool, lasts_s: float
 ) -> None:
     loop = asyncio.get_running_loop()
     end_s = loop.time() + lasts_s
@@ -83,7 +83,7 @@ async def _pump(
     lines = _Lines(call)
     if initial:
         version, ready = call.world.store.version, subscription.ready()
-        await _tell(call, response, lines, ready)
+        await _send_events(call, response, lines, ready)
         await _write(call, response, lines.bookmark(version, initial_end=True))
     last_s = end_s - _LAST_BOOKMARK_S
     while (left_s := end_s - loop.time()) > 0:
@@ -95,19 +95,19 @@ async def _pump(
         except TimeoutError:
             if due:  # a bookmark says that all up to it was told, also what came in this very moment
                 version, ready = call.world.store.version, subscription.ready()
-                await _tell(call, response, lines, ready)
+                await _send_events(call, response, lines, ready)
                 await _write(call, response, lines.bookmark(version))
             continue
         if event is None:
             return
-        await _tell(call, response, lines, [event, *subscription.ready()])
+        await _send_events(call, response, lines, [event, *subscription.ready()])
 
 
 class _TooSlow(Exception):
     """The client takes nothing any more."""
 
 
-async def _tell(call: Call, response: web.StreamResponse, lines: _Lines, events: Sequence[WatchEvent]) -> None:
+async def _send_events(call: Call, response: web.StreamResponse, lines: _Lines, events: Sequence[WatchEvent]) -> None:
     for start in range(0, len(events), _AT_ONCE):
         await _write(call, response, b"".join(lines.line(each) for each in events[start : start + _AT_ONCE]))
 

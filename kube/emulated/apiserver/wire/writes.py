@@ -17,7 +17,7 @@ from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.limits import check_stored_size
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
@@ -35,12 +35,12 @@ _JOB_ORPHANS = (
 )
 
 
-def _request(call: Call, options: str) -> Request:
+def _request(call: Call, options: str) -> WriteRequest:
     agent = call.request.headers.get("User-Agent", "unknown")
     return parameters.write_request(call.query, user=call.user.name, user_agent=agent, options=options)
 
 
-def _with_body(call: Call, request: Request, raw: bytes) -> Request:
+def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:
     """The request with what strict validation wants to know of its body."""
     if request.validation == "Ignore" or media_of(call.request.headers.get("Content-Type", "")) not in _JSON_TEXTS:
         return request
@@ -48,7 +48,7 @@ def _with_body(call: Call, request: Request, raw: bytes) -> Request:
     return replace(request, raw=raw, duplicates=duplicates)
 
 
-def _warned(response: web.StreamResponse, request: Request) -> web.StreamResponse:
+def _warned(response: web.StreamResponse, request: WriteRequest) -> web.StreamResponse:
     """The response with a Warning header for each thing to be told."""
     for text in request.warnings:
         response.headers.add("Warning", warning(text))
@@ -70,14 +70,14 @@ async def post(call: Call) -> web.StreamResponse:
     if call.kind.resource.namespaced and call.route.namespace is None:
         raise refusals.wrong_method()
 
-    def create(request: Request) -> Object:
+    def create(request: WriteRequest) -> Object:
         return creation.create(call.world.store, call.kind, namespace, body, request)
 
     check_stored_size(raw, create, request, encode)
     return _warned(written(call, create(request), _CREATED), request)
 
 
-def _unstored(call: Call, body: Object, request: Request) -> Object:
+def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
     """What is created only to be answered."""
     body = decode_body(call.kind, body, request)
     if call.kind.plural == "bindings":
@@ -86,7 +86,7 @@ def _unstored(call: Call, body: Object, request: Request) -> Object:
     return reviews.review(call, body)
 
 
-def _act(call: Call, body: Object, request: Request) -> Object:
+def _act(call: Call, body: Object, request: WriteRequest) -> Object:
     name = call.route.name
     body = _action(call, body, request)
     given = (body.get("metadata") or {}).get("name")
@@ -111,7 +111,7 @@ def _act(call: Call, body: Object, request: Request) -> Object:
     raise refusals.wrong_method()
 
 
-def _action(call: Call, body: Object, request: Request) -> Object:
+def _action(call: Call, body: Object, request: WriteRequest) -> Object:
     """A subresource's body, decoded by its own kind."""
     sub = call.kind.subresource(call.route.subresource)
     assert sub is not None
@@ -128,7 +128,7 @@ async def put(call: Call) -> web.StreamResponse:
     store, route = call.world.store, call.route
     created = store.find(call.kind, call.namespace, route.name) is None
 
-    def replace_it(request: Request) -> Object:
+    def replace_it(request: WriteRequest) -> Object:
         sub = route.subresource
         return update.replace(store, call.kind, call.namespace, route.name, body, subresource=sub, request=request)
 
@@ -136,7 +136,7 @@ async def put(call: Call) -> web.StreamResponse:
     return _warned(written(call, replace_it(request), _CREATED if created else 200), request)
 
 
-def _scaled(call: Call, scale: Object, request: Request) -> Object:
+def _scaled(call: Call, scale: Object, request: WriteRequest) -> Object:
     metadata = scale.get("metadata") or {}
     given = metadata.get("name", "")
     if given and given != call.route.name:
@@ -181,7 +181,7 @@ async def patch(call: Call) -> web.StreamResponse:
             )
         configuration = _configuration(raw)
 
-        def apply_it(request: Request) -> Object:
+        def apply_it(request: WriteRequest) -> Object:
             return apply(
                 store,
                 call.kind,
@@ -203,7 +203,7 @@ async def patch(call: Call) -> web.StreamResponse:
     if route.subresource == "scale":
         return call.answer(_scaled(call, _action(call, _patched_scale(call, body, kind), request), request))
 
-    def patch_it(request: Request) -> Object:
+    def patch_it(request: WriteRequest) -> Object:
         return update.patch(
             store,
             call.kind,
@@ -241,7 +241,7 @@ async def delete(call: Call) -> web.StreamResponse:
     """Serve DELETE of one object."""
     raw = await read_body(call.request)
     body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
-    request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
+    request = WriteRequest(call.user.name, dry_run=parameters.is_dry(call.query, body))
     options = parameters.delete_options(call.query, body)
     if call.kind.qualified == "jobs.batch" and options.propagation is None:
         request.warnings.append(_JOB_ORPHANS)
@@ -256,7 +256,7 @@ async def delete_collection(call: Call) -> web.StreamResponse:
         raise refusals.wrong_method()
     raw = await read_body(call.request)
     body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
-    request = Request(call.user.name, dry_run=parameters.is_dry(call.query, body))
+    request = WriteRequest(call.user.name, dry_run=parameters.is_dry(call.query, body))
     selection = select(
         call.kind,
         namespace=call.route.namespace,

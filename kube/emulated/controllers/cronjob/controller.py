@@ -72,10 +72,10 @@ class CronJobController:
             job = known.get(entry.get("uid"))
             end = policy.end_of(job) if job is not None else None
             if job is None:
-                self._tell(cron_job, "Normal", "MissingJob", f"Active job went missing: {entry['name']}")
+                self._emit(cron_job, "Normal", "MissingJob", f"Active job went missing: {entry['name']}")
             elif end is not None:
                 text = f"Saw completed job: {entry['name']}, condition: {end}"
-                self._tell(cron_job, "Normal", "SawCompletedJob", text)
+                self._emit(cron_job, "Normal", "SawCompletedJob", text)
             else:
                 active.append(entry)
         ends = [job["status"]["completionTime"] for job in jobs if policy.end_of(job) == "Complete"]
@@ -90,7 +90,7 @@ class CronJobController:
             schedule = parse(spec["schedule"], spec.get("timeZone"))
         except ValueError as error:
             text = f'unparseable schedule: "{spec["schedule"]}" : {error}'
-            self._tell(cron_job, "Warning", "UnparseableSchedule", text)
+            self._emit(cron_job, "Warning", "UnparseableSchedule", text)
             return
         due = schedule.last(policy.since(cron_job, now), now)
         self._wake(key_of(cron_job), schedule, now)
@@ -99,7 +99,7 @@ class CronJobController:
         running = status["active"]
         if running and spec.get("concurrencyPolicy") == "Forbid":
             text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._tell(cron_job, "Normal", "JobAlreadyActive", text)
+            self._emit(cron_job, "Normal", "JobAlreadyActive", text)
             return
         if spec.get("concurrencyPolicy") == "Replace":
             for entry in running:
@@ -126,10 +126,10 @@ class CronJobController:
         except AlreadyExists:
             return await self._context.kube.get(JOBS, name, namespace=namespace)
         except ApiError as error:
-            self._tell(cron_job, "Warning", "FailedCreate", f"Error creating job: {error.message}")
+            self._emit(cron_job, "Warning", "FailedCreate", f"Error creating job: {error.message}")
             raise
         self._expectations.wrote(key_of(cron_job), self._jobs.informer, made)
-        self._tell(cron_job, "Normal", "SuccessfulCreate", f"Created job {name}")
+        self._emit(cron_job, "Normal", "SuccessfulCreate", f"Created job {name}")
         return made
 
     async def _delete(self, cron_job: Object, job: Object) -> None:
@@ -139,9 +139,9 @@ class CronJobController:
             await self._context.kube.delete(JOBS, name_of(job), namespace=namespace_of(job), options=options)
         except NotFound:
             return
-        self._tell(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name_of(job)}")
+        self._emit(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name_of(job)}")
 
-    def _tell(self, cron_job: Object, kind: str, reason: str, text: str) -> None:
+    def _emit(self, cron_job: Object, kind: str, reason: str, text: str) -> None:
         about = reference({**cron_job, "kind": CRON_JOBS.kind, "apiVersion": CRON_JOBS.api_version})
         self._events.event(about, kind, reason, text)
 

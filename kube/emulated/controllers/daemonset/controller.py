@@ -105,7 +105,7 @@ class DaemonSetController:
 
     # Pods
 
-    async def _manage(self, daemon_set: Object, plan: policy.Plan, code: str) -> Exception | None:
+    async def _manage(self, daemon_set: Object, plan: policy.DaemonPlan, code: str) -> Exception | None:
         reference = controller_reference(daemon_set, DAEMON_SETS)
         generation = policy.template_generation(daemon_set)
         template = daemon_set["spec"]["template"]

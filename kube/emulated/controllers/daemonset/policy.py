@@ -24,7 +24,7 @@ _TOLERATED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DaemonNode:
     """What counts of a node: whether a pod may begin there, and whether one that is there may stay."""
 
     name: str
@@ -50,7 +50,7 @@ def tolerations_of(template: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def judge(node: Object, daemon_set: Object) -> Node:
+def judge(node: Object, daemon_set: Object) -> DaemonNode:
     """Whether a node is one of a DaemonSet's."""
     template, name = daemon_set["spec"]["template"], name_of(node)
     spec = template.get("spec") or {}
@@ -62,10 +62,10 @@ def judge(node: Object, daemon_set: Object) -> Node:
     if required is not None:
         fits &= any(term_holds(term, labels_of(node), name) for term in required.get("nodeSelectorTerms") or ())
     if not fits:
-        return Node(name, begins=False, stays=False)
+        return DaemonNode(name, begins=False, stays=False)
     bad = [t for t in (node.get("spec") or {}).get("taints") or () if not tolerated(t, tolerations_of(template))]
     effects = {taint.get("effect") for taint in bad}
-    return Node(name, begins=not effects & {"NoSchedule", "NoExecute"}, stays="NoExecute" not in effects)
+    return DaemonNode(name, begins=not effects & {"NoSchedule", "NoExecute"}, stays="NoExecute" not in effects)
 
 
 def target_of(pod: Object) -> str:
@@ -90,8 +90,8 @@ def template_for(template: Mapping[str, Any], node: str, revision: str, generati
     spec["tolerations"] = tolerations_of(template)
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = spec.setdefault("affinity", {})
-    wish = affinity.setdefault("nodeAffinity", {})
-    wish["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    wanted = affinity.setdefault("nodeAffinity", {})
+    wanted["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return made
 
 
@@ -101,7 +101,7 @@ def by_age(pods: Iterable[Object]) -> list[Object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DaemonPlan:
     """Nodes that need a pod, pods to delete, and pods that ended and are to be told of before they are deleted."""
 
     create: tuple[str, ...]
@@ -109,7 +109,7 @@ class Plan:
     ended: tuple[Object, ...]
 
 
-def plan(nodes: Sequence[Node], pods: Mapping[str, Sequence[Object]]) -> Plan:
+def plan(nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]]) -> DaemonPlan:
     """What to do so that each node has the pod that it ought to have."""
     create: list[str] = []
     delete: list[Object] = []
@@ -126,7 +126,7 @@ def plan(nodes: Sequence[Node], pods: Mapping[str, Sequence[Object]]) -> Plan:
     known = {node.name for node in nodes}
     for name in sorted(set(pods) - known):
         delete += [pod for pod in pods[name] if not node_name_of(pod) and not is_deleting(pod)]
-    return Plan(tuple(create), tuple(delete), tuple(ended))
+    return DaemonPlan(tuple(create), tuple(delete), tuple(ended))
 
 
 def min_ready_s(daemon_set: Object) -> int:
@@ -140,7 +140,7 @@ def is_updated(pod: Object, revision: str) -> bool:
 
 
 def to_replace(
-    daemon_set: Object, nodes: Sequence[Node], pods: Mapping[str, Sequence[Object]], revision: str, now: float
+    daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
 ) -> list[Object]:
     """Old pods to delete now, so that not too many nodes are without an available one. (``maxSurge`` counts as 0.)"""
     strategy = daemon_set["spec"].get("updateStrategy") or {}
@@ -168,7 +168,7 @@ def to_replace(
 
 
 def status(
-    daemon_set: Object, nodes: Sequence[Node], pods: Mapping[str, Sequence[Object]], revision: str, now: float
+    daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
 ) -> dict[str, Any]:
     """Return the status that the DaemonSet should have, given its pods."""
     span_s = min_ready_s(daemon_set)

@@ -263,7 +263,7 @@ class _Work:
         found = None
         if find(self._conditions(), progress.PROGRESSING) is None:
             found = self._progressing("True", "FoundNewReplicaSet", f'Found new replica set "{name_of(new)}"')
-        await self._tell(annotations[policy.REVISION], found)
+        await self._report_progress(annotations[policy.REVISION], found)
 
     async def _create_new(self, revision: int) -> None:
         deployment = self.deployment
@@ -276,17 +276,17 @@ class _Work:
             self._new = await self._controller.create_set(deployment, body)
         except AlreadyExists:
             self._new = await self._known(name)
-            await self._tell(str(revision), None)
+            await self._report_progress(str(revision), None)
             return
         except ApiError as error:
             if not is_terminating_namespace(error):
-                await self._tell_failure(f'Failed to create new replica set "{name}": {error.message}')
+                await self._report_failure(f'Failed to create new replica set "{name}": {error.message}')
             raise
         if size > 0:
             text = f"Scaled up replica set {name} from 0 to {size}"
             self._controller.event(deployment, "Normal", "ScalingReplicaSet", text)
         made = self._progressing("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
-        await self._tell(str(revision), made)
+        await self._report_progress(str(revision), made)
 
     async def _known(self, name: str) -> Object:
         """The ReplicaSet of that name if it is ours; else the name is taken, and the next pass tries another."""
@@ -299,7 +299,7 @@ class _Work:
         await self._controller.write_status(self.deployment)
         raise AlreadyExists(f'replicasets.apps "{name}" already exists')
 
-    async def _tell_failure(self, text: str) -> None:
+    async def _report_failure(self, text: str) -> None:
         failure = self._progressing("False", "ReplicaSetCreateError", text)
         if failure is not None:
             self._put(failure)
@@ -318,7 +318,7 @@ class _Work:
         status = self.deployment.get("status") or {}
         self.deployment["status"] = {**status, "conditions": put(self._conditions(), condition)}
 
-    async def _tell(self, revision: str, condition: Condition | None) -> None:
+    async def _report_progress(self, revision: str, condition: Condition | None) -> None:
         """Note the revision, and a condition, on the Deployment, unless it is there."""
         annotations = annotations_of(self.deployment)
         if condition is not None:

@@ -32,7 +32,7 @@ def counts(deployment: Object, new: Object | None, old: Sequence[Object], now: f
     known = deployment.get("status") or {}
     available = sum(available_of(rs) for rs in sets)
     enough = available >= replicas_of(deployment) - max_unavailable(deployment)
-    said = (
+    availability = (
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
         if enough
         else ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -44,7 +44,7 @@ def counts(deployment: Object, new: Object | None, old: Sequence[Object], now: f
         "readyReplicas": _sum(sets, "readyReplicas"),
         "availableReplicas": available,
         "unavailableReplicas": max(sum(replicas_of(rs) for rs in sets) - available, 0),
-        "conditions": put(known.get("conditions") or (), condition(AVAILABLE, *said, now=now)),
+        "conditions": put(known.get("conditions") or (), condition(AVAILABLE, *availability, now=now)),
     }
     if known.get("collisionCount") is not None:
         made["collisionCount"] = known["collisionCount"]
@@ -129,8 +129,8 @@ def paused(deployment: Object, now: float) -> list[Condition] | None:
     is_paused = bool(deployment["spec"].get("paused"))
     if deadline_s(deployment) is None or reason == TIMED_OUT or is_paused == (reason == PAUSED):
         return None
-    said = (PAUSED, "Deployment is paused") if is_paused else ("DeploymentResumed", "Deployment is resumed")
-    return put(known, condition(PROGRESSING, "Unknown", *said, now=now))
+    reported = (PAUSED, "Deployment is paused") if is_paused else ("DeploymentResumed", "Deployment is resumed")
+    return put(known, condition(PROGRESSING, "Unknown", *reported, now=now))
 
 
 def recheck_s(deployment: Object, status: Mapping[str, Any], now: float) -> float | None:

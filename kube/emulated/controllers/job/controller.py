@@ -11,7 +11,7 @@ from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.job import policy
-from mews.kube.emulated.controllers.job.work import Work
+from mews.kube.emulated.controllers.job.work import JobPass
 from mews.kube.emulated.controllers.owners import Informers, controller_of
 from mews.kube.emulated.controllers.pod_control import PodControl
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations, SyncLoop
@@ -105,7 +105,7 @@ class JobController:
             return
         if not self._expectations.met(key):
             return
-        work = Work(self, cached, await self.control.claim(cached, finalizer=policy.TRACKING))
+        work = JobPass(self, cached, await self.control.claim(cached, finalizer=policy.TRACKING))
         backoff = self._backoffs.get(key, policy.Backoff()).after(work.succeeded, work.failed)
         try:
             failure = await work.advance(backoff)
@@ -125,7 +125,7 @@ class JobController:
         """Look at it again after a while."""
         self._loop.add_after(key_of(job), delay_s)
 
-    def tell(self, job: Object, kind: str, reason: str, text: str) -> None:
+    def emit(self, job: Object, kind: str, reason: str, text: str) -> None:
         """An event about a Job."""
         self._events.event(self.control.about(job), kind, reason, text)
 

@@ -28,7 +28,7 @@ from mews.kube.emulated.controllers.pods import first_to_go, is_active, is_ready
 _SHOWN_AT_ZERO = ("ready", "terminating", "uncountedTerminatedPods")
 
 
-class Office(Protocol):
+class JobActions(Protocol):
     """What a pass asks of the controller."""
 
     control: PodControl
@@ -41,7 +41,7 @@ class Office(Protocol):
         """Look at it again after a while."""
         ...
 
-    def tell(self, job: Object, kind: str, reason: str, text: str) -> None:
+    def emit(self, job: Object, kind: str, reason: str, text: str) -> None:
         """An event about a Job."""
         ...
 
@@ -54,21 +54,21 @@ class Office(Protocol):
         ...
 
 
-class Work:
+class JobPass:
     """``job`` is the pass's own copy. ``succeeded`` and ``failed``: pods that ended and were not noted yet; ``noted``:
     whether they are by now."""
 
-    def __init__(self, office: Office, cached: Object, pods: Sequence[Object]) -> None:
+    def __init__(self, actions: JobActions, cached: Object, pods: Sequence[Object]) -> None:
         self.job: Object = clone(cached)
         self.noted = False
-        self._office = office
+        self._actions = actions
         self._stored: dict[str, Any] = dict(cached.get("status") or {})
         self._pods = list(pods)
         self._active = [pod for pod in pods if is_active(pod)]
         self._doomed: dict[str, None] = {}
         status = {**self._stored, "uncountedTerminatedPods": self._stored.get("uncountedTerminatedPods") or {}}
         if "startTime" not in status and not policy.is_suspended(cached):
-            status["startTime"] = timestamp(office.now())
+            status["startTime"] = timestamp(actions.now())
         self.job["status"] = status
         fresh = [pod for pod in pods if policy.is_tracked(pod) and policy.counts(pod, cached)]
         self.succeeded = [
@@ -88,7 +88,7 @@ class Work:
 
     async def advance(self, backoff: policy.Backoff) -> Exception | None:
         """Do what is to be done now; answers what failed meanwhile, once the status is written."""
-        job, now = self.job, self._office.now()
+        job, now = self.job, self._actions.now()
         succeeded = self._total("succeeded", len(self.succeeded))
         failed = self._total("failed", sum(policy.failure_rule(job, pod)[0] != "Ignore" for pod in self.failed))
         if policy.is_indexed(job):
@@ -105,7 +105,7 @@ class Work:
                 active, failure = await self._manage(succeeded, backoff)
             end = self._success(succeeded, active)
             if end is None and not is_deleting(job):
-                self._tell_suspension()
+                self._emit_suspension()
         self._status["active"] = active
         self._status["ready"] = sum(is_ready(pod) for pod in self._active if uid_of(pod) not in self._doomed)
         self._status["terminating"] = self._going() + len(self._doomed)
@@ -119,28 +119,28 @@ class Work:
         return sum(is_deleting(pod) and not is_terminal(pod) for pod in self._pods)
 
     def _watch_deadline(self) -> None:
-        left_s = policy.deadline_left_s(self.job, self._office.now())
+        left_s = policy.deadline_left_s(self.job, self._actions.now())
         if left_s is not None:
-            self._office.look_again(self.job, left_s)
+            self._actions.look_again(self.job, left_s)
 
     def _success(self, succeeded: int, active: int) -> Condition | None:
         completions = policy.completions_of(self.job)
         enough = succeeded > 0 if completions is None else succeeded >= completions
-        return policy.success(self._office.now()) if enough and active == 0 else None
+        return policy.success(self._actions.now()) if enough and active == 0 else None
 
-    def _tell_suspension(self) -> None:
+    def _emit_suspension(self) -> None:
         suspended = policy.is_suspended(self.job)
         state, reason, text = (
             ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
         )
-        wanted = policy.condition("Suspended", reason, text, now=self._office.now(), status=state)
+        wanted = policy.condition("Suspended", reason, text, now=self._actions.now(), status=state)
         conditions = policy.ensured(self._status.get("conditions") or (), wanted)
         if conditions is None:
             return
         self._status["conditions"] = conditions
-        self._office.tell(self.job, "Normal", "Suspended" if suspended else "Resumed", text)
+        self._actions.emit(self.job, "Normal", "Suspended" if suspended else "Resumed", text)
         if not suspended:
-            self._status["startTime"] = timestamp(self._office.now())
+            self._status["startTime"] = timestamp(self._actions.now())
 
     # Pods
 
@@ -154,15 +154,15 @@ class Work:
         rest = [pod for pod in self._active if pod not in doomed]
         surplus = active - wanted - len(doomed)
         if surplus > 0:
-            doomed += first_to_go(rest, [0] * len(rest), self._office.now())[:surplus]
+            doomed += first_to_go(rest, [0] * len(rest), self._actions.now())[:surplus]
         if doomed:
             return await self._shrink(doomed[: policy.MOST_PER_SYNC])
         missing = wanted - active - (self._going() if policy.only_failed_are_replaced(job) else 0)
         if missing <= 0:
             return active, None
-        left_s = backoff.left_s(self._office.now())
+        left_s = backoff.left_s(self._actions.now())
         if left_s > 0:
-            self._office.look_again(job, left_s)
+            self._actions.look_again(job, left_s)
             return 0, None
         return await self._grow(min(missing, policy.MOST_PER_SYNC))
 
@@ -171,7 +171,7 @@ class Work:
         made: list[Object] = []
 
         async def create(number: int) -> None:
-            made.append(await self._office.control.create(self.job, bodies[number]))
+            made.append(await self._actions.control.create(self.job, bodies[number]))
 
         failure = await slow_start(len(bodies), create)
         if failure is not None and is_terminating_namespace(failure):
@@ -195,12 +195,12 @@ class Work:
         """Delete pods that shall not count."""
         for pod in doomed:
             if policy.is_tracked(pod):
-                await self._office.untrack(pod, key_of(self.job))
+                await self._actions.untrack(pod, key_of(self.job))
         failure = await self._delete(doomed)
         return len(self._active) - len(self._doomed), failure
 
     async def _delete(self, doomed: Sequence[Object]) -> Exception | None:
-        deletions = (self._office.control.delete(self.job, pod) for pod in doomed)
+        deletions = (self._actions.control.delete(self.job, pod) for pod in doomed)
         found = await asyncio.gather(*deletions, return_exceptions=True)
         failure: Exception | None = None
         for pod, result in zip(doomed, found, strict=True):
@@ -225,13 +225,13 @@ class Work:
         end = None if end is None else self._interim(end)
         await self._write_if_changed()
         self.noted = True
-        await asyncio.gather(*(self._office.untrack(pod, key_of(job)) for pod in released))
+        await asyncio.gather(*(self._actions.untrack(pod, key_of(job)) for pod in released))
         gone = {uid_of(pod) for pod in released}
         job["status"] = policy.settled(self._status, [uid for uid in tracked if uid not in gone])
         finished = end is not None and self._finish(end)
         await self._write_if_changed()
         if finished and end is not None:
-            self._tell_end(end)
+            self._emit_end(end)
 
     def _may_go(self, pod: Object, end: Condition | None) -> bool:
         job = self.job
@@ -264,14 +264,14 @@ class Work:
             if find(conditions, end["type"]) is None:
                 self._status["conditions"] = [*conditions, end]
             kind = "Complete" if end["type"] == "SuccessCriteriaMet" else "Failed"
-            return policy.condition(kind, end.get("reason", ""), end.get("message", ""), now=self._office.now())
+            return policy.condition(kind, end.get("reason", ""), end.get("message", ""), now=self._actions.now())
         return end
 
     def _finish(self, end: Condition) -> bool:
         """Say that it has ended, unless pods are still to be counted or to go."""
         if not policy.is_count_settled(self._status) or self._status["terminating"] > 0:
             return False
-        now = self._office.now()
+        now = self._actions.now()
         wanted = policy.condition(end["type"], end.get("reason", ""), end.get("message", ""), now=now)
         conditions = policy.ensured(self._status.get("conditions") or (), wanted)
         if conditions is not None:
@@ -280,19 +280,19 @@ class Work:
             self._status["completionTime"] = timestamp(now)
         return True
 
-    def _tell_end(self, end: Condition) -> None:
+    def _emit_end(self, end: Condition) -> None:
         if end["type"] != "Complete":
-            self._office.tell(self.job, "Warning", end["reason"], end["message"])
+            self._actions.emit(self.job, "Warning", end["reason"], end["message"])
             return
         completions = policy.completions_of(self.job)
         if completions is not None and int(self._status.get("succeeded", 0)) > completions:
             text = "Too many succeeded pods running after completion count reached"
-            self._office.tell(self.job, "Warning", "TooManySucceededPods", text)
-        self._office.tell(self.job, "Normal", "Completed", "Job completed")
+            self._actions.emit(self.job, "Warning", "TooManySucceededPods", text)
+        self._actions.emit(self.job, "Normal", "Completed", "Job completed")
 
     async def _write_if_changed(self) -> None:
         status = nonzero(self._status, *_SHOWN_AT_ZERO)
         if status != self._stored:
             self.job["status"] = self._stored = status
-            await self._office.write(self.job)
+            await self._actions.write(self.job)
             self.job["status"] = dict(status)

@@ -92,8 +92,8 @@ class ReplicaSetController:
 
     async def _write_status(self, replica_set: Object, active: list[Object], failure: Exception | None) -> None:
         now = self._context.clock.now()
-        told = None if failure is None else getattr(failure, "message", str(failure))
-        status = policy.status(replica_set, active, told, now)
+        message = None if failure is None else getattr(failure, "message", str(failure))
+        status = policy.status(replica_set, active, message, now)
         if status != (replica_set.get("status") or {}):
             try:
                 written = await self._context.kube.replace(

@@ -108,10 +108,10 @@ class StatefulSetController:
             )
         except ApiError as error:
             if not is_terminating_namespace(error):
-                self._tell(stateful_set, "create", name, error.message)
+                self._emit(stateful_set, "create", name, error.message)
             raise
         self._expectations.wrote(key_of(stateful_set), self._pods.informer, made)
-        self._tell(stateful_set, "create", name)
+        self._emit(stateful_set, "create", name)
         return made
 
     async def _delete(self, stateful_set: Object, pod: Object) -> None:
@@ -120,9 +120,9 @@ class StatefulSetController:
             await self._context.kube.delete(PODS, name_of(pod), namespace=namespace_of(pod))
         except NotFound:
             return
-        self._tell(stateful_set, "delete", name_of(pod))
+        self._emit(stateful_set, "delete", name_of(pod))
 
-    def _tell(self, stateful_set: Object, verb: str, pod: str, failure: str = "") -> None:
+    def _emit(self, stateful_set: Object, verb: str, pod: str, failure: str = "") -> None:
         text = f"{verb} Pod {pod} in StatefulSet {name_of(stateful_set)}"
         about = self._control.about(stateful_set)
         if failure:

@@ -102,14 +102,14 @@ def source(stateful_set: Object, ordinal: int, *, current: Object, update: Objec
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StatefulSetStep:
     """What to do now: ordinals to make, pods to delete."""
 
     create: tuple[int, ...] = ()
     delete: tuple[Object, ...] = ()
 
 
-def step(stateful_set: Object, pods: Sequence[Object], update: Object, now: float) -> Step:
+def step(stateful_set: Object, pods: Sequence[Object], update: Object, now: float) -> StatefulSetStep:
     """The next step. An ordered set takes one at a time, and waits for it to be available."""
     first, ordered, span_s = first_ordinal(stateful_set), is_ordered(stateful_set), min_ready_s(stateful_set)
     wanted = range(first, first + replicas_of(stateful_set))
@@ -125,23 +125,23 @@ def step(stateful_set: Object, pods: Sequence[Object], update: Object, now: floa
         elif not ordered or (not is_deleting(found) and is_available(found, span_s, now)):
             continue
         if ordered:
-            return Step(tuple(create), tuple(delete))
+            return StatefulSetStep(tuple(create), tuple(delete))
     if create or delete:
-        return Step(tuple(create), tuple(delete))
+        return StatefulSetStep(tuple(create), tuple(delete))
     surplus = sorted((found for found in pods if ordinal_of(found) not in wanted), key=ordinal_of, reverse=True)
     if surplus:
         return _shrink(surplus, ordered=ordered, span_s=span_s, now=now)
-    return Step(delete=tuple(_to_update(stateful_set, [known[ordinal] for ordinal in wanted], update, now)))
+    return StatefulSetStep(delete=tuple(_to_update(stateful_set, [known[ordinal] for ordinal in wanted], update, now)))
 
 
-def _shrink(surplus: Sequence[Object], *, ordered: bool, span_s: int, now: float) -> Step:
+def _shrink(surplus: Sequence[Object], *, ordered: bool, span_s: int, now: float) -> StatefulSetStep:
     alive = [found for found in surplus if not is_deleting(found)]
     if not ordered:
-        return Step(delete=tuple(alive))
+        return StatefulSetStep(delete=tuple(alive))
     unhealthy = [found for found in reversed(surplus) if is_deleting(found) or not is_available(found, span_s, now)]
     top = surplus[0]
     waits = is_deleting(top) or (top in unhealthy and top is not unhealthy[0])
-    return Step() if waits else Step(delete=(top,))
+    return StatefulSetStep() if waits else StatefulSetStep(delete=(top,))
 
 
 def _to_update(stateful_set: Object, pods: Sequence[Object], update: Object, now: float) -> list[Object]:

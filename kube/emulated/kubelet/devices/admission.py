@@ -10,6 +10,7 @@ from typing import Any
 from mews.kube.api.objects import containers_of, init_containers_of, is_terminal, uid_of
 from mews.kube.api.quantities import whole
 from mews.kube.deviceplugin.port import PluginError
+from mews.kube.emulated.kubelet.devices.allocations import DeviceAllocations
 from mews.kube.emulated.kubelet.devices.choice import Choice, Need, begin, complete
 from mews.kube.emulated.kubelet.devices.errors import (
     AdmissionRejected,
@@ -19,7 +20,6 @@ from mews.kube.emulated.kubelet.devices.errors import (
 )
 from mews.kube.emulated.kubelet.devices.fit import check_fit
 from mews.kube.emulated.kubelet.devices.holdings import kept_from_reuse, left_for_reuse
-from mews.kube.emulated.kubelet.devices.ledger import Ledger
 from mews.kube.emulated.kubelet.devices.order import shuffled
 
 Pod = Mapping[str, Any]
@@ -31,7 +31,7 @@ class Admission:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: DeviceAllocations,
         rng: random.Random,
         *,
         active_pods: Callable[[], Iterable[Pod]],

@@ -19,7 +19,7 @@ SETTLE_S = 1.0
 Listed = Callable[[str, tuple[PluginDevice, ...]], None]
 
 
-class Connection:
+class PluginConnection:
     """One registered plugin with the task that reads its stream."""
 
     def __init__(self, plugin: DialedPlugin, task: asyncio.Task[None]) -> None:
@@ -44,7 +44,7 @@ class Connections:
         self._listed = listed
         self._gone = gone
         self._log = log
-        self._by_resource: dict[str, Connection] = {}
+        self._by_resource: dict[str, PluginConnection] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     async def open(self, resource: str, plugin: DialedPlugin) -> None:
@@ -54,7 +54,7 @@ class Connections:
         if older is not None:
             await older.settled()
         task = asyncio.get_running_loop().create_task(self._read(resource, plugin))
-        self._by_resource[resource] = Connection(plugin, task)
+        self._by_resource[resource] = PluginConnection(plugin, task)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 

@@ -25,15 +25,15 @@ from mews.kube.deviceplugin.port import (
     PodDevices,
 )
 from mews.kube.emulated.kubelet.devices.admission import Admission, limits_of
+from mews.kube.emulated.kubelet.devices.allocations import DeviceAllocations
 from mews.kube.emulated.kubelet.devices.checkpoint_store import CheckpointStore
 from mews.kube.emulated.kubelet.devices.connections import Connections
 from mews.kube.emulated.kubelet.devices.endpoint import ResourceEndpoint
 from mews.kube.emulated.kubelet.devices.errors import AllocationFailed, PreStartFailed
-from mews.kube.emulated.kubelet.devices.ledger import Ledger
 from mews.kube.emulated.kubelet.devices.merge import merged
 from mews.kube.emulated.kubelet.devices.naming import is_extended_resource
 from mews.kube.emulated.kubelet.devices.order import shuffled
-from mews.kube.emulated.kubelet.note import Note, silent
+from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 
 API_VERSION = "v1beta1"
 
@@ -57,12 +57,12 @@ class DeviceManager:
         active_pods: Callable[[], Iterable[Pod]],
         node_allocatable: Callable[[], Mapping[str, Any]] = dict,
         log: logging.Logger | None = None,
-        note: Note = silent,
+        note: KubeletJournal = silent,
     ) -> None:
         self._dialer = dialer
         self._rng = rng
         self._log = log or logging.getLogger(__name__)
-        self._ledger = Ledger(checkpoint, pace, rng, self._log, note)
+        self._ledger = DeviceAllocations(checkpoint, pace, rng, self._log, note)
         self._connections = Connections(self._ledger.listed, self._ledger.gone, self._log)
         self._admission = Admission(self._ledger, rng, active_pods=active_pods, node_allocatable=node_allocatable)
 

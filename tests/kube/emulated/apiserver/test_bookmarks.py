@@ -7,7 +7,7 @@ import pytest
 from mews.kube.api.objects import version_of
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import EventType
-from mews.kube.emulated.apiserver.store.shelf import Subscription
+from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.wire import streams
 from tests.kube.emulated.apiserver.serving import Served, serve
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.wall
 
 
 def test_a_change_in_the_moment_of_a_bookmark_comes_before_it(tmp_path, monkeypatch):
-    read = Subscription.next
+    read = WatchInbox.next
 
     async def slow(self):
         """An event that is there, but is read only after the bookmark's time has come."""
@@ -23,7 +23,7 @@ def test_a_change_in_the_moment_of_a_bookmark_comes_before_it(tmp_path, monkeypa
         self._events.appendleft(event)
         await asyncio.sleep(1)
 
-    monkeypatch.setattr(Subscription, "next", slow)
+    monkeypatch.setattr(WatchInbox, "next", slow)
     monkeypatch.setattr(streams, "_BOOKMARK_EVERY_S", 0.05)
 
     async def check(served: Served) -> None:

@@ -11,7 +11,7 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.update import patch
-from mews.kube.emulated.apiserver.store.request import Request
+from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.store import Store
 
 
@@ -22,8 +22,8 @@ def store() -> Store:
     return made
 
 
-def by(manager: str) -> Request:
-    return Request(manager=manager)
+def by(manager: str) -> WriteRequest:
+    return WriteRequest(manager=manager)
 
 
 def pod(*ports: int, **env: str):

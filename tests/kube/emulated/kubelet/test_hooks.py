@@ -8,7 +8,7 @@ from typing import Any
 from mews.harness.clock import run_virtual
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import PODS
-from mews.kube.emulated.kubelet.illness import FAILING
+from mews.kube.emulated.kubelet.unhealthy_window import FAILING
 from tests.kube.emulated.kubelet.bench import Bench
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mews.kube.emulated.kubelet.errors import ImagesError, StartError
-from mews.kube.emulated.kubelet.images import Image, Simulation, load_images, plain_name, render
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, load_images, plain_name, render
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.simulated import scene_of
 from tests.kube.emulated.kubelet.bench import pod
@@ -75,7 +75,7 @@ def launch(image: Image, command: tuple[str, ...] = (), **annotations: str) -> L
 
 
 def test_a_played_container_follows_annotation_then_command_then_image() -> None:
-    declared = Image("i", simulate=Simulation(duration_s=300, log="${X}"))
+    declared = Image("i", simulate=ContainerBehaviour(duration_s=300, log="${X}"))
     assert scene_of(launch(declared)).duration_s == 300
     assert scene_of(launch(declared)).outputs == ((0.0, "y"),)
     assert scene_of(launch(declared, ("sleep", "5"))).duration_s == 5
@@ -86,8 +86,8 @@ def test_a_played_container_follows_annotation_then_command_then_image() -> None
 
 
 def test_a_container_that_nothing_describes_is_a_clear_error() -> None:
-    for image in (Image("i", simulate=Simulation()), Image("i", process=("sh",))):
+    for image in (Image("i", simulate=ContainerBehaviour()), Image("i", process=("sh",))):
         with pytest.raises(StartError, match=r"mews\.dev/duration-s"):
             scene_of(launch(image, ("python", "train.py")))
     with pytest.raises(StartError, match="'soon': must be a number from 0 on"):
-        scene_of(launch(Image("i", simulate=Simulation()), duration_s="soon"))
+        scene_of(launch(Image("i", simulate=ContainerBehaviour()), duration_s="soon"))

@@ -17,7 +17,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.kubelet.devices import AdmissionRejected
-from mews.kube.emulated.kubelet.images import Image, ImageBook, Simulation
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, ImageBook
 from tests.kube.emulated.kubelet.bench import NODE, Bench, until
 
 DATA = Path(os.environ.get("MEWS_DATA_DIR", "")) / "kubelet-1.34" / "lifecycle"
@@ -102,7 +102,7 @@ async def relive(life: str) -> tuple[list[tuple[float, str, Object]], list[Objec
     records = [(t, kind, obj) for t, watch, kind, obj in measured(life) if watch == "pod"]
     image = records[0][2]["spec"]["containers"][0]["image"]
     bench = Bench()
-    bench.images = ImageBook({image.rsplit(":")[0]: Image(image, simulate=Simulation())})
+    bench.images = ImageBook({image.rsplit(":")[0]: Image(image, simulate=ContainerBehaviour())})
     bench.devices.refuse["rejected"] = AdmissionRejected("UnexpectedAdmissionError", OVER_ASK)
     seen: list[tuple[float, str, Object]] = []
     events: list[Object] = []

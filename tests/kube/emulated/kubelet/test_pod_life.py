@@ -11,7 +11,7 @@ from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object, condition_of, name_of
 from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.client.port import DeleteOptions
-from mews.kube.emulated.kubelet.api import KubeletApi
+from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
 from mews.kube.system.profile import Delay, NodeState
 from tests.kube.emulated.kubelet.bench import Bench
@@ -299,7 +299,7 @@ def test_a_container_sees_its_plugins_environment_its_own_and_the_downward_api()
         async with bench.running():
             await bench.pod("a", containers=[container])
             pod = await bench.phase("a", "Running")
-            api = KubeletApi(bench.containerd)
+            api = EmulatedKubeletApi(bench.containerd)
             shown = b"".join([chunk async for chunk in api.log("default", "a", "main")]).decode().splitlines()
             assert shown[-1] == "hello from host-1"
             assert {"IN_BOTH=pod", "WHERE=host-1", f"ADDRESS={pod['status']['podIP']}"} <= set(shown)
@@ -323,7 +323,7 @@ def test_a_log_is_followed_until_its_container_ends_and_tailed() -> None:
         async with bench.running():
             await bench.pod("a", ["sh", "-c", "echo one; sleep 5; echo two; sleep 5; echo three"])
             await bench.phase("a", "Running")
-            api = KubeletApi(bench.containerd)
+            api = EmulatedKubeletApi(bench.containerd)
             assert [c async for c in api.log("default", "a", "main", follow=True)] == [b"one\n", b"two\n", b"three\n"]
             assert [c async for c in api.log("default", "a", "main", tail_lines=2)] == [b"two\nthree\n"]
             assert [c async for c in api.log("default", "a", "main", tail_lines=0)] == []

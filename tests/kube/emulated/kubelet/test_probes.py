@@ -13,8 +13,8 @@ from mews.kube.api.objects import Object, condition_of
 from mews.kube.api.resources import PODS
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import Exec, GrpcCheck, HttpGet, Sleep, TcpSocket, action_of, timed_out
-from mews.kube.emulated.kubelet.illness import FAILING, Illness, illnesses_of
 from mews.kube.emulated.kubelet.probe import LIVENESS, READINESS, Tally, probes_of
+from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
 from tests.kube.emulated.kubelet.bench import Bench
 
 WEB = {"httpGet": {"path": "/healthz", "port": 8080}}
@@ -294,7 +294,7 @@ def test_a_handler_names_its_address_as_the_kubelet_does() -> None:
 
 def test_an_illness_is_one_container_s_or_everybody_s() -> None:
     text = "readiness:0-10, proxy/liveness:60-"
-    assert illnesses_of(text, "main") == (Illness("readiness", 0.0, 10.0),)
-    assert illnesses_of(text, "proxy") == (Illness("readiness", 0.0, 10.0), Illness("liveness", 60.0))
+    assert illnesses_of(text, "main") == (UnhealthyWindow("readiness", 0.0, 10.0),)
+    assert illnesses_of(text, "proxy") == (UnhealthyWindow("readiness", 0.0, 10.0), UnhealthyWindow("liveness", 60.0))
     with pytest.raises(StartError, match=r"annotation mews.dev/failing: 'sick': must read \[container/\]PURPOSE"):
         illnesses_of("sick", "main")

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from mews.kube.emulated.kubelet.handlers import Answer, Exec, GrpcCheck, HttpGet, Question, TcpSocket
+from mews.kube.emulated.kubelet.handlers import Exec, GrpcCheck, HandlerResult, HttpGet, Question, TcpSocket
 from mews.kube.emulated.kubelet.process import ProcessRuntime, RealProcess
 from tests.kube.emulated.kubelet.test_process_runtime import launch
 
@@ -31,7 +31,7 @@ server.serve_forever()
 """
 
 
-async def ask(process: RealProcess, action: Any, timeout_s: float = 30.0) -> Answer:
+async def ask(process: RealProcess, action: Any, timeout_s: float = 30.0) -> HandlerResult:
     return await process.ask(Question("readiness", action, timeout_s))
 
 
@@ -42,14 +42,16 @@ def test_a_process_is_asked_by_command_by_page_and_by_port(tmp_path: Path) -> No
         await process.log.grown(0)
         port = int(process.log.read().split()[0])
         well = HttpGet("127.0.0.1", port, "/well", headers=(("X-Test", "yes"),))
-        assert await ask(process, well) == Answer(True)
-        assert await ask(process, HttpGet("127.0.0.1", port)) == Answer(False, "HTTP probe failed with statuscode: 503")
-        assert await ask(process, TcpSocket("127.0.0.1", port)) == Answer(True)
-        assert await ask(process, Exec(("sh", "-c", "echo out; echo err >&2; exit 7"))) == Answer(
+        assert await ask(process, well) == HandlerResult(True)
+        assert await ask(process, HttpGet("127.0.0.1", port)) == HandlerResult(
+            False, "HTTP probe failed with statuscode: 503"
+        )
+        assert await ask(process, TcpSocket("127.0.0.1", port)) == HandlerResult(True)
+        assert await ask(process, Exec(("sh", "-c", "echo out; echo err >&2; exit 7"))) == HandlerResult(
             False, "out\nerr\n", 7
         )
-        assert await ask(process, Exec(("true",))) == Answer(True)
-        assert await ask(process, Exec(("sleep", "600")), 0.2) == Answer(False, 'command "sleep 600" timed out')
+        assert await ask(process, Exec(("true",))) == HandlerResult(True)
+        assert await ask(process, Exec(("sleep", "600")), 0.2) == HandlerResult(False, 'command "sleep 600" timed out')
         await process.stop(0)
         assert (await ask(process, HttpGet("127.0.0.1", port))).text == (
             f'Get "http://127.0.0.1:{port}/": dial tcp 127.0.0.1:{port}: connect: connection refused'
@@ -82,7 +84,7 @@ def test_a_service_is_asked_for_its_health(tmp_path: Path) -> None:
         port, other = server.add_insecure_port("127.0.0.1:0"), bare.add_insecure_port("127.0.0.1:0")
         await server.start()
         await bare.start()
-        assert await ask(process, GrpcCheck("127.0.0.1", port)) == Answer(True, "service healthy")
+        assert await ask(process, GrpcCheck("127.0.0.1", port)) == HandlerResult(True, "service healthy")
         assert (await ask(process, GrpcCheck("127.0.0.1", port, "db"))).text == (
             'service unhealthy (responded with "NOT_SERVING")'
         )
@@ -107,7 +109,7 @@ def test_a_page_that_does_not_come_is_a_timeout(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
         answer = await ask(process, HttpGet("127.0.0.1", silent.getsockname()[1]), 0.2)
-        assert answer == Answer(False, f'Get "{url}": {late}')
+        assert answer == HandlerResult(False, f'Get "{url}": {late}')
         silent.close()
         await runtime.close()
 

@@ -4,7 +4,7 @@ import pytest
 
 from mews.kube.clock import Pace
 from mews.kube.emulated.kubelet.errors import StartError
-from mews.kube.emulated.kubelet.images import Image, Simulation
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image
 from mews.kube.emulated.kubelet.programs import PlayedPrograms, environment_of
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.system.program import PlayedProgram, no_program
@@ -35,7 +35,7 @@ class Process:
 
 def launch(program="toy/counting", *, command=(), annotations=None, **env):
     pod = {"metadata": {"name": "p", "uid": "u", "annotations": annotations or {}}, "spec": {}}
-    image = Image("toy/image", simulate=Simulation(program=program))
+    image = Image("toy/image", simulate=ContainerBehaviour(program=program))
     return Launch(pod, "main", 0, image, command, (), env)
 
 

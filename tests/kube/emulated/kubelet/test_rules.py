@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
-from mews.kube.emulated.kubelet.containerd import Instance
+from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.environment import environment, expand
 from mews.kube.emulated.kubelet.errors import StartError
-from mews.kube.emulated.kubelet.podstate import Plan, PodState, Waiting, decide, phase_of
+from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodPlan, PodState, decide, phase_of
 from mews.kube.emulated.kubelet.podstatus import status_of
 from tests.kube.emulated.kubelet.bench import pod
 
-RUNNING = (Instance("c", "id", 0, 1.0),)
-DONE = (Instance("c", "id", 0, 1.0, 2.0, 0),)
-FAILED = (Instance("c", "id", 0, 1.0, 2.0, 5),)
+RUNNING = (ContainerInstance("c", "id", 0, 1.0),)
+DONE = (ContainerInstance("c", "id", 0, 1.0, 2.0, 0),)
+FAILED = (ContainerInstance("c", "id", 0, 1.0, 2.0, 5),)
 
 
 def state(policy: str, instances: dict[str, Any], *, inits: list[str] | None = None, **parts: Any) -> PodState:
@@ -29,35 +29,39 @@ def state(policy: str, instances: dict[str, Any], *, inits: list[str] | None = N
 @pytest.mark.parametrize(
     ("case", "plan", "phase"),
     [
-        (state("Never", {}, up=False), Plan(sandbox=True), "Pending"),
-        (state("Never", {}), Plan(start=("main",)), "Pending"),
-        (state("Never", {}, mains=["a", "b"]), Plan(start=("a", "b")), "Pending"),
-        (state("Never", {"a": RUNNING}, mains=["a", "b"]), Plan(start=("b",)), "Pending"),
-        (state("Never", {"main": RUNNING}), Plan(), "Running"),
-        (state("Never", {"main": DONE}), Plan(end=True), "Succeeded"),
-        (state("Never", {"main": FAILED}), Plan(end=True), "Failed"),
-        (state("Never", {"a": DONE, "b": RUNNING}, mains=["a", "b"]), Plan(), "Running"),
-        (state("OnFailure", {"main": DONE}), Plan(end=True), "Succeeded"),
-        (state("OnFailure", {"main": FAILED}), Plan(start=("main",)), "Running"),
-        (state("Always", {"main": DONE}), Plan(start=("main",)), "Running"),
-        (state("Always", {"main": DONE}, ended=True), Plan(end=True), "Succeeded"),
-        (state("Always", {"main": FAILED}, ended=True), Plan(end=True), "Failed"),
-        (state("Never", {}, inits=["one", "two"]), Plan(start=("one",)), "Pending"),
-        (state("Never", {"one": RUNNING}, inits=["one", "two"]), Plan(), "Pending"),
-        (state("Never", {"one": DONE}, inits=["one", "two"]), Plan(start=("two",)), "Pending"),
-        (state("Never", {"one": DONE, "two": DONE}, inits=["one", "two"]), Plan(start=("main",)), "Pending"),
-        (state("Never", {"one": FAILED}, inits=["one"]), Plan(end=True), "Failed"),
-        (state("Always", {"one": FAILED}, inits=["one"]), Plan(start=("one",)), "Pending"),
-        (state("Never", {}, inits=["sidecar"]), Plan(start=("sidecar",)), "Pending"),
-        (state("Never", {"sidecar": RUNNING}, inits=["sidecar"]), Plan(start=("main",)), "Pending"),
-        (state("Never", {"sidecar": FAILED, "main": RUNNING}, inits=["sidecar"]), Plan(start=("sidecar",)), "Running"),
-        (state("Never", {"sidecar": RUNNING, "main": DONE}, inits=["sidecar"]), Plan(end=True), "Running"),
-        (state("Never", {"sidecar": FAILED, "main": DONE}, inits=["sidecar"]), Plan(end=True), "Succeeded"),
-        (state("Never", {"sidecar": DONE, "main": FAILED}, inits=["sidecar"], ended=True), Plan(end=True), "Failed"),
-        (state("Never", {"main": RUNNING}, killed=("DeadlineExceeded", "x")), Plan(end=True), "Failed"),
+        (state("Never", {}, up=False), PodPlan(sandbox=True), "Pending"),
+        (state("Never", {}), PodPlan(start=("main",)), "Pending"),
+        (state("Never", {}, mains=["a", "b"]), PodPlan(start=("a", "b")), "Pending"),
+        (state("Never", {"a": RUNNING}, mains=["a", "b"]), PodPlan(start=("b",)), "Pending"),
+        (state("Never", {"main": RUNNING}), PodPlan(), "Running"),
+        (state("Never", {"main": DONE}), PodPlan(end=True), "Succeeded"),
+        (state("Never", {"main": FAILED}), PodPlan(end=True), "Failed"),
+        (state("Never", {"a": DONE, "b": RUNNING}, mains=["a", "b"]), PodPlan(), "Running"),
+        (state("OnFailure", {"main": DONE}), PodPlan(end=True), "Succeeded"),
+        (state("OnFailure", {"main": FAILED}), PodPlan(start=("main",)), "Running"),
+        (state("Always", {"main": DONE}), PodPlan(start=("main",)), "Running"),
+        (state("Always", {"main": DONE}, ended=True), PodPlan(end=True), "Succeeded"),
+        (state("Always", {"main": FAILED}, ended=True), PodPlan(end=True), "Failed"),
+        (state("Never", {}, inits=["one", "two"]), PodPlan(start=("one",)), "Pending"),
+        (state("Never", {"one": RUNNING}, inits=["one", "two"]), PodPlan(), "Pending"),
+        (state("Never", {"one": DONE}, inits=["one", "two"]), PodPlan(start=("two",)), "Pending"),
+        (state("Never", {"one": DONE, "two": DONE}, inits=["one", "two"]), PodPlan(start=("main",)), "Pending"),
+        (state("Never", {"one": FAILED}, inits=["one"]), PodPlan(end=True), "Failed"),
+        (state("Always", {"one": FAILED}, inits=["one"]), PodPlan(start=("one",)), "Pending"),
+        (state("Never", {}, inits=["sidecar"]), PodPlan(start=("sidecar",)), "Pending"),
+        (state("Never", {"sidecar": RUNNING}, inits=["sidecar"]), PodPlan(start=("main",)), "Pending"),
+        (
+            state("Never", {"sidecar": FAILED, "main": RUNNING}, inits=["sidecar"]),
+            PodPlan(start=("sidecar",)),
+            "Running",
+        ),
+        (state("Never", {"sidecar": RUNNING, "main": DONE}, inits=["sidecar"]), PodPlan(end=True), "Running"),
+        (state("Never", {"sidecar": FAILED, "main": DONE}, inits=["sidecar"]), PodPlan(end=True), "Succeeded"),
+        (state("Never", {"sidecar": DONE, "main": FAILED}, inits=["sidecar"], ended=True), PodPlan(end=True), "Failed"),
+        (state("Never", {"main": RUNNING}, killed=("DeadlineExceeded", "x")), PodPlan(end=True), "Failed"),
     ],
 )
-def test_the_next_step_and_the_phase_follow_from_what_is(case: PodState, plan: Plan, phase: str) -> None:
+def test_the_next_step_and_the_phase_follow_from_what_is(case: PodState, plan: PodPlan, phase: str) -> None:
     assert (decide(case), phase_of(case)) == (plan, phase)
 
 
@@ -77,7 +81,7 @@ def test_conditions_of_others_are_kept_before_the_kubelet_s() -> None:
 
 
 def test_a_waiting_container_that_ran_before_shows_how_it_ended() -> None:
-    waiting = {"main": Waiting("CrashLoopBackOff", "back-off 10s")}
+    waiting = {"main": ContainerWaiting("CrashLoopBackOff", "back-off 10s")}
     status = status_of(state("Always", {"main": FAILED}, waiting=waiting), now=3.0, host_ip="h", before={})
     shown = status["containerStatuses"][0]
     assert shown["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mews.kube.emulated.kubelet.script import Play, play
+from mews.kube.emulated.kubelet.script import ScriptRun, play
 
 ENV = {"NAME": "mews", "GPUS": "a,b"}
 
@@ -58,7 +58,7 @@ def test_what_it_does_not_know_it_never_guesses(command: list[str]) -> None:
 
 
 def test_traps_decide_what_term_does() -> None:
-    assert play(["sh", "-c", "trap 'sleep 1; exit 0' TERM; while true; do sleep 0.1; done"], {}) == Play(
+    assert play(["sh", "-c", "trap 'sleep 1; exit 0' TERM; while true; do sleep 0.1; done"], {}) == ScriptRun(
         duration_s=math.inf, term_exit_code=0, term_delay_s=1.0
     )
     ignoring = play(["sh", "-c", "trap '' TERM; sleep 60"], {})

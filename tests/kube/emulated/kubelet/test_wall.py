@@ -18,7 +18,7 @@ from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.kubelet.api import KubeletApi
+from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.kubelet import Kubelet
@@ -38,7 +38,7 @@ class WallNode:
         simulated, processes = SimulatedRuntime(self.pace), ProcessRuntime(folder)
         rng = stream(1, "containerd")
         self.containerd = Containerd(self.clock, rng, simulated=simulated, processes=processes, network="127.9.2")
-        self.api = KubeletApi(self.containerd)
+        self.api = EmulatedKubeletApi(self.containerd)
 
     @asynccontextmanager
     async def kubelet(self) -> AsyncIterator[None]:

@@ -8,19 +8,19 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _GROUP = "rbac.authorization.k8s.io"
 
 
-def _role_faults(role: Object) -> list[Fault]:
+def _role_faults(role: Object) -> list[FieldError]:
     found = []
     for index, rule in enumerate(role.get("rules") or ()):
         found += _rule_faults(rule, f"rules[{index}]")
     return found
 
 
-def _rule_faults(rule: Mapping[str, Any], path: str) -> list[Fault]:
+def _rule_faults(rule: Mapping[str, Any], path: str) -> list[FieldError]:
     found = []
     if not rule.get("verbs"):
         found.append(refusals.required(f"{path}.verbs", "verbs must contain at least one value"))
@@ -39,7 +39,7 @@ def _default_binding(binding: Object) -> None:
             subject.setdefault("apiGroup", _GROUP)
 
 
-def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[Fault]:
+def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]:
     role, found = binding["roleRef"], []
     if role["apiGroup"] != _GROUP:
         found.append(refusals.unsupported("roleRef.apiGroup", role["apiGroup"], (_GROUP,)))
@@ -59,7 +59,7 @@ def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[Fault]:
     return found
 
 
-def _compare_binding(new: Object, old: Object) -> list[Fault]:
+def _compare_binding(new: Object, old: Object) -> list[FieldError]:
     if new["roleRef"] == old["roleRef"]:
         return []
     role = new["roleRef"]

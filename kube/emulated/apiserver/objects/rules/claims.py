@@ -5,12 +5,12 @@ from __future__ import annotations
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
-def _claim_faults(claim: Object) -> list[Fault]:
+def _claim_faults(claim: Object) -> list[FieldError]:
     spec = claim["spec"]
     modes, found = spec.get("accessModes") or (), []
     if not modes:

@@ -11,7 +11,7 @@ from mews.kube.emulated.apiserver.objects.deletion import delete_collection
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.types import structural
 
@@ -53,7 +53,7 @@ def _condition(kind: str, reason: str, message: str, now: str) -> dict[str, str]
     return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 
 
-def _validate(crd: Object) -> list[Fault]:
+def _validate(crd: Object) -> list[FieldError]:
     spec, versions = crd["spec"], crd["spec"].get("versions") or []
     found = [*_name_faults(crd)]
     if spec.get("scope") not in _SCOPES:
@@ -65,7 +65,7 @@ def _validate(crd: Object) -> list[Fault]:
     return found
 
 
-def _name_faults(crd: Object) -> Iterator[Fault]:
+def _name_faults(crd: Object) -> Iterator[FieldError]:
     spec, given = crd["spec"], crd["spec"]["names"]
     plural, name = given.get("plural", ""), crd["metadata"].get("name")
     if name != f"{plural}.{spec.get('group', '')}":
@@ -81,21 +81,21 @@ def _name_faults(crd: Object) -> Iterator[Fault]:
             yield refusals.bad(path, value, mixed + names.DNS_1035_TEXT)
 
 
-def _version_faults(versions: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+def _version_faults(versions: Sequence[Mapping[str, Any]]) -> Iterator[FieldError]:
     for index, version in enumerate(versions):
         if not names.is_dns_1035(version.get("name", "")):
             yield refusals.bad(f"spec.versions[{index}].name", version.get("name", ""), names.DNS_1035_TEXT)
-    told = [_told(version, alike=len(versions) == 1) for version in versions]
+    shown = [_shown(version, alike=len(versions) == 1) for version in versions]
     if len({version.get("name") for version in versions}) != len(versions):
-        yield refusals.bad("spec.versions", told, "must contain unique version names")
+        yield refusals.bad("spec.versions", shown, "must contain unique version names")
     stored = [version.get("name") for version in versions if version.get("storage")]
     if len(stored) != 1:
-        yield refusals.bad("spec.versions", told, "must have exactly one version marked as storage version")
+        yield refusals.bad("spec.versions", shown, "must have exactly one version marked as storage version")
         if not stored:
             yield refusals.bad("status.storedVersions", None, "must have at least one stored version")
 
 
-def _told(version: Mapping[str, Any], *, alike: bool) -> dict[str, Any]:
+def _shown(version: Mapping[str, Any], *, alike: bool) -> dict[str, Any]:
     """A version as Go prints it; what all versions share is told elsewhere."""
     return {
         "Name": version.get("name", ""),
@@ -110,7 +110,7 @@ def _told(version: Mapping[str, Any], *, alike: bool) -> dict[str, Any]:
     }
 
 
-def _parts_of_version(version: Mapping[str, Any], index: int, place: str) -> Iterator[Fault]:
+def _parts_of_version(version: Mapping[str, Any], index: int, place: str) -> Iterator[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if not schema:
         yield refusals.required(f"spec.versions[{index}].schema.openAPIV3Schema")
@@ -132,7 +132,7 @@ def _parts_of_version(version: Mapping[str, Any], index: int, place: str) -> Ite
             yield refusals.bad(f"{path}.JSONPath", column.get("jsonPath", ""), text)
 
 
-def _compare(new: Object, old: Object) -> list[Fault]:
+def _compare(new: Object, old: Object) -> list[FieldError]:
     found = []
     for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
         before, after = old["spec"], new["spec"]

@@ -6,7 +6,7 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects import scales
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types import cel_rules, schemas
 
 _BLOCKING = (
@@ -16,7 +16,7 @@ _BLOCKING = (
     "FieldValueTooMany",
     "FieldValueTypeInvalid",
 )
-_UNCHECKED = Fault(
+_UNCHECKED = FieldError(
     "<nil>",
     "FieldValueInvalid",
     "null: some validation rules were not checked because the object was invalid; correct the existing errors to "
@@ -34,7 +34,7 @@ def custom_rules(kind: Kind) -> Rules:
     def default(obj: Object) -> None:
         schemas.default(obj, schema)
 
-    def validate(obj: Object) -> list[Fault]:
+    def validate(obj: Object) -> list[FieldError]:
         found = schemas.faults(obj, schema)
         if kind.subresource("scale") is not None:
             found += scales.replica_faults(obj, kind.scale_paths[0])
@@ -44,7 +44,7 @@ def custom_rules(kind: Kind) -> Rules:
             return [*found, _UNCHECKED]
         return [*found, *cel_rules.faults(obj, schema)]
 
-    def compare(new: Object, old: Object) -> list[Fault]:
+    def compare(new: Object, old: Object) -> list[FieldError]:
         return cel_rules.change_faults(new, old, schema) if ruled else []
 
     return Rules(default=default, validate=validate, compare=compare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = (
     ("reportingComponent", ""),
@@ -26,7 +26,7 @@ def _default(event: Object) -> None:
         event.setdefault(name, value)
 
 
-def _validate(event: Object) -> list[Fault]:
+def _validate(event: Object) -> list[FieldError]:
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
     found = []

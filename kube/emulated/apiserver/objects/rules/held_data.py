@@ -12,7 +12,7 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _KEY = "[-._a-zA-Z0-9]+"
 _KEY_TEXT = (
@@ -29,7 +29,7 @@ _IN_JSON = (".dockerconfigjson", ".dockercfg")
 _FIXED = "field is immutable when `immutable` is set"
 
 
-def _key_faults(obj: Object, field: str) -> list[Fault]:
+def _key_faults(obj: Object, field: str) -> list[FieldError]:
     return [
         refusals.bad(f"{field}[{key}]", key, _KEY_TEXT)
         for key in sorted(obj.get(field) or ())
@@ -37,7 +37,7 @@ def _key_faults(obj: Object, field: str) -> list[Fault]:
     ]
 
 
-def _validate_configmap(configmap: Object) -> list[Fault]:
+def _validate_configmap(configmap: Object) -> list[FieldError]:
     found = _key_faults(configmap, "data")
     for key in sorted(configmap.get("data") or ()):
         if key in (configmap.get("binaryData") or ()):
@@ -45,7 +45,7 @@ def _validate_configmap(configmap: Object) -> list[Fault]:
     return found + _key_faults(configmap, "binaryData")
 
 
-def _compare_fixed(new: Object, old: Object) -> list[Fault]:
+def _compare_fixed(new: Object, old: Object) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     found = [] if new.get("immutable") else [refusals.forbidden_field("immutable", _FIXED)]
@@ -62,7 +62,7 @@ def _default_secret(secret: Object) -> None:
         secret["data"] = {**(secret.get("data") or {}), **coded}
 
 
-def _validate_secret(secret: Object) -> list[Fault]:
+def _validate_secret(secret: Object) -> list[FieldError]:
     data, found = secret.get("data") or {}, _key_faults(secret, "data")
     for key in _NEEDED.get(secret["type"], ()):
         if key not in data:
@@ -74,7 +74,7 @@ def _validate_secret(secret: Object) -> list[Fault]:
     return found
 
 
-def _json_faults(key: str, coded: str) -> list[Fault]:
+def _json_faults(key: str, coded: str) -> list[FieldError]:
     try:
         text = base64.b64decode(coded)
         json.loads(text)
@@ -83,7 +83,7 @@ def _json_faults(key: str, coded: str) -> list[Fault]:
     return []
 
 
-def _compare_secret(new: Object, old: Object) -> list[Fault]:
+def _compare_secret(new: Object, old: Object) -> list[FieldError]:
     changed = new["type"] != old["type"]
     found = [refusals.bad("type", new["type"], "field is immutable")] if changed else []
     return found + _compare_fixed(new, old)

@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _COUNTED = (
     "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
@@ -20,7 +20,7 @@ _NOT_NEGATIVE = "must be greater than or equal to 0"
 _DEFAULT_USE = 80
 
 
-def _quota_faults(quota: Object) -> list[Fault]:
+def _quota_faults(quota: Object) -> list[FieldError]:
     found = []
     for name, amount in (quota["spec"].get("hard") or {}).items():
         path = f"spec.hard[{name}]"
@@ -60,21 +60,21 @@ _ORDERED = (
 """(not more, than this, the field that is told, the text)."""
 
 
-def _limit_faults(limits: Object) -> list[Fault]:
+def _limit_faults(limits: Object) -> list[FieldError]:
     found = []
     for index, item in enumerate(limits["spec"].get("limits") or ()):
         names = sorted({name for field in _LIMITING for name in item.get(field) or ()})
         for name in names:
-            for low, high, told, text in _ORDERED:
+            for low, high, key, text in _ORDERED:
                 less, more = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
                 if less is not None and more is not None and parse(less) > parse(more):
-                    shown = item[told][name] if low != "min" or told == "defaultRequest" else less
-                    path = f"spec.limits[{index}].{told}[{name}]"
+                    shown = item[key][name] if low != "min" or key == "defaultRequest" else less
+                    path = f"spec.limits[{index}].{key}[{name}]"
                     found.append(refusals.bad(path, shown, text.format(less, more)))
     return found
 
 
-def _budget_faults(budget: Object) -> list[Fault]:
+def _budget_faults(budget: Object) -> list[FieldError]:
     spec = budget.get("spec") or {}
     if "minAvailable" in spec and "maxUnavailable" in spec:
         shown = {
@@ -98,11 +98,11 @@ def _default_autoscaler(scaler: Object) -> None:
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
 
-def _autoscaler_faults(scaler: Object) -> list[Fault]:
+def _autoscaler_faults(scaler: Object) -> list[FieldError]:
     return [*_autoscaler(scaler["spec"])]
 
 
-def _autoscaler(spec: Mapping[str, Any]) -> Iterator[Fault]:
+def _autoscaler(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     low, high, target = spec.get("minReplicas", 1), spec.get("maxReplicas", 0), spec.get("scaleTargetRef") or {}
     if low < 1:
         yield refusals.bad("spec.minReplicas", low, "must be greater than or equal to 1")

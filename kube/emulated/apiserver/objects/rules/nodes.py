@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mews.kube.api.objects import Object, clone
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import taint_faults
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -28,7 +28,7 @@ def _admit(_store: Store, _kind: Kind, node: Object) -> None:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
 
 
-def _validate(node: Object) -> list[Fault]:
+def _validate(node: Object) -> list[FieldError]:
     return list(taint_faults(node["spec"].get("taints") or (), "metadata.taints"))
 
 

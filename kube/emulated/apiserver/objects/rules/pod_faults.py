@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 Spec = Mapping[str, Any]
 
@@ -34,13 +34,13 @@ BETWEEN_PORTS = "must be between 1 and 65535, inclusive"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
-def at_least_zero(path: str, value: Any) -> Iterator[Fault]:
+def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
     """A number, if given, may not be negative."""
     if isinstance(value, (int, float)) and value < 0:
         yield refusals.bad(path, value, NOT_NEGATIVE)
 
 
-def label_faults(path: str, text: str) -> Iterator[Fault]:
+def label_faults(path: str, text: str) -> Iterator[FieldError]:
     """What is wrong with a text that must be an RFC 1123 label."""
     if len(text) > 63:
         yield refusals.bad(path, text, "must be no more than 63 characters")
@@ -48,17 +48,21 @@ def label_faults(path: str, text: str) -> Iterator[Fault]:
         yield refusals.bad(path, text, names.LABEL_TEXT)
 
 
-def not_found(path: str, value: str) -> Fault:
+def not_found(path: str, value: str) -> FieldError:
     """A name that names nothing."""
-    return Fault(path, "FieldValueNotFound", refusals.shown(value))
+    return FieldError(path, "FieldValueNotFound", refusals.shown(value))
 
 
-def spec_faults(spec: Spec, path: str, containers: Callable[[Mapping[str, Any], str], list[Fault]]) -> list[Fault]:
+def spec_faults(
+    spec: Spec, path: str, containers: Callable[[Mapping[str, Any], str], list[FieldError]]
+) -> list[FieldError]:
     """All that is wrong with a pod spec; ``containers`` judges a container's resources."""
     return list(_spec_faults(spec, path, containers))
 
 
-def _spec_faults(spec: Spec, path: str, resources: Callable[[Mapping[str, Any], str], list[Fault]]) -> Iterator[Fault]:
+def _spec_faults(
+    spec: Spec, path: str, resources: Callable[[Mapping[str, Any], str], list[FieldError]]
+) -> Iterator[FieldError]:
     yield from _volume_faults(spec.get("volumes") or (), f"{path}.volumes")
     volumes = [volume.get("name", "") for volume in spec.get("volumes") or ()]
     if not spec.get("containers"):
@@ -77,7 +81,7 @@ def _spec_faults(spec: Spec, path: str, resources: Callable[[Mapping[str, Any], 
     yield from _placement_faults(spec, path)
 
 
-def _policy_faults(spec: Spec, path: str) -> Iterator[Fault]:
+def _policy_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     restart = spec.get("restartPolicy", "")
     if not restart:
         yield refusals.required(f"{path}.restartPolicy")
@@ -90,7 +94,7 @@ def _policy_faults(spec: Spec, path: str) -> Iterator[Fault]:
         yield refusals.unsupported(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
 
 
-def _placement_faults(spec: Spec, path: str) -> Iterator[Fault]:
+def _placement_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     # Long because it follows ValidatePodSpec field by field: upstream reports the faults in this order, and clients see
     # them joined in it. Each field is one or two branches; none depends on another.
     for key, value in (spec.get("nodeSelector") or {}).items():
@@ -125,7 +129,7 @@ def _placement_faults(spec: Spec, path: str) -> Iterator[Fault]:
         yield refusals.unsupported(f"{path}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
 
 
-def _volume_faults(volumes: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fault]:
+def _volume_faults(volumes: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     seen = set()
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
@@ -152,7 +156,7 @@ _NAMED_SOURCES: Mapping[str, str] = {
 }
 
 
-def _source_faults(source: str, content: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _source_faults(source: str, content: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     needed = _NAMED_SOURCES.get(source)
     if needed is None:
         return
@@ -167,8 +171,8 @@ def _container_faults(
     container: Mapping[str, Any],
     path: str,
     volumes: Sequence[str],
-    resources: Callable[[Mapping[str, Any], str], list[Fault]],
-) -> Iterator[Fault]:
+    resources: Callable[[Mapping[str, Any], str], list[FieldError]],
+) -> Iterator[FieldError]:
     name, image = container.get("name", ""), container.get("image", "")
     if not name:
         yield refusals.required(f"{path}.name")
@@ -193,7 +197,7 @@ def _container_faults(
     yield from resources(container.get("resources") or {}, f"{path}.resources")
 
 
-def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fault]:
+def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     seen = set()
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name", "")
@@ -214,7 +218,7 @@ def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Faul
             yield refusals.unsupported(f"{here}.protocol", port.get("protocol", ""), _PROTOCOLS)
 
 
-def _port_name_faults(path: str, name: str) -> Iterator[Fault]:
+def _port_name_faults(path: str, name: str) -> Iterator[FieldError]:
     if len(name) > 15:
         yield refusals.bad(path, name, "must be no more than 15 characters")
     if not re.fullmatch("[-a-z0-9]+", name):
@@ -227,7 +231,7 @@ def _port_name_faults(path: str, name: str) -> Iterator[Fault]:
         yield refusals.bad(path, name, "must not begin or end with a hyphen")
 
 
-def _variable_faults(variable: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _variable_faults(variable: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     # The order of validateEnv: the name, then each source, and only then how many sources there are. A variable may be
     # wrong in several of these ways at once and is reported for each.
     name = variable.get("name", "")
@@ -261,7 +265,7 @@ def _variable_faults(variable: Mapping[str, Any], path: str) -> Iterator[Fault]:
         yield refusals.bad(here, "", "may not have more than one field specified at a time")
 
 
-def _mount_faults(mounts: Sequence[Mapping[str, Any]], path: str, volumes: Sequence[str]) -> Iterator[Fault]:
+def _mount_faults(mounts: Sequence[Mapping[str, Any]], path: str, volumes: Sequence[str]) -> Iterator[FieldError]:
     seen = set()
     for index, mount in enumerate(mounts):
         here, name, place = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
@@ -276,7 +280,7 @@ def _mount_faults(mounts: Sequence[Mapping[str, Any]], path: str, volumes: Seque
         seen.add(place)
 
 
-def _probe_faults(container: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _probe_faults(container: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     for name in _PROBES:
         probe = container.get(name)
         if probe is None:
@@ -289,7 +293,7 @@ def _probe_faults(container: Mapping[str, Any], path: str) -> Iterator[Fault]:
             yield refusals.bad(f"{here}.successThreshold", probe["successThreshold"], "must be 1")
 
 
-def _handler_faults(probe: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _handler_faults(probe: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     given = [handler for handler in _HANDLERS if handler in probe]
     if not given:
         yield refusals.required(path, "must specify a handler type")
@@ -305,7 +309,7 @@ def _handler_faults(probe: Mapping[str, Any], path: str) -> Iterator[Fault]:
                 yield refusals.bad(f"{here}.port", port, BETWEEN_PORTS)
 
 
-def _toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
@@ -327,7 +331,7 @@ def _toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[Fau
         yield refusals.unsupported(f"{path}.effect", effect, _EFFECTS)
 
 
-def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fault]:
+def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     """What is wrong with a node's taints."""
     for index, taint in enumerate(taints):
         here = f"{path}[{index}]"
@@ -340,7 +344,7 @@ def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fau
             yield refusals.unsupported(f"{here}.effect", effect, _EFFECTS)
 
 
-def _spread_faults(constraints: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fault]:
+def _spread_faults(constraints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         if constraint.get("maxSkew", 0) <= 0:
@@ -355,7 +359,7 @@ def _spread_faults(constraints: Sequence[Mapping[str, Any]], path: str) -> Itera
 _REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def _affinity_faults(affinity: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _affinity_faults(affinity: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED_TERMS)
     if required is not None:
         here = f"{path}.nodeAffinity.{_REQUIRED_TERMS}.nodeSelectorTerms"
@@ -371,7 +375,7 @@ def _affinity_faults(affinity: Mapping[str, Any], path: str) -> Iterator[Fault]:
                 yield refusals.required(f"{here}.topologyKey", "can not be empty")
 
 
-def _requirement_faults(expression: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _requirement_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     operator, values = expression.get("operator", ""), expression.get("values") or []
     if operator in ("In", "NotIn"):
         if not values:
@@ -390,7 +394,7 @@ def _requirement_faults(expression: Mapping[str, Any], path: str) -> Iterator[Fa
     yield from names.qualified_faults(f"{path}.key", expression.get("key", ""))
 
 
-def selector_faults(selector: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def selector_faults(selector: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """What is wrong with a label selector."""
     for key, value in (selector.get("matchLabels") or {}).items():
         yield from names.label_pair_faults(f"{path}.matchLabels", key, value)

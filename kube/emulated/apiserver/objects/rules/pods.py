@@ -13,7 +13,7 @@ from mews.kube.api.resources import PRIORITY_CLASSES
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -171,14 +171,14 @@ def _not_admitted(pod: Object, text: str) -> Forbidden:
 # Validation
 
 
-def _validate(pod: Object) -> list[Fault]:
+def _validate(pod: Object) -> list[FieldError]:
     return spec_faults(pod["spec"], "spec", resource_faults)
 
 
-def resource_faults(resources: Mapping[str, Any], path: str) -> list[Fault]:
+def resource_faults(resources: Mapping[str, Any], path: str) -> list[FieldError]:
     """What is wrong with a container's limits and requests."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found: list[Fault] = []
+    found: list[FieldError] = []
     for place, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             found += _amount_faults(name, amount, f"{path}.{place}[{name}]")
@@ -196,7 +196,7 @@ def resource_faults(resources: Mapping[str, Any], path: str) -> list[Fault]:
     return found
 
 
-def _amount_faults(name: str, amount: str, path: str) -> list[Fault]:
+def _amount_faults(name: str, amount: str, path: str) -> list[FieldError]:
     if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
         text = "must be a standard resource type or fully qualified"
         return [refusals.bad(path, name, text), refusals.bad(path, name, "must be a standard resource for containers")]
@@ -222,7 +222,7 @@ _FORBIDDEN = (
 )
 
 
-def _compare(new: Object, old: Object) -> list[Fault]:
+def _compare(new: Object, old: Object) -> list[FieldError]:
     if new["spec"] == old["spec"]:
         return []
     fixed, found = clone(new["spec"]), []
@@ -254,7 +254,7 @@ def _keep(spec: dict[str, Any], before: Mapping[str, Any], name: str) -> None:
         spec[name] = before[name]
 
 
-def _gate_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[Fault]:
+def _gate_faults(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
     known = [gate["name"] for gate in before.get("schedulingGates") or ()]
     return [
         refusals.forbidden_field(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _USERS_LIMIT = 1_000_000_000
 
 
-def _validate(priority_class: Object) -> list[Fault]:
+def _validate(priority_class: Object) -> list[FieldError]:
     name, value = priority_class["metadata"].get("name", ""), priority_class["value"]
     if name.startswith("system-"):
         if name in ("system-node-critical", "system-cluster-critical"):
@@ -23,7 +23,7 @@ def _validate(priority_class: Object) -> list[Fault]:
     return []
 
 
-def _compare(new: Object, old: Object) -> list[Fault]:
+def _compare(new: Object, old: Object) -> list[FieldError]:
     if new["value"] != old["value"]:
         return [refusals.forbidden_field("value", "may not be changed in an update.")]
     return []

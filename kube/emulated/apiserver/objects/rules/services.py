@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -55,7 +55,7 @@ def _admit(store: Store, kind: Kind, service: Object) -> None:
             used.add(port["nodePort"])
 
 
-def _faults(service: Object) -> list[Fault]:
+def _faults(service: Object) -> list[FieldError]:
     spec = service["spec"]
     ports = spec.get("ports") or []
     found = []
@@ -66,7 +66,7 @@ def _faults(service: Object) -> list[Fault]:
         found += _port_faults(port, f"spec.ports[{index}]", alone=len(ports) == 1)
         key = (port.get("protocol", "TCP"), port["port"])
         if key in seen:
-            found.append(refusals.duplicate(f"spec.ports[{index}]", _told(*key)))
+            found.append(refusals.duplicate(f"spec.ports[{index}]", _shown(*key)))
         seen.append(key)
     if spec["type"] not in _TYPES:
         found.append(refusals.unsupported("spec.type", spec["type"], _TYPES))
@@ -79,7 +79,7 @@ def _faults(service: Object) -> list[Fault]:
     return found
 
 
-def _port_faults(port: Mapping[str, Any], path: str, *, alone: bool) -> Iterator[Fault]:
+def _port_faults(port: Mapping[str, Any], path: str, *, alone: bool) -> Iterator[FieldError]:
     text = f"must be between 1 and {_LAST_PORT}, inclusive"
     if not alone and not port.get("name"):
         yield refusals.required(f"{path}.name")
@@ -92,7 +92,7 @@ def _port_faults(port: Mapping[str, Any], path: str, *, alone: bool) -> Iterator
         yield refusals.bad(f"{path}.targetPort", target, text)
 
 
-def _told(protocol: str, port: int) -> dict[str, Any]:
+def _shown(protocol: str, port: int) -> dict[str, Any]:
     """What of a port counts when it is compared, as Go prints it."""
     nothing = {"AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
     return {"Name": "", "Protocol": protocol, **nothing}
@@ -115,7 +115,7 @@ def _inherit(new: Object, old: Object) -> None:
             new["spec"][name] = old["spec"][name]
 
 
-def _compare(new: Object, old: Object) -> list[Fault]:
+def _compare(new: Object, old: Object) -> list[FieldError]:
     before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
     if before and before != after and "ExternalName" not in (old["spec"].get("type"), new["spec"].get("type")):
         return [refusals.bad("spec.clusterIPs[0]", [after] if after else None, "may not change once set")]

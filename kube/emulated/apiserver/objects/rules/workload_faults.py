@@ -11,7 +11,7 @@ from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, selector_faults, spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pods import resource_faults
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
 _FOR_JOBS = ("OnFailure", "Never")
@@ -21,7 +21,7 @@ _PERCENT = re.compile(r"[0-9]+%")
 UNMATCHED = "`selector` does not match template `labels`"
 
 
-def deployment_faults(deployment: Object) -> list[Fault]:
+def deployment_faults(deployment: Object) -> list[FieldError]:
     """What is wrong with a Deployment."""
     spec = deployment["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_faults(spec)]
@@ -31,14 +31,14 @@ def deployment_faults(deployment: Object) -> list[Fault]:
     return found
 
 
-def replica_set_faults(replica_set: Object) -> list[Fault]:
+def replica_set_faults(replica_set: Object) -> list[FieldError]:
     """What is wrong with a ReplicaSet."""
     spec = replica_set["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
     return [*found, *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")), *selection_faults(spec)]
 
 
-def replication_controller_faults(controller: Object) -> list[Fault]:
+def replication_controller_faults(controller: Object) -> list[FieldError]:
     """What is wrong with a ReplicationController."""
     spec = controller["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
@@ -47,15 +47,15 @@ def replication_controller_faults(controller: Object) -> list[Fault]:
     return [*found, *template_faults(spec.get("template") or {}, "spec.template", _ALWAYS)]
 
 
-def daemon_set_faults(daemon_set: Object) -> list[Fault]:
+def daemon_set_faults(daemon_set: Object) -> list[FieldError]:
     """What is wrong with a DaemonSet."""
     return list(selection_faults(daemon_set["spec"]))
 
 
-def stateful_set_faults(stateful_set: Object) -> list[Fault]:
+def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
     """What is wrong with a StatefulSet."""
     spec = stateful_set["spec"]
-    found: list[Fault] = []
+    found: list[FieldError] = []
     policy = spec.get("podManagementPolicy", "")
     if policy not in ("OrderedReady", "Parallel"):
         found.append(refusals.bad("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
@@ -63,7 +63,7 @@ def stateful_set_faults(stateful_set: Object) -> list[Fault]:
     return [*found, *selection_faults(spec)]
 
 
-def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) -> Iterator[Fault]:
+def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) -> Iterator[FieldError]:
     """The selector must be there and select the template's pods; the template must be a good one."""
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
@@ -78,7 +78,7 @@ def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) 
     yield from template_faults(template, "spec.template", allowed)
 
 
-def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[Fault]:
+def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
     spec = template.get("spec") or {}
     yield from spec_faults(spec, f"{path}.spec", resource_faults)
@@ -90,7 +90,7 @@ def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[st
         yield refusals.forbidden_field(f"{path}.spec.activeDeadlineSeconds", text)
 
 
-def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[Fault]:
+def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
@@ -104,7 +104,7 @@ def _strategy_faults(strategy: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _rolling_faults(rolling, "spec.strategy.rollingUpdate")
 
 
-def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[Fault]:
+def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     numbers = {}
     for name in ("maxUnavailable", "maxSurge"):
         value = rolling.get(name)
@@ -121,12 +121,12 @@ def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[Fault]:
         yield refusals.bad(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
 
 
-def job_faults(job: Object) -> list[Fault]:
+def job_faults(job: Object) -> list[FieldError]:
     """What is wrong with a Job."""
     return list(_job_spec_faults(job["spec"], "spec", labels_of(job["spec"].get("template") or {})))
 
 
-def _job_spec_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str] | None) -> Iterator[Fault]:
+def _job_spec_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
     for name in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         yield from at_least_zero(f"{path}.{name}", spec.get(name))
     if labels is not None:
@@ -140,7 +140,7 @@ def _job_spec_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, st
         yield refusals.unsupported(f"{path}.template.spec.restartPolicy", restart, _FOR_JOBS)
 
 
-def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str]) -> Iterator[Fault]:
+def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
     selector = spec.get("selector")
     if selector is None:
         yield refusals.required(f"{path}.selector")
@@ -154,7 +154,7 @@ def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str
         yield refusals.bad(f"{path}.template.metadata.labels", dict(sorted(labels.items())), UNMATCHED)
 
 
-def job_change_faults(new: Object, old: Object) -> list[Fault]:
+def job_change_faults(new: Object, old: Object) -> list[FieldError]:
     """What of a Job is fixed."""
     found = []
     for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
@@ -168,10 +168,10 @@ def job_change_faults(new: Object, old: Object) -> list[Fault]:
     return found
 
 
-def cron_job_faults(cron_job: Object) -> list[Fault]:
+def cron_job_faults(cron_job: Object) -> list[FieldError]:
     """What is wrong with a CronJob."""
     spec = cron_job["spec"]
-    found: list[Fault] = []
+    found: list[FieldError] = []
     schedule = spec.get("schedule", "")
     if not schedule:
         found.append(refusals.required("spec.schedule"))

@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
     stateful_set_faults,
 )
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.refusals import Fault
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.decoding import zero
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _birth_daemon_set(daemon_set: Object) -> None:
     _note_template(daemon_set, 1)
 
 
-def _daemon_set_change(new: Object, old: Object) -> list[Fault]:
+def _daemon_set_change(new: Object, old: Object) -> list[FieldError]:
     """Every change of the template is counted."""
     known = annotations_of(old).get(_TEMPLATE_GENERATION, "1")
     changed = new["spec"].get("template") != old["spec"].get("template")
@@ -139,7 +139,7 @@ def _default_cron_job(cron_job: Object) -> None:
     _default_pods(cron_job["spec"]["jobTemplate"])
 
 
-def _selector_change(new: Object, old: Object) -> list[Fault]:
+def _selector_change(new: Object, old: Object) -> list[FieldError]:
     if new["spec"].get("selector") == old["spec"].get("selector"):
         return []
     return [refusals.bad("spec.selector", new["spec"].get("selector"), "field is immutable")]

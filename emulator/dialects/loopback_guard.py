@@ -15,7 +15,7 @@ Routes = Mapping[str, Mapping[str, Handler]]
 """Path -> verb -> handler."""
 
 
-class Door:
+class LoopbackGuard:
     """Only loopback may ask, unless it is ``remote``, with ``Authorization: Bearer <token>`` or, where a proxy keeps
     that header for itself (the API server's), ``X-Mews-Token: <token>``: else 403 or 401."""
 

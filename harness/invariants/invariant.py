@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mews.harness.invariants.bounds import Bounds
-from mews.harness.invariants.excuses import Excuses
-from mews.harness.invariants.world import World
-from mews.kube.system.invariant import Holding, Holds, Invariant
+from mews.harness.invariants.fault_windows import FaultWindows
+from mews.harness.invariants.observed_hardware import ObservedHardware
+from mews.kube.system.invariant import Holds, Invariant, ObservedHolding
 from mews.kube.system.system import Pooled
 
 
@@ -25,26 +25,26 @@ class JudgedSystems:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ObservedState:
     """The world after the line at hand: a ``RunState``, and what only the harness's own laws look at."""
 
     bounds: Bounds = field(default_factory=Bounds)
     systems: JudgedSystems = field(default_factory=JudgedSystems)
-    world: World = field(default_factory=World)
-    excuses: Excuses = field(default_factory=Excuses)
+    world: ObservedHardware = field(default_factory=ObservedHardware)
+    windows: FaultWindows = field(default_factory=FaultWindows)
 
     def bound_s(self, name: str) -> float | None:
         """That bound of this run; None: no limit."""
         return self.bounds.named(name)
 
-    def live_holdings(self) -> Sequence[Holding]:
+    def live_holdings(self) -> Sequence[ObservedHolding]:
         """What the containers of live pods hold."""
         return tuple(self.world.all_holdings())
 
     def excused(self, invariant: int, t: float, device: str | None = None) -> bool:
         """Whether a breach seen at that time may be a fault's doing."""
-        return self.excuses.excused(invariant, t, device)
+        return self.windows.excused(invariant, t, device)
 
     def clock_from(self, invariant: int, since: float, device: str | None = None) -> float:
         """When the clock of a bound starts that would start at ``since``."""
-        return self.excuses.clock_from(invariant, since, device)
+        return self.windows.clock_from(invariant, since, device)

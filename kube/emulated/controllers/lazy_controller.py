@@ -10,7 +10,7 @@ from mews.kube.client.informer import Informer
 from mews.kube.component import Runnable
 
 
-class Dormant:
+class LazyController:
     """Runnable: makes another and runs it as soon as one of the caches holds an object."""
 
     def __init__(self, informers: tuple[Informer, ...], make: Callable[[], Runnable]) -> None:

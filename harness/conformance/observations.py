@@ -23,25 +23,25 @@ TOPICS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Observation:
     """One observation; ``exchange`` is its place in the client's log."""
 
     text: str
     exchange: int
 
 
-class Ledger:
+class Observations:
     """Observations by topic, and how often each kind of operation was done."""
 
     def __init__(self) -> None:
-        self._notes: dict[str, list[Note]] = {topic: [] for topic in TOPICS}
+        self._notes: dict[str, list[Observation]] = {topic: [] for topic in TOPICS}
         self.done: Counter[str] = Counter()
 
     def note(self, topic: str, text: str, exchange: int) -> None:
         """Write one down."""
-        self._notes[topic].append(Note(text, exchange))
+        self._notes[topic].append(Observation(text, exchange))
 
-    def of(self, topic: str) -> tuple[Note, ...]:
+    def of(self, topic: str) -> tuple[Observation, ...]:
         """All of a topic, in order."""
         return tuple(self._notes[topic])
 

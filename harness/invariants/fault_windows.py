@@ -26,7 +26,7 @@ class _Window:
     until: float
 
 
-class Excuses:
+class FaultWindows:
     """The windows of one run. A reducer over lines; ask only about the time up to the last line heard."""
 
     def __init__(self) -> None:

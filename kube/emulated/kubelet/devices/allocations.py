@@ -19,21 +19,21 @@ from mews.kube.emulated.kubelet.devices.errors import CheckpointError
 from mews.kube.emulated.kubelet.devices.holdings import Holding, Holdings, per_numa
 from mews.kube.emulated.kubelet.devices.inventory import Inventory
 from mews.kube.emulated.kubelet.devices.order import shuffled, union, without
-from mews.kube.emulated.kubelet.note import Note, silent
+from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
 
 UNREADABLE = "Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date"
 
 Pod = Mapping[str, Any]
 
 
-class Ledger:
+class DeviceAllocations:
     """Restored from the checkpoint; make it inside the running loop.
 
     ``holdings`` is what the checkpoint holds; ``allocated`` also counts what is being given out right now.
     """
 
     def __init__(
-        self, store: CheckpointStore, pace: Pace, rng: random.Random, log: logging.Logger, note: Note = silent
+        self, store: CheckpointStore, pace: Pace, rng: random.Random, log: logging.Logger, note: KubeletJournal = silent
     ) -> None:
         self._store = store
         self._note = note

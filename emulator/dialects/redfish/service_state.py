@@ -9,35 +9,35 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
-from mews.emulator.chassis.box import Box
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.operation import Kind
-from mews.emulator.chassis.table import Row
-from mews.emulator.dialects.redfish import tidings, uris
+from mews.emulator.chassis.operation import OperationKind
+from mews.emulator.chassis.table import DeviceRow
+from mews.emulator.dialects.redfish import chassis_events, uris
 from mews.emulator.dialects.redfish.accounts import Accounts
-from mews.emulator.dialects.redfish.events import Happening, Hub
-from mews.emulator.dialects.redfish.settings import Settings
-from mews.emulator.dialects.redfish.tasks import Board, Task
+from mews.emulator.dialects.redfish.events import Hub, RedfishEvent
+from mews.emulator.dialects.redfish.settings import RedfishSettings
+from mews.emulator.dialects.redfish.tasks import Task, TaskList
 
 LOG_KEPT = 1000
 """Log entries; the oldest goes first."""
 
 
-class World:
+class ServiceState:
     """One service's memory. The table itself is the chassis'."""
 
-    def __init__(self, box: Box, settings: Settings) -> None:
+    def __init__(self, box: EmulatedChassis, settings: RedfishSettings) -> None:
         self.box = box
         self.settings = settings
         self.accounts = Accounts(settings)
         self.hub = Hub()
-        self.tasks = Board(self._task_told)
+        self.tasks = TaskList(self._on_task)
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG_KEPT)
         self.uuid = str(uuid5(NAMESPACE_DNS, f"{box.spec.name}.{box.spec.index}.chassis"))
         self.certificate = settings.certificate
         self._logged = 0
         self._begin_anew()
-        box.listen(self._hear)
+        box.listen(self._on_event)
 
     def _begin_anew(self) -> None:
         self.overlays: dict[str, dict[str, Any]] = {}
@@ -67,14 +67,14 @@ class World:
         """Emulated time as a date."""
         return datetime.fromtimestamp(self.settings.epoch_s + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def tell(self, happening: Happening, t: float, *, log: bool) -> None:
+    def emit(self, published: RedfishEvent, t: float, *, log: bool) -> None:
         """Tell the subscribers, and write it into the log."""
-        record = self.hub.tell(happening, self.stamp(t))
+        record = self.hub.emit(published, self.stamp(t))
         if log:
             self._logged += 1
             self.log.append({**record, "EventId": str(self._logged)})
 
-    def _hear(self, event: ChassisEvent) -> None:
+    def _on_event(self, event: ChassisEvent) -> None:
         if event.event == "reset":
             self.tasks.sweep(event.t)
             self._begin_anew()
@@ -83,45 +83,45 @@ class World:
             self.sync()
         if event.event == "table-changed" and event.fields["new_port"] is not None:
             self.ready.discard(event.fields["device"])
-        for uri in tidings.touched(event, dict(self.box.spec.ports)):
+        for uri in chassis_events.touched(event, dict(self.box.spec.ports)):
             self.touch(uri)
-        for happening in tidings.happenings(event, slot):
-            self.tell(happening, event.t, log=True)
+        for published in chassis_events.happenings(event, slot):
+            self.emit(published, event.t, log=True)
         if event.event == "operation-finished":
             self.tasks.sweep(event.t)
 
-    def _task_told(self, name: str, task: Task) -> None:
-        self.tell(tidings.of_task(name, task), self.box.now_s, log=False)
+    def _on_task(self, name: str, task: Task) -> None:
+        self.emit(chassis_events.of_task(name, task), self.box.now_s, log=False)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RedfishView:
     """One look: the rows that this request is to see, at a time."""
 
-    world: World
-    rows: tuple[Row, ...]
+    state: ServiceState
+    rows: tuple[DeviceRow, ...]
     now_s: float
 
     @property
-    def box(self) -> Box:
+    def box(self) -> EmulatedChassis:
         """The chassis."""
-        return self.world.box
+        return self.state.box
 
     @property
     def name(self) -> str:
         """The chassis' name."""
-        return self.world.box.spec.name
+        return self.state.box.spec.name
 
     @property
     def ports(self) -> Mapping[str, str | None]:
         """Host port -> host."""
-        return self.world.box.spec.ports
+        return self.state.box.spec.ports
 
-    def row(self, device: str) -> Row | None:
+    def row(self, device: str) -> DeviceRow | None:
         """One device's row."""
         return next((row for row in self.rows if row.device == device), None)
 
-    def on(self, port: str) -> list[Row]:
+    def on(self, port: str) -> list[DeviceRow]:
         """The devices on a host port."""
         return [row for row in self.rows if row.port == port]
 
@@ -133,25 +133,25 @@ class View:
                 found.setdefault(host, port)
         return found
 
-    def of_host(self, host: str) -> list[Row]:
+    def of_host(self, host: str) -> list[DeviceRow]:
         """The devices on any of a host's ports."""
         return [row for row in self.rows if row.port is not None and self.ports.get(row.port) == host]
 
-    def pending(self) -> Mapping[str, Kind]:
+    def pending(self) -> Mapping[str, OperationKind]:
         """Device -> the write that runs on it."""
-        return self.world.box.pending()
+        return self.state.box.pending()
 
     def slot(self, device: str) -> int:
         """The slot that a device is in."""
-        return self.world.slots[device]
+        return self.state.slots[device]
 
     def device_in(self, slot: int) -> str | None:
         """The device in a slot."""
-        return next((device for device, at in self.world.slots.items() if at == slot), None)
+        return next((device for device, at in self.state.slots.items() if at == slot), None)
 
     def stamp(self) -> str:
         """Now, as a date."""
-        return self.world.stamp(self.now_s)
+        return self.state.stamp(self.now_s)
 
     def device_uri(self, device: str) -> str:
         """The PCIe device."""

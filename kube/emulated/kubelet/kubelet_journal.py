@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Note(Protocol):
+class KubeletJournal(Protocol):
     """Writes a line of layer kubelet (``mews.harness.journal``)."""
 
     def __call__(self, event: str, /, **fields: object) -> object:

@@ -24,9 +24,9 @@ from mews.emulator.chassis.errors import (
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.faults.board import FaultBoard
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
-from mews.emulator.chassis.operation import Answer, Kind, Operation, Outcome
+from mews.emulator.chassis.operation import Answer, Operation, OperationKind, OperationOutcome
 from mews.emulator.chassis.store import MemoryStore, TableStore
-from mews.emulator.chassis.table import Row, Table
+from mews.emulator.chassis.table import DeviceRow, DeviceTable
 
 READING = object()
 """Owner of the ends of reads."""
@@ -36,7 +36,7 @@ HELD = object()
 """Owner of events that are held back."""
 
 
-class Box:
+class EmulatedChassis:
     """One emulated chassis. All methods take ``now_s``, emulated seconds that never go back."""
 
     def __init__(
@@ -50,10 +50,10 @@ class Box:
         self.spec = spec
         self.profile = spec.profile
         self._listener = listener
-        self._heard: list[Listener] = []
+        self._listeners: list[Listener] = []
         self._seed = rng.getrandbits(64)
         self._events = 0
-        self._table = Table(spec.devices, spec.slots, MemoryStore() if store is None else store)
+        self._table = DeviceTable(spec.devices, spec.slots, MemoryStore() if store is None else store)
         self._begin_anew(0.0)
 
     def _begin_anew(self, now_s: float) -> None:
@@ -70,12 +70,12 @@ class Box:
 
     # Looking
 
-    def rows(self, now_s: float) -> tuple[Row, ...]:
+    def rows(self, now_s: float) -> tuple[DeviceRow, ...]:
         """The whole table, also devices that clients are not shown."""
         self.settle(now_s)
         return self._table.rows()
 
-    def row(self, device: str, now_s: float) -> Row:
+    def row(self, device: str, now_s: float) -> DeviceRow:
         """One row of the table.
 
         Raises UnknownDevice.
@@ -99,9 +99,9 @@ class Box:
         """The IDs of all devices."""
         return tuple(row.device for row in self._table.rows())
 
-    def pending(self) -> dict[str, Kind]:
+    def pending(self) -> dict[str, OperationKind]:
         """Device -> the write on it that is begun and not settled."""
-        return {op.device: op.kind for op in self._in_flight.values() if op.kind is not Kind.READ}
+        return {op.device: op.kind for op in self._in_flight.values() if op.kind is not OperationKind.READ}
 
     def next_due(self) -> float | None:
         """When something will happen next; None if nothing is due. May be asked while another thread settles."""
@@ -115,15 +115,15 @@ class Box:
 
     def begin_attach(self, device: str, port: str, now_s: float) -> Operation:
         """Ask for a free device to be put on a host port."""
-        return self._begin(Kind.ATTACH, device, port, now_s)
+        return self._begin(OperationKind.ATTACH, device, port, now_s)
 
     def begin_detach(self, device: str, now_s: float) -> Operation:
         """Ask for a device to be taken off its host port; one that is free already stays so, and that is well."""
-        return self._begin(Kind.DETACH, device, None, now_s)
+        return self._begin(OperationKind.DETACH, device, None, now_s)
 
     def begin_read(self, now_s: float) -> Operation:
         """Ask for the listing as it will be when the read is due."""
-        return self._begin(Kind.READ, "", None, now_s)
+        return self._begin(OperationKind.READ, "", None, now_s)
 
     def finish(self, operation: Operation, now_s: float) -> Answer:
         """The answer to an operation whose ``answer_s`` has come."""
@@ -138,7 +138,7 @@ class Box:
         operation.refusal, operation.settled = Cancelled(f"operation {operation.number}: cancelled"), True
         operation.due_s = operation.answer_s = self._now_s
         self._in_flight.pop(operation.number, None)
-        self._tell_finished(operation)
+        self._emit_finished(operation)
         return True
 
     def settle(self, now_s: float) -> None:
@@ -148,11 +148,11 @@ class Box:
             action(self._now_s)
         self._now_s = max(self._now_s, now_s)
 
-    def _begin(self, kind: Kind, device: str, port: str | None, now_s: float) -> Operation:
+    def _begin(self, kind: OperationKind, device: str, port: str | None, now_s: float) -> Operation:
         self.settle(now_s)
         now_s = self._now_s
         self._numbers += 1
-        queues = kind is not Kind.READ or self.profile.reads_queue
+        queues = kind is not OperationKind.READ or self.profile.reads_queue
         start_s = max(now_s, self._free_s) if queues else now_s
         operation = Operation(self._numbers, kind, device, port, now_s, start_s, start_s, start_s)
         if now_s < self._down_until_s:
@@ -163,24 +163,28 @@ class Box:
             self._free_s = operation.due_s
         operation.answer_s = max(operation.answer_s, operation.due_s)
         self._in_flight[operation.number] = operation
-        owner = READING if kind is Kind.READ else None
+        owner = READING if kind is OperationKind.READ else None
         self.at(operation.due_s, lambda t: self._complete(operation, t), owner)
-        self._tell_begun(operation)
+        self._emit_begun(operation)
         return operation
 
     def _plan(self, operation: Operation) -> None:
         """How long it takes and what faults make of it. What cannot be done even now is refused without delay."""
-        if operation.kind is not Kind.READ and operation.start_s <= operation.begun_s:
+        if operation.kind is not OperationKind.READ and operation.start_s <= operation.begun_s:
             operation.refusal = self._refusal(operation)
         if operation.refusal is None:
-            latency = {Kind.ATTACH: self.profile.attach, Kind.DETACH: self.profile.detach, Kind.READ: self.profile.read}
+            latency = {
+                OperationKind.ATTACH: self.profile.attach,
+                OperationKind.DETACH: self.profile.detach,
+                OperationKind.READ: self.profile.read,
+            }
             operation.last(latency[operation.kind].draw(self._rng))
         self.faults.strike(operation)
 
     def _refusal(self, operation: Operation) -> Refusal | None:
         try:
             row = self._table.row(operation.device)
-            if operation.kind is Kind.ATTACH:
+            if operation.kind is OperationKind.ATTACH:
                 if row.port is not None:
                     raise AlreadyAttached(f"device {row.device!r}: is on port {row.port}")
                 self._check_port(operation.port)
@@ -205,7 +209,7 @@ class Box:
         del self._in_flight[operation.number]
         for action in operation.before:
             action()
-        if operation.kind is Kind.READ:
+        if operation.kind is OperationKind.READ:
             rows = self._table.listing()
             for view in operation.views:
                 rows = view(rows)
@@ -217,7 +221,7 @@ class Box:
                     self._move(operation.device, operation.port, operation.kind.value)
                 except Refusal as refusal:
                     operation.refusal = refusal
-        self._tell_finished(operation)
+        self._emit_finished(operation)
         for action in operation.after:
             action()
 
@@ -226,13 +230,13 @@ class Box:
         if old == port:
             return
         self._table.move(device, port, self._now_s)
-        self.tell("table-changed", device=device, old_port=old, new_port=port, cause=cause)
+        self.emit("table-changed", device=device, old_port=old, new_port=port, cause=cause)
 
     def _lose(self, operation: Operation) -> Operation:
         """No answer, no effect: the management server is not there."""
-        operation.settled, operation.applies, operation.outcome = True, False, Outcome.DROPPED
+        operation.settled, operation.applies, operation.outcome = True, False, OperationOutcome.DROPPED
         self._in_flight.pop(operation.number, None)
-        self._tell_finished(operation)
+        self._emit_finished(operation)
         return operation
 
     # Out of band
@@ -257,7 +261,7 @@ class Box:
         if spec.port is not None:
             self._check_port(spec.port)
         self._table.insert(spec)
-        self.tell(
+        self.emit(
             "device-inserted",
             device=spec.id,
             uuid=spec.uuid,
@@ -274,7 +278,7 @@ class Box:
         """
         self.settle(now_s)
         old = self._table.remove(device)
-        self.tell("device-removed", device=device, old_port=old)
+        self.emit("device-removed", device=device, old_port=old)
 
     def reset(self, now_s: float) -> None:
         """Table, faults, operations and chance as they were at the start; running operations get no answer.
@@ -288,7 +292,7 @@ class Box:
         self._table.reset()
         self._release()
         self._begin_anew(self._now_s)
-        self.tell("reset")
+        self.emit("reset")
 
     def power_off(self, now_s: float) -> None:
         """Kill -9: what runs is lost, nothing happens any more. ``Fleet.build`` makes its successor from the store."""
@@ -320,22 +324,22 @@ class Box:
         if row.link is up:
             return
         self._table.show(device, link=up)
-        self.tell("link-up" if up else "link-down", device=device, port=row.port)
+        self.emit("link-up" if up else "link-down", device=device, port=row.port)
 
     def set_uuid(self, device: str, uuid: str | None) -> None:
         """Show another UUID than the device has; None shows its own again."""
         own = self._table.spec(device).uuid
         self._table.show(device, uuid=own if uuid is None else uuid)
-        self.tell("uuid-changed", device=device, uuid=own if uuid is None else uuid)
+        self.emit("uuid-changed", device=device, uuid=own if uuid is None else uuid)
 
-    def rewound(self, t: float) -> tuple[Row, ...]:
+    def rewound(self, t: float) -> tuple[DeviceRow, ...]:
         """The listing as it was at ``t``."""
         return self._table.rewound(t)
 
     def reboot(self, down_s: float) -> None:
         """The management CPU restarts: what runs is lost without an answer, the table is kept."""
         self._down_until_s = self._free_s = self._now_s + down_s
-        self.tell("management-down", until_s=round(self._down_until_s, 6))
+        self.emit("management-down", until_s=round(self._down_until_s, 6))
         for operation in list(self._in_flight.values()):
             operation.due_s = operation.answer_s = self._now_s
             self._lose(operation)
@@ -350,46 +354,46 @@ class Box:
     def _back(self, t: float) -> None:
         if t >= self._down_until_s:
             self.forget(REBOOT)
-            self.tell("management-up")
+            self.emit("management-up")
 
     # Telling
 
-    def tell(self, event: str, **fields: Any) -> None:
+    def emit(self, event: str, **fields: Any) -> None:
         """Tell the listener, unless a fault holds the event back."""
         self._events += 1
-        told = ChassisEvent(self._events, self._now_s, self.spec.name, event, fields)
-        if not self.faults.holds(told):
-            self._say(told)
+        emitted = ChassisEvent(self._events, self._now_s, self.spec.name, event, fields)
+        if not self.faults.holds(emitted):
+            self._deliver(emitted)
 
     def listen(self, listener: Listener) -> None:
         """One more who hears every event; it must not change the chassis."""
-        self._heard.append(listener)
+        self._listeners.append(listener)
 
-    def _say(self, event: ChassisEvent) -> None:
+    def _deliver(self, event: ChassisEvent) -> None:
         self._listener(event)
-        for listener in self._heard:
+        for listener in self._listeners:
             listener(event)
 
     def hold(self, event: ChassisEvent, delay_s: float) -> None:
         """Tell the listener that much later."""
-        self.at(event.t + delay_s, lambda t: self._say(event), HELD)
+        self.at(event.t + delay_s, lambda t: self._deliver(event), HELD)
 
     def _release(self) -> None:
         """Tell now what is held back: no event is lost."""
         for action in self._agenda.take(HELD):
             action(self._now_s)
 
-    def _tell_begun(self, operation: Operation) -> None:
-        if operation.kind is not Kind.READ:
-            self.tell("operation-begun", **_named(operation), due_s=round(operation.due_s, 6))
+    def _emit_begun(self, operation: Operation) -> None:
+        if operation.kind is not OperationKind.READ:
+            self.emit("operation-begun", **_named(operation), due_s=round(operation.due_s, 6))
 
-    def _tell_finished(self, operation: Operation) -> None:
-        if operation.kind is Kind.READ:
+    def _emit_finished(self, operation: Operation) -> None:
+        if operation.kind is OperationKind.READ:
             return
         answer = operation.answer()
-        shown = operation.outcome.value if operation.outcome is not Outcome.REPLY else str(answer.ok).lower()
+        shown = operation.outcome.value if operation.outcome is not OperationOutcome.REPLY else str(answer.ok).lower()
         reason = operation.refusal.code if operation.refusal else ""
-        self.tell("operation-finished", **_named(operation), answer=shown, truth=answer.truth, reason=reason)
+        self.emit("operation-finished", **_named(operation), answer=shown, truth=answer.truth, reason=reason)
 
 
 def _named(operation: Operation) -> Mapping[str, Any]:

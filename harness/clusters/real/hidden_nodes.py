@@ -16,7 +16,7 @@ _TAINTED = ("had untolerated taint",)
 _NO_VICTIMS = ("Preemption is not helpful", "No preemption victims")
 
 
-class Strangers:
+class HiddenNodes:
     """``hosts``: the nodes that are hosts; ``cordoned``: how many others are closed."""
 
     def __init__(self, hosts: Collection[str], cordoned: int = 0) -> None:
@@ -30,7 +30,7 @@ class Strangers:
         about = obj.get("involvedObject") or {}
         return resource == EVENTS and about.get("kind") == "Node" and about.get("name") not in self._hosts
 
-    def told(self, obj: Object) -> Object:
+    def shown(self, obj: Object) -> Object:
         """An event, or a pod, without them in what schedulers say; all else as it is."""
         if "involvedObject" in obj and "nodes are available" in str(obj.get("message") or ""):
             return {**obj, "message": self.plain(obj["message"])}
@@ -67,11 +67,11 @@ class Strangers:
 def _fewer(clauses: Collection[str], words: Collection[str], number: int) -> Iterator[str]:
     """The clauses, with so many nodes fewer in those that have one of these words; no clause is of no node."""
     for clause in clauses:
-        count, _, said = clause.partition(" ")
-        if not count.isdecimal() or not any(word in said for word in words):
+        count, _, clause_text = clause.partition(" ")
+        if not count.isdecimal() or not any(word in clause_text for word in words):
             yield clause
             continue
         taken = min(int(count), number)
         number -= taken
         if int(count) > taken:
-            yield f"{int(count) - taken} {said}"
+            yield f"{int(count) - taken} {clause_text}"

@@ -9,7 +9,7 @@ from mews.emulator.host.errors import HostRefusal
 
 
 @dataclass(slots=True, eq=False)
-class Deed:
+class PendingAction:
     """``done`` once it has happened or was refused; until then whoever did it waits, as the kernel lets a write wait.
 
     ``ready`` tells whether it can happen now, ``act`` lets it (and may raise HostRefusal).

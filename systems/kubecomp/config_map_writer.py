@@ -10,7 +10,7 @@ from mews.kube.api.resources import CONFIGMAPS, NAMESPACES
 from mews.kube.client.port import KubeApi
 
 
-class Board:
+class ConfigMapWriter:
     """The ConfigMaps of one writer in one namespace. Its methods raise ApiError and Unavailable."""
 
     def __init__(self, kube: KubeApi, namespace: str) -> None:

@@ -30,7 +30,7 @@ from mews.systems.kod2.tfjob import TFJob, key_parts, read_tfjob
 _POOL_PREFIX = "pool-"
 
 
-class Books:
+class ClusterCache:
     """Run ``run()`` as a task, ``await synced()``, then read. ``on_*`` tell of changes."""
 
     def __init__(self, context: Context, config: OperatorConfig) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mews.kube.api.objects import Object, is_terminal, key_of, node_name_of, uid_of
 
 
-class Line:
+class PendingQueue:
     """Pending pods of one scheduler: by creation (whole seconds), then in the order in which they were seen."""
 
     def __init__(self, scheduler_name: str) -> None:
@@ -13,7 +13,7 @@ class Line:
         self._places: dict[str, tuple[str, int, str]] = {}
         self._seen = 0
 
-    def heard(self, old: Object | None, new: Object | None) -> bool:
+    def on_change(self, old: Object | None, new: Object | None) -> bool:
         """A pod changed; whether somebody left the line."""
         uid = uid_of(new or old or {})
         stands = (

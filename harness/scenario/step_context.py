@@ -37,7 +37,7 @@ def all_of(findings: list[Finding]) -> Finding:
 
 
 @dataclass(slots=True)
-class Stage:
+class StepContext:
     """One run: ``first_line`` is the journal's length as it began, ``marks`` the same for each named step, ``held``
     the devices per container that a check of ``gpus`` last found, by the pod's uid; ``deadline_s`` (loop seconds) ends
     the whole of it."""

@@ -1,4 +1,4 @@
-"""Process 1 of a component's container: ``python -m mews.harness.clusters.real.keeper ARGV…``.
+"""Process 1 of a component's container: ``python -m mews.harness.clusters.real.supervisor ARGV…``.
 
 It lets a harness kill the component as by kill -9, keep it down and start it again, without the kubelet's back-off and
 without the grace of a deleted pod. While nobody holds it, a component that ends takes the container along, as anywhere.
@@ -27,10 +27,10 @@ START = ("sh", "-c", f"kill -USR1 1; n=0; while {_HELD} && [ $n -lt 500 ]; do n=
 NOT_STARTED = 127
 """Exit code where there is no such program, as of a shell's."""
 
-_HEARD = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1})
+_HANDLED = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1})
 
 
-class Keeper:
+class Supervisor:
     """Starts ``argv``, and again when told to."""
 
     def __init__(self, argv: Sequence[str], folder: Path = FOLDER) -> None:
@@ -41,11 +41,11 @@ class Keeper:
 
     def run(self) -> int:
         """Until the component ends unheld, or SIGTERM; the exit code."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         if not self._held.exists():
             self._start()
         while True:
-            number = signal.sigwait(_HEARD)
+            number = signal.sigwait(_HANDLED)
             if number in (signal.SIGTERM, signal.SIGINT):
                 return self._stop()
             code = self._reaped()
@@ -92,9 +92,9 @@ class Keeper:
 
 
 def _unblock() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
 
 
 if __name__ == "__main__":
     os.makedirs(FOLDER, exist_ok=True)
-    sys.exit(Keeper(sys.argv[1:]).run())
+    sys.exit(Supervisor(sys.argv[1:]).run())

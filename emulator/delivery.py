@@ -13,24 +13,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mews.emulator.clock import EmulatedClock
-from mews.emulator.dialects.redfish.events import Hub, Subscription
+from mews.emulator.dialects.redfish.events import EventSubscription, Hub
 
-LOG = logging.getLogger("mews.emulator.courier")
+LOG = logging.getLogger("mews.emulator.delivery")
 TIMEOUT_S = 5.0
 LOOK_S = 0.5
 """Real seconds after which it looks for news that nobody announced."""
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Delivery:
     """One event on its way."""
 
-    subscription: Subscription
+    subscription: EventSubscription
     number: int
     payload: Mapping[str, Any]
 
 
-class Courier:
+class EventDelivery:
     """One chassis' deliveries, in order; a destination that is not there is tried again, as its policy says."""
 
     def __init__(self, hub: Hub, lock: threading.Lock, clock: EmulatedClock, *, attempts: int = 3) -> None:
@@ -53,17 +53,17 @@ class Courier:
             for letter in self._letters():
                 self._deliver(letter)
 
-    def _letters(self) -> list[Letter]:
+    def _letters(self) -> list[Delivery]:
         """The oldest letter for each destination that may be tried now."""
         now_s = self._clock.real_s()
         with self._lock:
             return [
-                Letter(each, *each.waiting[0])
+                Delivery(each, *each.waiting[0])
                 for each in self._hub.subscriptions.values()
                 if not each.stream and each.open and each.waiting and self._retry_s.get(each.id, 0.0) <= now_s
             ]
 
-    def _deliver(self, letter: Letter) -> None:
+    def _deliver(self, letter: Delivery) -> None:
         arrived = post(letter)
         name = letter.subscription.id
         with self._lock:
@@ -77,12 +77,12 @@ class Courier:
                 self._give_up(letter)
         self._clock.stir()
 
-    def _done(self, letter: Letter) -> None:
+    def _done(self, letter: Delivery) -> None:
         waiting = letter.subscription.waiting
         if waiting and waiting[0][0] == letter.number:
             waiting.popleft()
 
-    def _give_up(self, letter: Letter) -> None:
+    def _give_up(self, letter: Delivery) -> None:
         self._failures.pop(letter.subscription.id, None)
         if letter.subscription.policy == "TerminateAfterRetries":
             self._hub.unsubscribe(letter.subscription)
@@ -90,7 +90,7 @@ class Courier:
             letter.subscription.open = False
 
 
-def post(letter: Letter) -> bool:
+def post(letter: Delivery) -> bool:
     """Whether the destination took it. Certificates are not checked: the emulator has nobody's to trust."""
     target = urlsplit(letter.subscription.destination)
     try:

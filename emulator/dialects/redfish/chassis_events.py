@@ -4,66 +4,68 @@ from __future__ import annotations
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.events import Happening
+from mews.emulator.dialects.redfish.events import RedfishEvent
 from mews.emulator.dialects.redfish.tasks import Task
 
 FABRIC, RESOURCE, TASK = "Fabric.1.1", "ResourceEvent.1.4", "TaskEvent.1.0"
 
 
-def happenings(event: ChassisEvent, slot: int | None) -> list[Happening]:
+def happenings(event: ChassisEvent, slot: int | None) -> list[RedfishEvent]:
     """The messages that a chassis event is worth; ``slot`` is the device's."""
-    told = event.fields
-    device = str(told.get("device", ""))
+    fields = event.fields
+    device = str(fields.get("device", ""))
     port = "" if slot is None else uris.downstream(slot)
     if event.event == "table-changed":
-        return _moved(device, told.get("old_port"), told.get("new_port"), str(told.get("cause", "")), port)
+        return _moved(device, fields.get("old_port"), fields.get("new_port"), str(fields.get("cause", "")), port)
     if event.event in ("link-down", "link-up"):
         up = event.event == "link-up"
         name, severity = ("DownstreamLinkEstablished", "OK") if up else ("DownstreamLinkDropped", "Critical")
         text = f"The link of switch port {port} is {'up' if up else 'down'}."
         args = ("Switch1", port)
-        return [Happening(f"{FABRIC}.{name}", text, args, severity, uris.switch_port(port), "Port")]
+        return [RedfishEvent(f"{FABRIC}.{name}", text, args, severity, uris.switch_port(port), "Port")]
     if event.event in ("device-inserted", "device-removed"):
         new = event.event == "device-inserted"
         name = "ResourceCreated" if new else "ResourceRemoved"
         text = f"Device {device} was {'put into' if new else 'pulled out of'} the chassis."
-        return [Happening(f"{RESOURCE}.{name}", text, (), "OK", uris.chassis(event.chassis), "PCIeDevice")]
+        return [RedfishEvent(f"{RESOURCE}.{name}", text, (), "OK", uris.chassis(event.chassis), "PCIeDevice")]
     if event.event == "management-up":
         text = "The management processor is back."
-        return [Happening(f"{RESOURCE}.ResourceStateChanged", text, ("BMC", "Enabled"), "OK", uris.MANAGER, "Manager")]
+        return [
+            RedfishEvent(f"{RESOURCE}.ResourceStateChanged", text, ("BMC", "Enabled"), "OK", uris.MANAGER, "Manager")
+        ]
     return []
 
 
-def _moved(device: str, old: str | None, new: str | None, cause: str, port: str) -> list[Happening]:
+def _moved(device: str, old: str | None, new: str | None, cause: str, port: str) -> list[RedfishEvent]:
     found = []
     for zone, word in ((old, "left"), (new, "joined")):
         if zone is not None:
             text = f"Device {device} {word} the zone of host port {zone} ({cause})."
-            found.append(Happening(f"{FABRIC}.ZoneModified", text, (zone, "PCIe"), "OK", uris.zone(zone), "Zone"))
+            found.append(RedfishEvent(f"{FABRIC}.ZoneModified", text, (zone, "PCIe"), "OK", uris.zone(zone), "Zone"))
     if port:
         name, text = ("DownstreamLinkEstablished", "up") if new is not None else ("DownstreamLinkDropped", "down")
         shown = f"The link of switch port {port} is {text}."
         found.append(
-            Happening(f"{FABRIC}.{name}", shown, ("Switch1", port), "OK", uris.switch_port(port), "Port"),
+            RedfishEvent(f"{FABRIC}.{name}", shown, ("Switch1", port), "OK", uris.switch_port(port), "Port"),
         )
     return found
 
 
-def of_task(name: str, task: Task) -> Happening:
+def of_task(name: str, task: Task) -> RedfishEvent:
     """A task that started or ended."""
     severity = "Warning" if name in ("TaskAborted", "TaskCancelled") else "OK"
     text = f"Task {task.id} ({task.started.name}): {task.state}."
-    return Happening(f"{TASK}.{name}", text, (task.id,), severity, f"{uris.TASKS}/{task.id}", "Task")
+    return RedfishEvent(f"{TASK}.{name}", text, (task.id,), severity, f"{uris.TASKS}/{task.id}", "Task")
 
 
 def touched(event: ChassisEvent, hosts: dict[str, str | None]) -> list[str]:
     """The resources whose tags a chassis event must change, also where they soon look as they did before."""
-    told = event.fields
-    device = told.get("device")
+    fields = event.fields
+    device = fields.get("device")
     if event.event not in ("table-changed", "uuid-changed", "link-up", "link-down") or device is None:
         return []
     paths = [uris.endpoint(device), uris.block(device), f"{uris.chassis(event.chassis)}/PCIeDevices/{device}"]
-    for port in (told.get("old_port"), told.get("new_port")):
+    for port in (fields.get("old_port"), fields.get("new_port")):
         if port is not None:
             paths.append(uris.zone(port))
             host = hosts.get(port)

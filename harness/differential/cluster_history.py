@@ -22,7 +22,7 @@ _MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", 
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ClusterHistory:
     """One scenario on one cluster."""
 
     scenario: str
@@ -35,27 +35,27 @@ class Account:
 
 def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
     """What the journal tells, by place; what is said twice in a row is said once."""
-    told: dict[Place, list[str]] = {}
+    stories: dict[Place, list[str]] = {}
     schedulers: dict[str, str] = {}
     for line in lines:
-        tell = _TELLERS.get(line.layer)
-        if tell is None:
+        describe = _DESCRIBERS.get(line.layer)
+        if describe is None:
             continue
-        for place, item in tell(line, schedulers):
-            story = told.setdefault(place, [])
+        for place, item in describe(line, schedulers):
+            story = stories.setdefault(place, [])
             if not story or story[-1] != item:
                 story.append(item)
-    return {place: tuple(story) for place, story in sorted(told.items())}
+    return {place: tuple(story) for place, story in sorted(stories.items())}
 
 
-_Told = Iterable[tuple[Place, str]]
+_Items = Iterable[tuple[Place, str]]
 
 
-def _api(line: Line, schedulers: dict[str, str]) -> _Told:
+def _api(line: Line, schedulers: dict[str, str]) -> _Items:
     fields = line.fields
     if line.event == "event":
-        said = _plain(f"{fields['type']} {fields['reason']}: {fields['message']}")
-        yield (fields["object"], f"events of {line.actor.partition('/')[0]}"), said
+        event_text = _plain(f"{fields['type']} {fields['reason']}: {fields['message']}")
+        yield (fields["object"], f"events of {line.actor.partition('/')[0]}"), event_text
         return
     match line.event:
         case "condition":
@@ -93,7 +93,7 @@ def _state(line: Line, schedulers: dict[str, str]) -> str:
             return line.event
 
 
-def _kubelet(line: Line, schedulers: dict[str, str]) -> _Told:
+def _kubelet(line: Line, schedulers: dict[str, str]) -> _Items:
     fields = line.fields
     match line.event:
         case "registered":
@@ -112,7 +112,7 @@ def _kubelet(line: Line, schedulers: dict[str, str]) -> _Told:
             yield (f"pod/{fields['pod']}", "kubelet"), "ended"
 
 
-def _chassis(line: Line, schedulers: dict[str, str]) -> _Told:
+def _chassis(line: Line, schedulers: dict[str, str]) -> _Items:
     if line.event not in _MOVES:
         return
     fields = line.fields
@@ -120,12 +120,12 @@ def _chassis(line: Line, schedulers: dict[str, str]) -> _Told:
     yield (line.actor, "table"), f"{line.event}{hosts}"
 
 
-def _component(line: Line, schedulers: dict[str, str]) -> _Told:
+def _component(line: Line, schedulers: dict[str, str]) -> _Items:
     cause = f": {line.fields['cause']}" if "cause" in line.fields else ""
     yield (line.actor, "life"), _plain(line.event + cause)
 
 
-_TELLERS: Mapping[str, Callable[[Line, dict[str, str]], _Told]] = {
+_DESCRIBERS: Mapping[str, Callable[[Line, dict[str, str]], _Items]] = {
     "api": _api,
     "kubelet": _kubelet,
     "chassis": _chassis,

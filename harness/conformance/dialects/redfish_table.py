@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.harness.conformance.client import Client, Reply
-from mews.harness.conformance.errors import Malformed, NoAnswer, ServerError
-from mews.harness.conformance.table import Row, Table, Versions
+from mews.harness.conformance.client import Client, HttpReply
+from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
+from mews.harness.conformance.table import ListedDevice, ListedTable, Versions
 
 ROOT = "/redfish/v1/"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
@@ -20,7 +20,7 @@ TYPE = re.compile(r"#(\w+)\.v(\d+)_(\d+)_(\d+)\.\w+")
 ADD, REMOVE = "#Zone.AddEndpoint", "#Zone.RemoveEndpoint"
 
 
-class Face:
+class RedfishTableClient:
     """Logs in with the client's credentials when first needed; where sessions are refused, Basic over TLS is tried."""
 
     def __init__(self, client: Client) -> None:
@@ -30,9 +30,9 @@ class Face:
         self._paths: dict[str, str] = {}
         self._zones: dict[str, str] = {}
         self._endpoints: dict[str, str] = {}
-        self.login: Reply | None = None
+        self.login: HttpReply | None = None
         """The reply to the login."""
-        self.task: list[Reply] = []
+        self.task: list[HttpReply] = []
         """The replies to the last long operation: 202s and its own."""
         self.during: Callable[[], None] = lambda: None
         """Called while a long operation runs."""
@@ -43,7 +43,7 @@ class Face:
 
     def send(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, *, known: bool = True
-    ) -> Reply:
+    ) -> HttpReply:
         """An answer below 500; ``known``: as somebody who has logged in.
 
         Raises NoAnswer, ServerError.
@@ -57,7 +57,7 @@ class Face:
                 self._headers = {}
             reply = self._client.send(method, path, content, {**own, **self.who()})
         if reply.status >= 500 and reply.status != 501:
-            raise ServerError(f"{method} {path}: HTTP {reply.status}: {reply.text[:120]}")
+            raise HttpServerError(f"{method} {path}: HTTP {reply.status}: {reply.text[:120]}")
         return reply
 
     def get(self, path: str) -> dict[str, Any]:
@@ -136,9 +136,9 @@ class Face:
             self.saw(member)
         return found
 
-    def read(self) -> Table:
+    def read(self) -> ListedTable:
         """Devices are the target endpoints, ports the zones of the initiators."""
-        rows: dict[str, Row] = {}
+        rows: dict[str, ListedDevice] = {}
         ports: list[str] = []
         for endpoint in self.members(self.path("Endpoints")):
             try:
@@ -153,8 +153,8 @@ class Face:
                     continue
             except (KeyError, TypeError, AttributeError) as error:
                 raise Malformed(f"an endpoint in another form: {error!r}: {json.dumps(endpoint)[:120]}") from error
-            rows[name] = Row(durable_name(endpoint), port)
-        return Table(rows, tuple(ports))
+            rows[name] = ListedDevice(durable_name(endpoint), port)
+        return ListedTable(rows, tuple(ports))
 
     def zone(self, port: str) -> str:
         """The zone of a host port; what it would be called, of one that there is not."""
@@ -176,12 +176,12 @@ class Face:
         zones = reply.json().get("Links", {}).get("Zones", [])
         return not zones or self.act(zones[0]["@odata.id"], REMOVE, device).status < 400
 
-    def act(self, zone: str, action: str, device: str, **parameters: str) -> Reply:
+    def act(self, zone: str, action: str, device: str, **parameters: str) -> HttpReply:
         """One of a zone's actions, followed to its end."""
         body = {"Endpoint": {"@odata.id": self.endpoint(device)}, **parameters}
         return self.follow(self.send("POST", f"{zone}/Actions/{action.lstrip('#')}", body))
 
-    def follow(self, reply: Reply) -> Reply:
+    def follow(self, reply: HttpReply) -> HttpReply:
         """The operation's own reply: that of its task monitor once it is not 202 any more."""
         self.task = [reply]
         began_s, patience_s = time.monotonic(), self._client.address.patience_s

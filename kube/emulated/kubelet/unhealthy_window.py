@@ -18,7 +18,7 @@ _ENTRY = re.compile(rf"(?:([^/:,]+)/)?({'|'.join(_PURPOSES)})(?::(\d+(?:\.\d+)?)
 
 
 @dataclass(frozen=True, slots=True)
-class Illness:
+class UnhealthyWindow:
     """A time in which a simulated container fails one kind of probe or hook: from ``since_s`` to ``until_s`` after
     its start."""
 
@@ -31,7 +31,7 @@ class Illness:
         return purpose == self.purpose and self.since_s <= age_s < self.until_s
 
 
-def illnesses_of(text: str, container: str) -> tuple[Illness, ...]:
+def illnesses_of(text: str, container: str) -> tuple[UnhealthyWindow, ...]:
     """What the annotation says of a container.
 
     Raises StartError naming what is allowed.
@@ -47,5 +47,5 @@ def illnesses_of(text: str, container: str) -> tuple[Illness, ...]:
             )
         named, purpose, since, until = match.groups()
         if named in (None, container):
-            found.append(Illness(purpose, float(since or 0), float(until) if until else math.inf))
+            found.append(UnhealthyWindow(purpose, float(since or 0), float(until) if until else math.inf))
     return tuple(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.harness.journal import Line
 from mews.kube.api.objects import Object, is_terminal, key_of, node_name_of, uid_of
-from mews.kube.system.invariant import ClusterObjects, Holding, Holds
+from mews.kube.system.invariant import ClusterObjects, Holds, ObservedHolding
 
 Slot = tuple[str, str, str]
 """Pod uid, container, resource."""
@@ -41,7 +41,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Chassis:
+class ChassisCabling:
     """Which hosts a chassis is cabled to, and its pool."""
 
     pool: str
@@ -49,15 +49,15 @@ class Chassis:
 
 
 @dataclass(slots=True)
-class World:
+class ObservedHardware:
     """``devices`` by GPUID; ``holdings`` of live pods only, as kubelets gave them; ``declared``: those that systems
     say; ``checkpoints`` by host as last written; ``seen``: host -> GPUID -> as the host sees it; ``offered``: node ->
     resource -> whole number allocatable."""
 
     devices: dict[str, Device] = field(default_factory=dict)
-    chassis: dict[str, Chassis] = field(default_factory=dict)
-    holdings: dict[Slot, Holding] = field(default_factory=dict)
-    declared: dict[Slot, Holding] = field(default_factory=dict)
+    chassis: dict[str, ChassisCabling] = field(default_factory=dict)
+    holdings: dict[Slot, ObservedHolding] = field(default_factory=dict)
+    declared: dict[Slot, ObservedHolding] = field(default_factory=dict)
     checkpoints: dict[str, dict[Slot, tuple[str, ...]]] = field(default_factory=dict)
     seen: dict[str, dict[str, Seen]] = field(default_factory=dict)
     offered: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class World:
             if _ends(line):
                 self._end(line.fields["uid"])
 
-    def declare(self, objects: ClusterObjects, holds: Iterable[Holds]) -> Sequence[Holding]:
+    def declare(self, objects: ClusterObjects, holds: Iterable[Holds]) -> Sequence[ObservedHolding]:
         """Take in what systems say of the pods as they are now; the holdings that are new or changed."""
         before = self.declared
         self.declared = {}
@@ -89,25 +89,25 @@ class World:
                 self.declared[(holding.uid, holding.container, holding.resource)] = holding
         return [now for slot, now in self.declared.items() if slot not in before or before[slot].devices != now.devices]
 
-    def _declared_by(self, pod: Object, holds: Iterable[Holds]) -> Iterator[Holding]:
+    def _declared_by(self, pod: Object, holds: Iterable[Holds]) -> Iterator[ObservedHolding]:
         host, name = node_name_of(pod), key_of(pod)
         if not host or is_terminal(pod) or uid_of(pod) in self._ended:
             return
         line = self._about.get(f"pod/{name}")
         for held in (held for rule in holds for held in rule(pod)):
             devices = tuple(self._gpuid(device) for device in held.devices)
-            yield Holding(name, uid_of(pod), held.container, held.resource, host, devices, line)
+            yield ObservedHolding(name, uid_of(pod), held.container, held.resource, host, devices, line)
 
     def _gpuid(self, device: str) -> str:
         by_uuid = (known.gpuid for known in self.devices.values() if known.uuid == device)
         return device if device in self.devices else next(by_uuid, device)
 
-    def all_holdings(self) -> Iterator[Holding]:
+    def all_holdings(self) -> Iterator[ObservedHolding]:
         """What live containers hold, by the word of their kubelets and of the systems."""
         yield from self.holdings.values()
         yield from self.declared.values()
 
-    def holders(self, gpuid: str) -> Iterator[Holding]:
+    def holders(self, gpuid: str) -> Iterator[ObservedHolding]:
         """The live containers that hold the device."""
         for holding in self.all_holdings():
             if gpuid in holding.devices:
@@ -122,7 +122,7 @@ class World:
     def _table(self, line: Line) -> None:
         ports = line.fields.get("ports", {})
         hosts = tuple(dict.fromkeys(host for host in ports.values() if host))
-        self.chassis[line.actor] = Chassis(line.fields.get("pool", ""), hosts)
+        self.chassis[line.actor] = ChassisCabling(line.fields.get("pool", ""), hosts)
         rows = {row["gpuid"]: row for row in line.fields["devices"].values()}
         for device in self.devices.values():
             if device.chassis == line.actor and device.gpuid not in rows:
@@ -188,7 +188,7 @@ class World:
             case "allocated" if fields["uid"] not in self._ended:
                 slot = (fields["uid"], fields["container"], fields["resource"])
                 pod, devices = fields["pod"], tuple(fields["devices"])
-                self.holdings[slot] = Holding(pod, *slot, host, devices, line)
+                self.holdings[slot] = ObservedHolding(pod, *slot, host, devices, line)
             case "container-started":
                 self.started.add((fields["uid"], fields["container"]))
             case "checkpoint":

@@ -30,10 +30,19 @@ def new(kind: str, folder: Path) -> int:
     if kind != "scenario" and module in sys.stdlib_module_names | {"mews", "scenario", "tests"}:
         raise BadInput(f"{folder}: its name becomes a module's, and there is a module {module} already")
     names = {"NAME": name, "MODULE": module, "CLASS": "".join(part.capitalize() for part in name.split("-"))}
-    written = _write(kind, folder, names)
+    written = _write(kind, folder, {**names, **_default_stack()})
     lines = [f"{folder / file}" for file in written]
     sys.stdout.write("\n".join((*lines, *(f"  {line}" for line in _next(kind, folder)))) + "\n")
     return 0
+
+
+def _default_stack() -> dict[str, str]:
+    """Who schedules what, where a scenario says nothing of its stack."""
+    from mews.harness.scenario.stack import Stack
+
+    pooled = Stack().pooled
+    assert pooled is not None, "the default stack pools devices"
+    return {"SCHEDULER": pooled.scheduler, "RESOURCE": pooled.resource}
 
 
 def _write(kind: str, folder: Path, names: Mapping[str, str]) -> list[str]:

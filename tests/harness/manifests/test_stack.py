@@ -47,6 +47,12 @@ def test_the_configuration_is_one_that_kubecomp_reads(tmp_path):
     assert config.namespace == "pool"
 
 
+def test_the_chassis_answer_to_the_name_by_which_the_components_call_them():
+    pod = named(stack(), "Deployment", "chassis")["spec"]["template"]["spec"]
+    command = pod["containers"][0]["command"]
+    assert command[command.index("--allow-host") + 1] == "chassis.pool.svc"
+
+
 def test_nobody_is_granted_everything():
     rules = [rule for obj in stack() if obj["kind"].endswith("Role") for rule in obj["rules"]]
     assert rules

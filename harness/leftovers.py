@@ -1,7 +1,8 @@
 """Runtime folders and who owns them, so that what a killed run left behind can be told from what still lives.
 
 Every folder that a run makes for its sockets and servers bears an ``owner.json``; every process started for it bears
-the folder's name in its environment, or works below it. ``sweep`` removes what has lost its owner.
+the folder's name in its environment, and nothing else makes a process the run's: who merely works in the folder, or
+has a file of it open, is somebody who looks. ``sweep`` removes what has lost its owner.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class RuntimeFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._write({"pid": os.getpid(), "born": born(os.getpid())})
+        mine = born(os.getpid())
+        self._since = _since(folder) or mine
+        self._write({"pid": os.getpid(), "born": mine, "since": self._since})
 
     @classmethod
     def below(cls, state: Path, name: str) -> RuntimeFolder:
@@ -99,7 +102,7 @@ class RuntimeFolder:
 
     def abandon(self) -> None:
         """Leave it to whoever comes next, or to ``sweep``."""
-        self._write({"pid": 0, "born": ""})
+        self._write({"pid": 0, "born": "", "since": self._since})
 
     def env(self) -> dict[str, str]:
         """This process' environment, with the folder's mark."""
@@ -261,15 +264,33 @@ def _owner_lives(folder: Path) -> bool:
         return False
 
 
+def _since(folder: Path) -> str:
+    """When the first owner of the folder was born, as ``born`` says it; "" where that is not known."""
+    try:
+        owner = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        return str(owner.get("since") or owner["born"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ""
+
+
 def _belonging(folder: Path) -> Iterator[int]:
-    mark = f"{OWNER}={folder}".encode()
+    return bearing(OWNER, str(folder), _since(folder))
+
+
+def bearing(variable: str, value: str, since: str) -> Iterator[int]:
+    """Processes that were started with that variable in their environment, and not before their owner was (``since``,
+    as ``born`` says it): no other can be its. This process is left out."""
+    mark = f"{variable}={value}".encode()
     for entry in sorted(Path("/proc").iterdir()):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
             marked = mark in (entry / "environ").read_bytes().split(b"\0")
-            inside = (entry / "cwd").readlink().is_relative_to(folder)
         except OSError:
             continue
-        if marked or inside:
+        if marked and _is_no_older(born(int(entry.name)), since):
             yield int(entry.name)
+
+
+def _is_no_older(begun: str, since: str) -> bool:
+    return begun.isdigit() and since.isdigit() and int(begun) >= int(since)

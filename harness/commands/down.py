@@ -60,10 +60,10 @@ def end(instance: UpInstance) -> None:
         _wait(lambda: not alive(instance))
     if alive(instance):
         _signal(instance.pid, signal.SIGKILL)
-    for pid in list(offspring(instance.folder)):
+    for pid in list(offspring(instance.folder, instance.born)):
         _signal(pid, signal.SIGTERM)
-    _wait(lambda: not any(born(pid) for pid in offspring(instance.folder)), 3.0)
-    for pid in list(offspring(instance.folder)):
+    _wait(lambda: not any(born(pid) for pid in offspring(instance.folder, instance.born)), 3.0)
+    for pid in list(offspring(instance.folder, instance.born)):
         _signal(pid, signal.SIGKILL)
     clear(Path(instance.folder))
     forget(instance.name)

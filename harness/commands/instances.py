@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mews.harness.leftovers import born
+from mews.harness.leftovers import bearing, born
 
 __all__ = ["MARK", "UpInstance", "alive", "alone", "born", "forget", "offspring", "record", "recorded", "state_folder"]
 
@@ -79,15 +79,6 @@ def recorded() -> list[UpInstance]:
     return found
 
 
-def offspring(folder: str) -> Iterator[int]:
-    """Processes of this user that bear the instance's mark, this one left out."""
-    mark = f"{MARK}={folder}".encode()
-    for entry in sorted(Path("/proc").iterdir()):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            environment = (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if mark in environment.split(b"\0"):
-            yield int(entry.name)
+def offspring(folder: str, since: str = "0") -> Iterator[int]:
+    """Processes that bear the mark of the instance of that folder and are no older than it, this one left out."""
+    return bearing(MARK, folder, since)

@@ -53,19 +53,56 @@ def test_a_folder_whose_owner_lives_stays(base):
     assert not folder.exists()
 
 
-def test_a_folder_whose_owner_is_dead_goes_with_its_processes(orphaned, base):
-    marked = subprocess.Popen(SLEEP, env={**os.environ, "MEWS_OWNER": str(orphaned)})
-    inside = subprocess.Popen(SLEEP, cwd=orphaned)
-    other = subprocess.Popen(SLEEP, env={**os.environ, "MEWS_OWNER": f"{orphaned}-2"}, cwd=base)
-    try:
-        assert sweep() == [orphaned]
-        assert [process.wait(5) for process in (marked, inside)] == [-signal.SIGKILL] * 2
-        assert born(other.pid)
-    finally:
-        for process in (marked, inside, other):
-            process.kill()
-            process.wait()
+@pytest.fixture
+def sleeping():
+    """Starts processes that sleep."""
+    begun = []
+
+    def begin(**given):
+        begun.append(subprocess.Popen(SLEEP, **given))
+        return begun[-1]
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+def test_a_folder_whose_owner_is_dead_goes_with_its_processes(orphaned, base, sleeping):
+    marked = sleeping(env={**os.environ, "MEWS_OWNER": str(orphaned)}, cwd=base)
+    other = sleeping(env={**os.environ, "MEWS_OWNER": f"{orphaned}-2"}, cwd=base)
+    assert sweep() == [orphaned]
+    assert marked.wait(5) == -signal.SIGKILL
+    assert other.poll() is None
     assert not orphaned.exists()
+
+
+def test_who_merely_looks_at_what_a_dead_run_left_behind_lives_on(orphaned, sleeping):
+    (orphaned / "chassis.log").write_text("it said\n")
+    inside = sleeping(cwd=orphaned)
+    with (orphaned / "chassis.log").open() as log:
+        reading = sleeping(stdin=log)
+    marked = sleeping(env={**os.environ, "MEWS_OWNER": str(orphaned)})
+    assert sweep() == [orphaned]
+    assert marked.wait(5) == -signal.SIGKILL  # so it was looked for, and the others left alone
+    assert [inside.poll(), reading.poll()] == [None, None]
+
+
+@pytest.mark.parametrize("owner", ['{"pid": 1, "born": "99999999999999999"}', '{"pid": 0, "born": ""}', "{", "7"])
+def test_what_cannot_be_proved_to_be_younger_than_its_owner_lives_on(owner, orphaned, sleeping):
+    (orphaned / "owner.json").write_text(owner)
+    marked = sleeping(env={**os.environ, "MEWS_OWNER": str(orphaned)})
+    assert sweep() == [orphaned]
+    assert marked.poll() is None
+
+
+def test_processes_of_the_first_owner_are_still_known_when_others_have_taken_the_folder_over(orphaned, sleeping):
+    marked = sleeping(env={**os.environ, "MEWS_OWNER": str(orphaned)})
+    taken = RuntimeFolder.claim(orphaned)
+    taken.abandon()
+    assert json.loads((orphaned / "owner.json").read_text()) == {"pid": 0, "born": "", "since": "1"}
+    assert sweep() == [orphaned]
+    assert marked.wait(5) == -signal.SIGKILL
 
 
 def test_what_bears_no_owner_is_none_of_ours(base):

@@ -113,6 +113,18 @@ def test_down_finds_what_a_killed_instance_left_running(tmp_path, children, caps
     capsys.readouterr()
 
 
+def test_down_ends_no_process_that_is_older_than_the_instance_whose_mark_it_bears(tmp_path, children, capsys):
+    folder = tmp_path / "there"
+    older = children("import signal", **{MARK: str(folder)})
+    process = children("import signal")
+    later = str(int(born(process.pid)) + 1)
+    folder.mkdir()
+    record(UpInstance("mews", process.pid, later, str(folder)))
+    assert exit_code(["down"]) == 0
+    assert [older.poll(), process.poll()] == [None, None]
+    capsys.readouterr()
+
+
 def test_down_names_what_runs_when_asked_for_something_else(tmp_path, children, capsys):
     an_instance(children("import signal"), tmp_path / "there", "other")
     assert exit_code(["down", "--name", "mews"]) == 2

@@ -43,6 +43,7 @@ DialectOption = Annotated[str | None, typer.Option("--dialect", help=f"how the c
 HardwareOption = Annotated[
     Path | None, typer.Option("--hardware", help="inventory file, or name of a shipped one; default: the demo's")
 ]
+OutsideOption = Annotated[bool, typer.Option("--allow-outside", help="let scenarios name files outside their folders")]
 
 
 @app.command()
@@ -65,6 +66,7 @@ def run(
     kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", help="for --cluster kubeconfig")] = None,
     context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
     timeout: Annotated[float | None, typer.Option("--timeout", help="of each scenario, in seconds")] = None,
+    allow_outside: OutsideOption = False,
 ) -> int:
     """Run scenarios and judge them."""
     if seed is not None and seeds is not None:
@@ -94,7 +96,7 @@ def run(
     from mews.harness.commands.run import run as run_all
 
     outputs = RunOutputs(json, junit, html, journal)
-    return run_all(paths, options, seeds=wanted, overrides=set_ or (), outputs=outputs)
+    return run_all(paths, options, seeds=wanted, overrides=set_ or (), outputs=outputs, allow_outside=allow_outside)
 
 
 @app.command()
@@ -105,6 +107,7 @@ def validate(
     schema: Annotated[
         bool, typer.Option("--schema", help="print the JSON Schema of scenario files; --schema hardware: of those")
     ] = False,
+    allow_outside: OutsideOption = False,
 ) -> int:
     """Check scenario and hardware files without running anything."""
     from mews.harness.commands import validate as commands
@@ -113,7 +116,7 @@ def validate(
         return commands.print_schema([str(path) for path in paths or ()])
     if not paths:
         raise BadInput("PATH: missing; give scenario or hardware files or folders, or --schema")
-    return commands.validate(paths)
+    return commands.validate(paths, allow_outside=allow_outside)
 
 
 @app.command()
@@ -148,6 +151,7 @@ def up(
         str | None,
         typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
     ] = None,
+    allow_outside: OutsideOption = False,
 ) -> int:
     """Bring up a cluster with its chassis and stay in the foreground until told to end."""
     check_choice("--cluster", cluster, backends_that(lambda backend: backend.emulates_nodes))
@@ -157,9 +161,10 @@ def up(
     from mews.harness.commands.up import UpArguments
     from mews.harness.commands.up import up as bring_up
 
-    return bring_up(
-        UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port, stack), as_json=json
+    arguments = UpArguments(
+        hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port, stack, allow_outside
     )
+    return bring_up(arguments, as_json=json)
 
 
 @app.command()
@@ -186,6 +191,7 @@ def diff_clusters(
     dialect: DialectOption = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="runs and differences")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="leave the kind cluster, to be used again")] = False,
+    allow_outside: OutsideOption = False,
 ) -> int:
     """Run scenarios on several clusters and tell what differs."""
     _check_dialect(dialect)
@@ -194,7 +200,8 @@ def diff_clusters(
     from mews.harness.commands.diff_clusters import diff_clusters as compare
 
     names = list(dict.fromkeys(name.strip() for name in clusters.split(",")))
-    return compare(paths, names, RunOptions(speed=speed, dialect=dialect, keep=keep), json_file=json)
+    options = RunOptions(speed=speed, dialect=dialect, keep=keep)
+    return compare(paths, names, options, json_file=json, allow_outside=allow_outside)
 
 
 @app.command()
@@ -332,13 +339,15 @@ def manifests(
     image: Annotated[str, typer.Option("--image", help="the component image")] = "mews.local/components:latest",
     node: Annotated[list[str] | None, typer.Option("--node", metavar="HOST=NODE", help="may be repeated")] = None,
     dialect: DialectOption = None,
+    allow_outside: OutsideOption = False,
 ) -> int:
     """Write the Kubernetes manifests of chassis and stack, as --cluster kind applies them."""
     _check_dialect(dialect)
 
     from mews.harness.commands.manifests import ManifestsOptions, write_manifests
 
-    return write_manifests(ManifestsOptions(hardware, scenario, out, namespace, image, node or (), dialect))
+    options = ManifestsOptions(hardware, scenario, out, namespace, image, node or (), dialect, allow_outside)
+    return write_manifests(options)
 
 
 @app.command()

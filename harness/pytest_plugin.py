@@ -47,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--mews-speed", default="1", type=_speed, help="emulated seconds per second, outside virtual time")
     group.addoption("--mews-hardware", metavar="FILE", help="inventory of mews_chassis and mews_cluster")
     group.addoption("--mews-artefacts", metavar="DIR", default="mews-artefacts", help="where failed tests leave theirs")
+    outside = "scenarios may name files outside their own folders"
+    group.addoption("--mews-allow-outside", action="store_true", help=outside)
+    parser.addini("mews_allow_outside", outside, type="bool", default=False)
 
 
 def _speed(text: str) -> float:
@@ -120,7 +123,11 @@ def _software(request: pytest.FixtureRequest) -> Software:
         given["scenario"] = str(beside if beside.exists() else given["scenario"])
     stack = given.get("stack")
     given["stack"] = stack if stack is None or isinstance(stack, str) else ",".join(stack) or "none"
-    return Software(**given)
+    return Software(**given, allow_outside=_allow_outside(request.config))
+
+
+def _allow_outside(config: pytest.Config) -> bool:
+    return bool(config.getoption("--mews-allow-outside") or config.getini("mews_allow_outside"))
 
 
 @pytest.fixture(scope="session")
@@ -139,7 +146,8 @@ def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> R
 
     folder = Path(request.config.getoption("--mews-artefacts")) / re.sub(r"[^\w.-]+", "-", request.node.nodeid)
     speed = request.config.getoption("--mews-speed")
-    runner = Runner(name, request.path.parent, folder.absolute(), _mews_session, speed)
+    outside = _allow_outside(request.config)
+    runner = Runner(name, request.path.parent, folder.absolute(), _mews_session, speed, outside)
     request.node.stash[_RUNS] = runner
     return runner
 

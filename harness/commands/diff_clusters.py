@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
 
-def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], options: RunOptions, *, json_file: str | None) -> int:
+def diff_clusters(
+    paths: Sequence[Path],
+    clusters: Sequence[str],
+    options: RunOptions,
+    *,
+    json_file: str | None,
+    allow_outside: bool = False,
+) -> int:
     """Run each scenario on each cluster and compare each with the first one; 0 when verdicts agree and every
     difference is explained, else 1.
 
@@ -37,7 +44,7 @@ def diff_clusters(paths: Sequence[Path], clusters: Sequence[str], options: RunOp
     if len(clusters) < 2:
         raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
-    scenarios = load(paths)
+    scenarios = load(paths, allow_outside=allow_outside)
     quiet = check_outputs({"--json": json_file})
     for cluster in clusters:
         check_available(cluster)

@@ -42,6 +42,7 @@ class ManifestsOptions:
     image: str
     nodes: Sequence[str]
     dialect: str | None
+    allow_outside: bool = False
 
 
 def write_manifests(options: ManifestsOptions) -> int:
@@ -74,7 +75,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         raise BadInput(f"--namespace {namespace!r}: must be {allowed}")
     if not options.image or options.image.split() != [options.image]:
         raise BadInput(f"--image {options.image!r}: must be the name of an image, such as registry.example.com/mews:1")
-    scenario = scenario_of(options.hardware, options.scenario)
+    scenario = scenario_of(options.hardware, options.scenario, allow_outside=options.allow_outside)
     try:
         hardware = hardware_of(scenario)
         document, _ = hardware_document(scenario)

@@ -50,6 +50,7 @@ def run(
     seeds: Sequence[int] | None,
     overrides: Sequence[str],
     outputs: RunOutputs,
+    allow_outside: bool = False,
 ) -> int:
     """Check all files, run every scenario with every seed, write the reports; the exit code.
 
@@ -58,7 +59,7 @@ def run(
     if options.kubeconfig is not None and not options.kubeconfig.is_file():
         raise BadInput(f"--kubeconfig {options.kubeconfig}: no such file")
     keep_quiet()
-    scenarios = load(paths, _overrides(overrides, options))
+    scenarios = load(paths, _overrides(overrides, options), allow_outside=allow_outside)
     plan = [(scenario, seed) for scenario in scenarios for seed in seeds or (scenario.seed,)]
     shown = check_outputs(outputs.by_option())
     if str(outputs.journal) == STDOUT and len(plan) > 1:
@@ -77,13 +78,14 @@ def run(
     return exit_code_of(runs)
 
 
-def load(paths: Sequence[Path], overrides: Sequence[str] = ()) -> list[Scenario]:
-    """The scenarios of files, folders and names of shipped ones.
+def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside: bool = False) -> list[Scenario]:
+    """The scenarios of files, folders and names of shipped ones; ``allow_outside`` as for ``load_scenario``.
 
     Raises BadInput, one line per bad file.
     """
     try:
-        return load_scenarios([file_of("scenario", path) for path in paths], overrides)
+        files = [file_of("scenario", path) for path in paths]
+        return load_scenarios(files, overrides, allow_outside=allow_outside)
     except ScenarioError as error:
         raise BadInput(str(error)) from error
 

@@ -43,6 +43,7 @@ class UpArguments:
     tls: bool = False
     api_port: int = 0
     stack: str | None = None
+    allow_outside: bool = False
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -56,7 +57,7 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
         raise BadInput(
             f"--api-port {arguments.api_port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own"
         )
-    scenario = scenario_of(arguments.hardware, arguments.scenario)
+    scenario = scenario_of(arguments.hardware, arguments.scenario, allow_outside=arguments.allow_outside)
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
     try:
@@ -82,9 +83,9 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
     return 0
 
 
-def scenario_of(hardware: Path | None, scenario: Path | None) -> Scenario:
+def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: bool = False) -> Scenario:
     """The scenario whose hardware and stack are brought up: the given one, or an empty one on the given hardware; both
-    are files, or names of shipped ones.
+    are files, or names of shipped ones; ``allow_outside`` as for ``load_scenario``.
 
     Raises BadInput.
     """
@@ -98,7 +99,7 @@ def scenario_of(hardware: Path | None, scenario: Path | None) -> Scenario:
     text = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: up}\nhardware: demo\n"
     try:
         return (
-            load_scenario(file_of("scenario", scenario), sets)
+            load_scenario(file_of("scenario", scenario), sets, allow_outside=allow_outside)
             if scenario is not None
             else parse_scenario(text, Path("up"), sets)
         )

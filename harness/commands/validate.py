@@ -21,7 +21,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Any]]] = {"scenario": schema, "h
 _KIND = re.compile(r"^[^#\n]*\bkind[\"']?:\s*[\"']?(Scenario|Hardware)\b", re.MULTILINE)
 
 
-def validate(paths: Sequence[Path]) -> int:
+def validate(paths: Sequence[Path], *, allow_outside: bool = False) -> int:
     """Check all scenario and hardware files, tell every error.
 
     Raises BadInput with one line per bad file.
@@ -30,7 +30,7 @@ def validate(paths: Sequence[Path]) -> int:
     errors: list[str] = []
     for path, kind in _found(paths):
         try:
-            load_hardware(path) if kind == "Hardware" else load_scenario(path)
+            load_hardware(path) if kind == "Hardware" else load_scenario(path, allow_outside=allow_outside)
             kinds.append(kind)
         except (ScenarioError, HardwareError) as error:
             errors.append(str(error))

@@ -26,6 +26,7 @@ class LoadedReplacements:
 
     def __init__(self, scenario: Scenario) -> None:
         self.folder = scenario.path.absolute().parent if scenario.path is not None else Path.cwd()
+        self.allow_outside = scenario.allow_outside
         self._scenario = scenario
         self._replace = scenario.stack.replace
 

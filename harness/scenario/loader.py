@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.errors import unreadable
 from mews.harness.package import room
+from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.extension import add_to_schema
 from mews.harness.scenario.hardware import hardware_of
@@ -28,16 +29,20 @@ from mews.harness.scenario.yamlfile import Document, Place, dotted, read_yaml, s
 from mews.registry import looking_in
 
 
-def load_scenario(path: str | Path, overrides: Sequence[str] | Mapping[str, Any] = ()) -> Scenario:
+def load_scenario(
+    path: str | Path, overrides: Sequence[str] | Mapping[str, Any] = (), *, allow_outside: bool = False
+) -> Scenario:
     """The scenario of a file, with ``--set`` overrides (texts ``a.b=c``, or a mapping of dotted path to value).
 
-    Raises ScenarioError.
+    ``allow_outside``: the file may name files outside its folder, as overrides always may. Raises ScenarioError.
     """
     path = Path(path)
-    return parse_scenario(_text(path), path, overrides)
+    return parse_scenario(_text(path), path, overrides, allow_outside=allow_outside)
 
 
-def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str, Any] = ()) -> Scenario:
+def parse_scenario(
+    text: str, path: Path, overrides: Sequence[str] | Mapping[str, Any] = (), *, allow_outside: bool = False
+) -> Scenario:
     """The same from a text; relative paths in it count from the path's folder.
 
     Raises ScenarioError.
@@ -50,14 +55,17 @@ def parse_scenario(text: str, path: Path, overrides: Sequence[str] | Mapping[str
     document = replace(document, value=apply_overrides(document.value, given))
     folder = path.parent
     _describe(document, text)
-    _include_files(document, folder)
-    _resolve_paths(document, folder)
+    files = NamedFiles(document, folder, given, allow_outside)
+    _include_files(files)
+    _resolve_paths(files)
     try:
         with looking_in(folder):
             scenario = Scenario.model_validate({**document.value, "path": path})
     except ValidationError as error:
         raise ScenarioError(_message(error, document, given)) from None
-    scenario = _without_measurements(scenario, given).read_with(partial(_placed, document, given))
+    scenario = _without_measurements(scenario, given).read_with(
+        partial(_placed, document, given), allow_outside=allow_outside
+    )
     hardware = hardware_of(scenario, document)
     check_stack(scenario, hardware)
     _check_references(scenario, hardware, document, given)
@@ -73,7 +81,9 @@ def _check_references(
         raise ScenarioError(_placed(document, overrides, place, f"{dotted(place)}: {shown(value)}: {wrong}"))
 
 
-def load_scenarios(paths: Sequence[str | Path], overrides: Sequence[str] | Mapping[str, Any] = ()) -> list[Scenario]:
+def load_scenarios(
+    paths: Sequence[str | Path], overrides: Sequence[str] | Mapping[str, Any] = (), *, allow_outside: bool = False
+) -> list[Scenario]:
     """All scenarios of files and folders (searched through; sorted by path). All are checked before any is returned.
 
     Raises ScenarioError, one line per bad file.
@@ -81,7 +91,7 @@ def load_scenarios(paths: Sequence[str | Path], overrides: Sequence[str] | Mappi
     scenarios, errors = [], []
     for path in find_scenarios(paths):
         try:
-            scenarios.append(load_scenario(path, overrides))
+            scenarios.append(load_scenario(path, overrides, allow_outside=allow_outside))
         except ScenarioError as error:
             errors.append(str(error))
     if errors:
@@ -169,72 +179,74 @@ def _describe(document: Document, text: str) -> None:
         metadata.setdefault("description", first.lstrip("# ").strip())
 
 
-def _include_files(document: Document, folder: Path) -> None:
+def _include_files(files: NamedFiles) -> None:
     """Put the objects of ``{file: …}`` in the place of each mention."""
-    root = document.value
-    _include(document, root, "objects", ("objects",), folder)
+    root = files.document.value
+    _include(files, root, "objects", ("objects",))
     for part in ("steps", "finally"):
         steps = root.get(part)
         for index, step in enumerate(steps if isinstance(steps, list) else ()):
             for action in ("apply", "create"):
                 if isinstance(step, dict):
-                    _include(document, step, action, (part, index, action), folder)
+                    _include(files, step, action, (part, index, action))
 
 
-def _include(document: Document, holder: dict[str, Any], key: str, place: Place, folder: Path) -> None:
+def _include(files: NamedFiles, holder: dict[str, Any], key: str, place: Place) -> None:
     value = holder.get(key)
     items = value if isinstance(value, list) else [value]
     if not any(isinstance(item, dict) and set(item) == {"file"} for item in items):
         return
     objects: list[Any] = []
-    for item in items:
+    for index, item in enumerate(items):
         if isinstance(item, dict) and set(item) == {"file"}:
-            objects += _objects_of(document, place, folder, item["file"])
+            here = (*place, index) if isinstance(value, list) else place
+            objects += _objects_of(files, (*here, "file"), str(item["file"]))
         else:
             objects.append(item)
     holder[key] = objects
 
 
-def _objects_of(document: Document, place: Place, folder: Path, name: Any) -> Iterator[Any]:
-    path = _resolved(folder, str(name))
-    if path is None or not path.is_file():
-        raise ScenarioError(
-            f"{document.where(place)}: {dotted((*place, 'file'))}: {name!r}: no such file ({path or 'not a path'})"
-        )
+def _objects_of(files: NamedFiles, place: Place, name: str) -> Iterator[Any]:
+    path = _file(files, place, name)
     for part in _text(path).split("\n---"):
         value = read_yaml(part.removeprefix("---"), str(path)).value
         if value is not None:
             yield value
 
 
-def _resolve_paths(document: Document, folder: Path) -> None:
-    root = document.value
+def _file(files: NamedFiles, place: Place, name: str) -> Path:
+    """The file that is named there.
+
+    Raises ScenarioError where there is none, or the scenario may not name it.
+    """
+    path = files.path(place, name)
+    if path is None or not path.is_file():
+        where = files.document.where(place)
+        raise ScenarioError(f"{where}: {dotted(place)}: {name!r}: no such file ({path or 'not a path'})")
+    return path
+
+
+def _resolve_paths(files: NamedFiles) -> None:
+    root = files.document.value
     hardware = root.get("hardware")
     if isinstance(hardware, str):
-        root["hardware"] = str(_hardware_path(document, folder, hardware))
+        root["hardware"] = str(_hardware_path(files, ("hardware",), hardware))
     elif isinstance(hardware, dict) and "file" in hardware:
         if not isinstance(hardware["file"], str):
-            where = document.where(("hardware", "file"))
+            where = files.document.where(("hardware", "file"))
             raise ScenarioError(f"{where}: hardware.file: {shown(hardware['file'])}: must be a path or a shipped name")
-        root["hardware"] = {**hardware, "file": str(_hardware_path(document, folder, hardware["file"]))}
+        path = _hardware_path(files, ("hardware", "file"), hardware["file"])
+        root["hardware"] = {**hardware, "file": str(path)}
     workload = root.get("workload")
     if isinstance(workload, dict) and isinstance(workload.get("trace"), str):
-        path = _resolved(folder, workload["trace"])
-        if path is None or not path.is_file():
-            where = document.where(("workload", "trace"))
-            raise ScenarioError(
-                f"{where}: workload.trace: {workload['trace']!r}: no such file ({path or 'not a path'})"
-            )
-        workload["trace"] = str(path)
+        workload["trace"] = str(_file(files, ("workload", "trace"), workload["trace"]))
     for place, yours in _replacements(root):
+        files.patterns((*place, "files"), yours.get("files"))
         if isinstance(yours.get("manifest"), str):
-            path = _resolved(folder, yours["manifest"])
-            if path is None or not path.is_file():
-                place = (*place, "manifest")
-                raise ScenarioError(
-                    f"{document.where(place)}: {dotted(place)}: {yours['manifest']!r}: no such file ({path})"
-                )
-            yours["manifest"] = str(path)
+            yours["manifest"] = str(_file(files, (*place, "manifest"), yours["manifest"]))
+    extenders = _mapping(root.get("stack")).get("extenders")
+    for index, extender in enumerate(extenders if isinstance(extenders, list) else ()):
+        files.patterns(("stack", "extenders", index, "files"), _mapping(extender).get("files"))
 
 
 def _replacements(root: Any) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -249,21 +261,17 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _resolved(folder: Path, name: str) -> Path | None:
-    """The absolute path, or None for what can be none."""
-    return (folder / name).resolve() if name.isprintable() and name else None
-
-
-def _hardware_path(document: Document, folder: Path, name: str) -> Path:
-    path = _resolved(folder, name)
+def _hardware_path(files: NamedFiles, place: Place, name: str) -> Path:
+    path = files.path(place, name)
     if path is not None and path.is_file():
         return path
-    found = shipped("hardware", name)
+    found = None if path is None else shipped("hardware", name)
     if found is None:
-        where = document.where(("hardware",))
+        where = files.document.where(("hardware",))
         raise ScenarioError(
             f"{where}: hardware: {name!r}: neither a file ({path or 'not a path'}) nor an inventory shipped with mews"
         )
+    files.check(place, name, [found])
     return found
 
 

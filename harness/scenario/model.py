@@ -172,6 +172,7 @@ class Scenario(Model):
     )
     path: Annotated[Path | None, WithJsonSchema({"type": "null"})] = Field(default=None, exclude=True, repr=False)
     _complain: Complain | None = PrivateAttr(None)
+    _allow_outside: bool = PrivateAttr(False)
 
     @model_validator(mode="after")
     def _workload_there(self) -> Scenario:
@@ -189,10 +190,15 @@ class Scenario(Model):
         """``metadata.name``."""
         return self.metadata.name
 
-    def read_with(self, complain: Complain) -> Scenario:
+    @property
+    def allow_outside(self) -> bool:
+        """Whether the user lets it name files outside its folder."""
+        return self._allow_outside
+
+    def read_with(self, complain: Complain, *, allow_outside: bool = False) -> Scenario:
         """The same as it was read from a file, whose lines ``complain`` knows."""
         read = self.model_copy()
-        read._complain = complain
+        read._complain, read._allow_outside = complain, allow_outside
         return read
 
     def refusal(self, place: Place, value: Any, message: str) -> ScenarioError:

@@ -72,15 +72,18 @@ async def _allocatable(kube: KubeApi) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Software:
     """What a cluster runs: the stack of a scenario (a file, or a shipped name), or the systems of these names, as
-    ``mews up`` takes them; None: as the scenario has it, or the default ones."""
+    ``mews up`` takes them; None: as the scenario has it, or the default ones. ``allow_outside``: the scenario may name
+    files outside its folder."""
 
     scenario: str | None = None
     stack: str | None = None
+    allow_outside: bool = False
 
     def options(self) -> list[str]:
         """The command line's words for it."""
         scenario = [] if self.scenario is None else ["--scenario", self.scenario]
-        return [*scenario, *([] if self.stack is None else ["--stack", self.stack])]
+        outside = ["--allow-outside"] if self.allow_outside else []
+        return [*scenario, *([] if self.stack is None else ["--stack", self.stack]), *outside]
 
 
 def bring_up(

@@ -21,7 +21,8 @@ class Runner:
     """What the fixture ``mews_run`` is: call it with a scenario.
 
     ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time. ``folder`` is the test's
-    own, from which relative paths are looked up if the working directory has none.
+    own, from which relative paths are looked up if the working directory has none. ``allow_outside``: scenarios may
+    name files outside their folders.
     """
 
     cluster: str
@@ -29,6 +30,7 @@ class Runner:
     artefacts: Path
     session: ClusterSession | None = None
     speed: float = 1.0
+    allow_outside: bool = False
     runs: list[Run] = field(default_factory=list)
 
     def __call__(
@@ -38,7 +40,7 @@ class Runner:
 
         ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
         """
-        scenario = load_scenario(self._find(path), overrides)
+        scenario = load_scenario(self._find(path), overrides, allow_outside=self.allow_outside)
         engine = Engine(self._options(time), artefacts=self.artefacts, session=self.session)
         run = engine.run(scenario, seed)
         self.runs.append(run)

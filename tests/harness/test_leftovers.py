@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mews.harness.errors import Lacks
-from mews.harness.leftovers import RuntimeFolder, born, make_runtime_folder, runtime_folder, sweep
+from mews.harness.leftovers import RuntimeFolder, make_runtime_folder, runtime_folder, sweep
 
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mews.harness.errors import Lacks
+from mews.harness.scenario.containment import lies_within
 from mews.harness.scenario.errors import ScenarioError
 
 LIMIT = 2**20
@@ -21,13 +22,15 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 @dataclass(slots=True)
 class ReplacementFiles:
-    """Collects files of one folder. ``where`` is the place in the scenario, for messages.
+    """Collects files of one folder. ``where`` is the place in the scenario, for messages; ``follow``: links of the
+    folder that lead out of it count as files of it.
 
     Every method raises ScenarioError for a file that is not there, Lacks for one that cannot be carried.
     """
 
     folder: Path
     where: str
+    follow: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     """Path below the folder -> content."""
 
@@ -107,6 +110,11 @@ class ReplacementFiles:
                 ) from None
             if name in self.files:
                 continue
+            if not self.follow and not lies_within(file, self.folder):
+                raise ScenarioError(
+                    f"{self.where}: {name}: a link that leads out of the scenario's folder; must be a file in that "
+                    "folder or below, unless --allow-outside is given"
+                )
             try:
                 self._check_size(name, file.stat().st_size)
                 self.files[name] = file.read_bytes()

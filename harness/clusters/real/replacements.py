@@ -85,7 +85,7 @@ def _program(
     given: LoadedReplacements, component: str, replacement: Replacement, book: ImageBook, nodes: Mapping[str, str]
 ) -> ReplacementProgram:
     where = replacement.where
-    files = ReplacementFiles(given.folder, f"{where}.{replacement.way}")
+    files = ReplacementFiles(given.folder, f"{where}.{replacement.way}", given.allow_outside)
     if replacement.plugin is not None and component == DEFAULT_SCHEDULER:
         raise Lacks(f"{where}.plugin: the real kube-scheduler loads none; use process or image")
     if replacement.plugin is not None or replacement.policy is not None:
@@ -151,7 +151,7 @@ def _extender(given: LoadedReplacements, number: int, extender: Extender) -> Rep
     where, port = f"stack.extenders[{number}]", extender_port(number)
     argv = [fill(word, {"port": str(port)}) for word in extender.process]
     env = {name: fill(value, {"port": str(port)}) for name, value in extender.env.items()}
-    files = ReplacementFiles(given.folder, f"{where}.process")
+    files = ReplacementFiles(given.folder, f"{where}.process", given.allow_outside)
     files.argv(argv)
     files.words(env.values())
     files.patterns(extender.files)

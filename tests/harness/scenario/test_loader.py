@@ -132,6 +132,94 @@ def test_objects_come_from_files_beside_the_scenario(tmp_path):
     assert [obj["metadata"]["name"] for obj in load_scenario(path).steps[0].apply] == ["x", "y"]
 
 
+FOREIGN = "root:x:0:0:secret"
+"""What stands in a file that is none of the scenario's business."""
+STACK = "stack: {{replace: {{{}}}}}\nsteps:"
+POD = "{kind: Pod, metadata: {name: a}}"
+NAMING = [
+    ("steps.0.apply.file", (POD, "{file: PATH}")),
+    ("steps.0.apply.1.file", (POD, f"[{POD}, {{file: PATH}}]")),
+    ("objects.file", ("steps:", "objects: {file: PATH}\nsteps:")),
+    ("hardware", ("hardware: demo", "hardware: PATH")),
+    ("hardware.file", ("hardware: demo", "hardware: {file: PATH, profile: instant}")),
+    ("workload.trace", ("steps:", "workload: {trace: PATH}\nsteps:")),
+    ("stack.replace.scheduler.manifest", ("steps:", STACK.format("scheduler: {manifest: PATH}"))),
+    ("stack.replace.scheduler.files.0", ("steps:", STACK.format("scheduler: {process: [a], files: [PATH]}"))),
+    (
+        "stack.extenders.0.files.0",
+        ("steps:", "stack: {extenders: [{process: [a], files: [PATH], config: {urlPrefix: x}}]}\nsteps:"),
+    ),
+]
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A scenario's folder, with a link that leads to a file beside it."""
+    (tmp_path / "passwd").write_text(FOREIGN)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "link.csv").symlink_to("../passwd")
+    (tmp_path / "own" / "away").symlink_to("..")
+    return tmp_path / "own"
+
+
+@pytest.mark.parametrize(("place", "change"), NAMING)
+@pytest.mark.parametrize("name", ["../passwd", "{}/passwd", "link.csv", "away/passwd", "../own-2/none"])
+def test_a_scenario_names_no_file_outside_its_folder(name, place, change, own):
+    if place.endswith(".files.0") and name == "../own-2/none":
+        name = "../*"
+    name = name.format(own.parent)
+    path = write(own, GOOD.replace(change[0], change[1].replace("PATH", name)))
+    with pytest.raises(ScenarioError) as raised:
+        load_scenario(path)
+    told = str(raised.value)
+    assert f": {place}: {name!r}: lies outside the scenario's folder; must be a file in that folder" in told
+    assert told.startswith(f"{path}:")
+    assert "--allow-outside" in told
+    assert "\n" not in told
+    assert "secret" not in told
+
+
+def test_a_link_in_a_circle_is_none_of_the_folders_files(own):
+    (own / "round").symlink_to("round")
+    with pytest.raises(ScenarioError, match=r"workload.trace: 'round': "):
+        load_scenario(write(own, GOOD.replace("steps:", "workload: {trace: round}\nsteps:")))
+
+
+JOBS = "job,gpus,arrival_s\na,1,0\n"
+
+
+def test_files_outside_are_read_when_the_user_says_so(own):
+    (own.parent / "jobs.csv").write_text(JOBS)
+    (own.parent / "pods.yaml").write_text("kind: Pod\nmetadata: {name: x}\n")
+    text = GOOD.replace(POD, "{file: ../pods.yaml}").replace(
+        "steps:", f"workload: {{trace: {own.parent}/jobs.csv}}\nsteps:"
+    )
+    read = load_scenario(write(own, text), allow_outside=True)
+    assert read.workload.trace == str(own.parent / "jobs.csv")
+    assert read.steps[0].apply[0]["metadata"]["name"] == "x"
+    assert read.allow_outside
+
+
+def test_what_the_user_overrides_may_lie_anywhere_and_allows_nothing_else(own):
+    (own.parent / "jobs.csv").write_text(JOBS)
+    text = GOOD.replace("steps:", "workload: {trace: ../passwd}\nsteps:")
+    path = write(own, text)
+    assert load_scenario(path, ["workload.trace=../jobs.csv"]).workload.trace == str(own.parent / "jobs.csv")
+    assert load_scenario(path, {"workload__trace": str(own.parent / "jobs.csv")}).workload is not None
+    with pytest.raises(ScenarioError, match=r"workload.trace: '../passwd': lies outside"):
+        load_scenario(path, ["workload.select.a=b", "seed=2"])
+
+
+def test_what_lies_in_the_folder_or_comes_with_the_package_needs_no_word(own):
+    (own / "data").mkdir()
+    (own / "data" / "jobs.csv").write_text(JOBS)
+    inside = GOOD.replace("steps:", "workload: {trace: data/../data/jobs.csv}\nsteps:")
+    demo = shipped("hardware", "demo")
+    assert load_scenario(write(own, inside.replace("hardware: demo", f"hardware: {demo}"))).hardware == str(demo)
+    (own.parent / "by-link").symlink_to(own)
+    assert load_scenario(own.parent / "by-link" / "one.yaml").workload.trace == str(own / "data" / "jobs.csv")
+
+
 def test_the_schema_is_valid_and_accepts_what_the_loader_accepts():
     published = schema()
     jsonschema.Draft202012Validator.check_schema(published)

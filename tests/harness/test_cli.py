@@ -128,6 +128,49 @@ def test_what_cannot_be_is_one_line_and_a_code(line, code, says, capsys):
     assert told.err.count("\n") == 1
 
 
+@pytest.fixture
+def curious(tmp_path):
+    """A scenario that names a file beside its folder."""
+    (tmp_path / "passwd").write_text("secret:x:0\n")
+    (tmp_path / "pods.yaml").write_text(
+        "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a, image: mews/idle}]}\n"
+    )
+    (tmp_path / "own").mkdir()
+    path = tmp_path / "own" / "one.yaml"
+    path.write_text(SCENARIO.replace("NAME", "one") + "objects: {file: ../passwd}\n")
+    return path
+
+
+NAMING = ["validate", "run", "diff-clusters", "up --scenario", "manifests --scenario"]
+
+
+@pytest.mark.parametrize("command", NAMING)
+def test_a_file_outside_the_scenarios_folder_is_refused_and_none_of_its_bytes_is_told(command, curious, capsys):
+    assert exit_code([*command.split(), str(curious)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"{curious}:" in told.err
+    assert "objects.file: '../passwd': lies outside the scenario's folder" in told.err
+    assert "secret" not in told.err
+    assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", NAMING)
+def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command, curious, engine, capsys, monkeypatch):
+    async def comes_up(scenario, *_):
+        assert [obj["metadata"]["name"] for obj in scenario.objects] == ["x"]
+
+    def lacks(cluster):
+        raise Lacks("read")
+
+    monkeypatch.setattr("mews.harness.commands.up.run_up", comes_up)
+    monkeypatch.setattr("mews.harness.commands.diff_clusters.check_available", lacks)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(curious.parent))
+    curious.write_text(curious.read_text().replace("../passwd", "../pods.yaml"))
+    told = (exit_code([*command.split(), str(curious), "--allow-outside"]), capsys.readouterr().err)
+    assert told == ((3, "read\n") if command == "diff-clusters" else (0, ""))
+
+
 def test_without_docker_there_is_no_kind_and_how_to_get_it_is_told(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "/nowhere")
     assert exit_code(["run", "demo", "--cluster", "kind"]) == 3

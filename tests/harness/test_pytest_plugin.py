@@ -111,6 +111,34 @@ def test_a_bad_scenario_is_an_error_in_one_line(project):
     project.runpytest_subprocess("-q").assert_outcomes(passed=1)
 
 
+CURIOUS = """
+        import pytest
+        from mews.harness.scenario.errors import ScenarioError
+
+        def test_run(mews_run):
+            {run}
+
+        @pytest.mark.mews(scenario="tiny.yaml")
+        def test_cluster(request):
+            from mews.harness.pytest_plugin import _software
+            assert ("--allow-outside" in _software(request).options()) is {allowed}
+        """
+
+
+@pytest.mark.parametrize("way", ["no", "option", "ini"])
+def test_scenarios_name_files_outside_their_folders_only_with_the_users_word(project, way, tmp_path):
+    (tmp_path / "pods.yaml").write_text("kind: Pod\nmetadata: {name: x}\n")
+    (project.path / "tiny.yaml").write_text(SCENARIO + f"objects: {{file: {tmp_path}/pods.yaml}}\n")
+    refused = "with pytest.raises(ScenarioError, match='lies outside'): mews_run('tiny.yaml')"
+    allowed = "assert mews_run('tiny.yaml').verdict == 'passed'"
+    project.makepyfile(CURIOUS.format(run=refused if way == "no" else allowed, allowed=way != "no"))
+    if way == "ini":
+        ini = project.path / "tox.ini"
+        ini.write_text(ini.read_text() + "mews_allow_outside = true\n")
+    options = ["--mews-allow-outside"] if way == "option" else []
+    project.runpytest_subprocess("-q", *options).assert_outcomes(passed=2)
+
+
 def test_a_cluster_that_cannot_be_had_skips_with_the_reason(project, monkeypatch):
     monkeypatch.setenv("PATH", str(project.path))
     project.makepyfile("def test_it(mews_run):\n    mews_run('tiny.yaml')\n")

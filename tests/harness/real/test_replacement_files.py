@@ -67,6 +67,23 @@ def test_a_folder_that_a_word_names_is_carried_whole_and_patterns_add_more(folde
     assert collected(folder, "sh", files=["secret.txt", "conf/*"]) == {"secret.txt", "conf/a.yaml", "conf/b.yaml"}
 
 
+@pytest.mark.parametrize(
+    ("argv", "files"),
+    [(["sh", "away.txt"], []), (["sh", "conf"], []), (["sh"], ["*.txt"]), (["{python}", "far.py"], [])],
+)
+def test_a_link_that_leads_out_of_the_folder_is_carried_only_when_the_user_says_so(folder, argv, files):
+    for name in ("away.txt", "conf/away.txt", "far.py"):
+        (folder.parent / "foreign").write_text("bytes")
+        (folder / name).symlink_to(folder.parent / "foreign")
+    with pytest.raises(ScenarioError, match="a link that leads out of the scenario's folder; must be") as raised:
+        collected(folder, *argv, files=files)
+    assert "bytes" not in str(raised.value)
+    found = ReplacementFiles(folder, "stack.replace.scheduler.process", follow=True)
+    found.argv(argv)
+    found.patterns(files)
+    assert b"bytes" in found.files.values()
+
+
 def test_words_that_can_be_no_file_are_passed_over(folder):
     assert collected(folder, "sh", "x" * 5000, "\0", "/etc/passwd", ".", "..", "", "--a=", "a:b:c") == set()
 

@@ -132,9 +132,8 @@ def test_what_cannot_be_is_one_line_and_a_code(line, code, says, capsys):
 def curious(tmp_path):
     """A scenario that names a file beside its folder."""
     (tmp_path / "passwd").write_text("secret:x:0\n")
-    (tmp_path / "pods.yaml").write_text(
-        "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a, image: mews/idle}]}\n"
-    )
+    container = "{name: a, image: mews/gpu-hold}"
+    (tmp_path / "pods.yaml").write_text(f"kind: Pod\nmetadata: {{name: x}}\nspec: {{containers: [{container}]}}\n")
     (tmp_path / "own").mkdir()
     path = tmp_path / "own" / "one.yaml"
     path.write_text(SCENARIO.replace("NAME", "one") + "objects: {file: ../passwd}\n")
@@ -163,6 +162,8 @@ def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command
     def lacks(cluster):
         raise Lacks("read")
 
+    monkeypatch.setenv("MEWS_INSTANCE", "")  # `mews up` sets it
+    monkeypatch.setattr("mews.harness.commands.up.to_stderr", lambda: None)
     monkeypatch.setattr("mews.harness.commands.up.run_up", comes_up)
     monkeypatch.setattr("mews.harness.commands.diff_clusters.check_available", lacks)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(curious.parent))

@@ -134,7 +134,7 @@ def test_scenarios_name_files_outside_their_folders_only_with_the_users_word(pro
     project.makepyfile(CURIOUS.format(run=refused if way == "no" else allowed, allowed=way != "no"))
     if way == "ini":
         ini = project.path / "tox.ini"
-        ini.write_text(ini.read_text() + "mews_allow_outside = true\n")
+        ini.write_text(ini.read_text() + "\nmews_allow_outside = true\n")
     options = ["--mews-allow-outside"] if way == "option" else []
     project.runpytest_subprocess("-q", *options).assert_outcomes(passed=2)
 

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
+.PHONY: validate-redfish fuzz demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -41,6 +41,10 @@ lint: $(BIN)/.installed
 # sdist and wheel into dist/; MEWS_WHEEL=aarch64|x86_64|pure names another wheel than that of this machine
 dist: $(BIN)/.installed
 	$(BIN)/python -m build
+
+# Requests of chance against every HTTP face; a seeded sample of it is among the tests
+fuzz: $(BIN)/.installed
+	$(BIN)/python -m tests.fuzz --requests 100000
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

@@ -154,7 +154,7 @@ def test_a_bad_hardware_file_is_exit_code_2_and_one_line(tmp_path: Path):
     bad.write_text("apiVersion: mews/v1\nkind: Hardware\nmetadata: {name: x}\nchassis: [{name: A, slots: lots}]\n")
     code, text = run("--hardware", bad)
     assert code == 2
-    assert text.splitlines() == [f"{bad}: chassis[0].ports: None: must be a mapping"]
+    assert text.splitlines() == [f"{bad}:4: chassis[0].ports: null: must be a mapping"]
     code, text = run("--hardware", tmp_path / "none.yaml")
     assert code == 2
     assert len(text.splitlines()) == 1

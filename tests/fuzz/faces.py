@@ -15,7 +15,7 @@ from typing import Any
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from tests.fuzz.judge import Face
 from tests.fuzz.requests import Sent
@@ -290,7 +290,7 @@ def api() -> Iterator[list[Face]]:
 
 async def _api_server(token: str | None) -> ApiServer:
     server = ApiServer(
-        Store(lambda: 1_767_225_600.0, random.Random("fuzz")), tokens={token: "admin"} if token else None
+        fresh_store(lambda: 1_767_225_600.0, random.Random("fuzz")), tokens={token: "admin"} if token else None
     )
     await server.start()
     return server

@@ -16,8 +16,9 @@ LINE = "aiohttp is not installed; pip install 'falcon-mews[cluster]' brings what
 @pytest.fixture
 def without_aiohttp(monkeypatch):
     """As where it is not installed: importing it again fails."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "aiohttp" or name.endswith(".wire_world")]:
-        monkeypatch.delitem(sys.modules, name)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "aiohttp" or (name.startswith("mews.") and hasattr(module, "aiohttp")):
+            monkeypatch.delitem(sys.modules, name)
 
     class Refusing:
         @staticmethod

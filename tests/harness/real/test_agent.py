@@ -51,13 +51,13 @@ async def told(session, url, since, count):
 def test_whoever_comes_later_may_hear_only_what_is_new():
     story = AgentEvents()
     for number in range(3):
-        story.emit("record", record={"number": number})
+        story.notify("record", record={"number": number})
 
     async def check(session, url):
         async with session.get(f"{url}/seq") as response:
             seen = (await response.json())["seq"]
         assert seen == 3
-        story.emit("record", record={"number": 3})
+        story.notify("record", record={"number": 3})
         assert [event["record"]["number"] for event in await told(session, url, seen, 1)] == [3]
         assert [event["seq"] for event in await told(session, url, 0, 4)] == [1, 2, 3, 4]
 

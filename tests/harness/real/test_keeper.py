@@ -23,8 +23,8 @@ def keeper(tmp_path):
     def start(program=CHILD):
         code = (
             f"import ctypes; ctypes.CDLL(None).prctl({ADOPTS}, 1, 0, 0, 0);"
-            "import sys; from pathlib import Path; from mews.harness.clusters.real.supervisor import Keeper;"
-            f"sys.exit(Keeper([sys.executable, '-c', {program!r}], Path({str(tmp_path)!r})).run())"
+            "import sys; from pathlib import Path; from mews.harness.clusters.real.supervisor import Supervisor;"
+            f"sys.exit(Supervisor([sys.executable, '-c', {program!r}], Path({str(tmp_path)!r})).run())"
         )
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         started.append(process)
@@ -128,8 +128,8 @@ def test_term_ends_both(keeper):
 
 def test_a_program_that_is_not_there_is_told_in_one_line(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from mews.harness.clusters.real.supervisor import Keeper;"
-        f"sys.exit(Keeper(['./nowhere'], Path({str(tmp_path)!r})).run())"
+        "import sys; from pathlib import Path; from mews.harness.clusters.real.supervisor import Supervisor;"
+        f"sys.exit(Supervisor(['./nowhere'], Path({str(tmp_path)!r})).run())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (127, "./nowhere: cannot be started: No such file or directory\n")

@@ -63,7 +63,7 @@ def kept(argv: Sequence[str]) -> list[str]:
     return ["python3", "-m", "mews.harness.clusters.real.supervisor", "python3", *argv]
 
 
-_KEEPER = "/opt/mews/lib/mews/harness/clusters/real/keeper.py"
+_KEEPER = "/opt/mews/lib/mews/harness/clusters/real/supervisor.py"
 
 
 def kept_program(argv: Sequence[str]) -> list[str]:

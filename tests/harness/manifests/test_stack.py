@@ -15,6 +15,7 @@ from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.manifests import files_of, node_map
 from mews.harness.errors import BadInput
 from mews.harness.manifests.stack import as_yaml, manifests
+from mews.harness.package import sources
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import parse_scenario
 from mews.systems.kod2.config import load_config as load_operator_config
@@ -51,6 +52,20 @@ def test_the_chassis_answer_to_the_name_by_which_the_components_call_them():
     pod = named(stack(), "Deployment", "chassis")["spec"]["template"]["spec"]
     command = pod["containers"][0]["command"]
     assert command[command.index("--allow-host") + 1] == "chassis.pool.svc"
+
+
+def test_every_file_and_module_of_ours_that_a_command_names_is_there():
+    """They are named in texts, which no tool that renames modules follows."""
+    from mews.harness.manifests import parts
+
+    there = {f"mews/{inside}" for inside, _ in sources()}
+    programs = [*parts.kept(["-m", "mews.emulator.serve"]), *parts.kept_program(["x"])]
+    named = [word for word in programs if "mews" in word]
+    files = [word.removeprefix("/opt/mews/lib/") for word in named if word.endswith(".py")]
+    modules = [word.replace(".", "/") + ".py" for word in named if word.startswith("mews.")]
+    assert files
+    assert modules
+    assert {*files, *modules} <= there
 
 
 def test_nobody_is_granted_everything():

@@ -49,6 +49,8 @@ INSTEAD = {
     ),
     # the page's `mews up` is one in prose
     "mews nvidia-smi --host host-1": "mews nvidia-smi --hardware demo --host host-1",
+    # needs the example package, which tests of its own install (tests/harness/extending)
+    "mews run docs/example-package/dialect.yaml": "mews run scenarios/demo.yaml",
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra
     "mews experiment kod2 --json k.json --markdown k.md --plots .": "mews experiment --list",
     # a component without its configuration: prose that says how its process is called

@@ -64,7 +64,7 @@ def test_a_process_runs_in_our_image_under_the_keeper_with_its_texts_filled_in(t
     (container,) = pod["containers"]
     assert container["image"] == OURS
     keeper = container["command"].index("python3", 1)
-    assert container["command"][:keeper][-1].endswith("real/keeper.py")
+    assert container["command"][:keeper][-1].endswith("real/supervisor.py")
     assert container["command"][keeper:] == [
         "python3", "-m", "any", "--config", "/etc/kubecomp/config.yaml", "http://chassis.pool.svc:8000", "$$HOME {x}",
     ]  # fmt: skip

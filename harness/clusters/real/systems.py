@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mews.emulator.chassis.inventory import Hardware
@@ -16,12 +15,12 @@ from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.model import Scenario
+from mews.harness.systems import all_systems
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.images import ImageBook, load_images
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.deployment import SystemDeployment
 from mews.kube.system.facility import ContainerExtras, Facility
-from mews.kube.system.system import System
 from mews.systems import registry
 
 IN_CONTAINER = "/usr/local/nvidia/lib64"
@@ -97,20 +96,13 @@ def check_exclusive(spec: StackSpec) -> None:
 
 def component_names() -> list[str]:
     """What the components of all registered systems may be called in a stack."""
-    every = [(system.name, component.name) for system in registered() for component in system.components]
+    every = [(system.name, component.name) for system in all_systems() for component in system.components]
     return [name for system, component in every for name in (component, f"{system}.{component}")]
-
-
-def registered() -> Iterator[System]:
-    """All systems that can be had: a cluster may have been left by a scenario with any of them."""
-    for name in registry.names():
-        with contextlib.suppress(registry.UnusableSystem):
-            yield registry.system(name)
 
 
 def deployments() -> Sequence[SystemDeployment]:
     """What all registered systems say of real clusters."""
-    return [system.deployment for system in registered() if system.deployment is not None]
+    return [system.deployment for system in all_systems() if system.deployment is not None]
 
 
 def default_namespace() -> str:
@@ -121,6 +113,6 @@ def default_namespace() -> str:
 def default_namespaces() -> list[str]:
     """What the registered systems' namespaces are called where a scenario says nothing, that of the default first."""
     first = [registry.system(name) for name in registry.DEFAULT]
-    systems = [*first, *(system for system in registered() if system not in first)]
+    systems = [*first, *(system for system in all_systems() if system not in first)]
     found = (system.namespace(system.configure(system.options(), Facility())) for system in systems)
     return list(dict.fromkeys(name for name in found if name is not None))

@@ -5,12 +5,12 @@ import contextlib
 import pytest
 
 from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
-from mews.harness.clusters.real.systems import registered
 from mews.harness.engine import Engine
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import rights
 from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario, shipped
+from mews.harness.systems import all_systems
 from mews.kube.api.errors import Forbidden
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
@@ -18,7 +18,7 @@ from mews.kube.client.port import Patch
 
 NAMESPACE, PREFIX = "kubecomp", "kubecomp-"
 
-DEPLOYED = {each.name: each.deployment for system in registered() for each in system.components}
+DEPLOYED = {each.name: each.deployment for system in all_systems() for each in system.components}
 
 pytestmark = pytest.mark.wall
 

@@ -124,8 +124,7 @@ class ApiServer:
 
     def _check_caller(self, request: web.BaseRequest) -> None:
         """Raise Forbidden for requests of web pages, and of those who call the server by a name that is not its own."""
-        given = {name.lower(): value for name, value in request.headers.items()}
-        text = self._callers.refusal(given, secure=self._ssl is not None)
+        text = self._callers.refusal(request.headers, secure=self._ssl is not None)
         if text is not None:
             raise Forbidden(text)
 

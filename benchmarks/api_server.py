@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mews.certificates import make_certificates
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock
-from mews.kube.emulated.apiserver.access.certificates import make_certificates
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store

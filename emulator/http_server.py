@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from cheroot import wsgi
-from cheroot.ssl.builtin import BuiltinSSLAdapter
 from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
 from mews.emulator.dialects.app import ARRIVED, CLOSE, DROP
 from mews.emulator.http_request import MAX_HEADER, ChunkedBody, Deadlines, StrictConnection
 from mews.emulator.tls import Identity, install
+from mews.emulator.tls_adapter import WorkerTls
 
 LOG = logging.getLogger("mews.emulator.http")
 SPARE = 4
@@ -87,7 +87,7 @@ class HttpServer:
         _check_free(host, port)
         self._server = _Server((host, port), app, server_name="mews", shutdown_timeout=2, request_queue_size=BACKLOG)
         if tls is not None:
-            self._server.ssl_adapter = BuiltinSSLAdapter(str(tls.certificate), str(tls.key))
+            self._server.ssl_adapter = WorkerTls(tls)
         self._server.gateway = _Gateway
         self._server.max_request_header_size = MAX_HEADER
         self._server.requests = _Pool(self._server, min=SPARE, max=MOST)

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from mews.callers import callers
+from mews.certificates import Certificates
 from mews.dialects import OURS
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis_store import StateFile
 from mews.emulator.clock import EmulatedClock, unix_s
+from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
 from mews.emulator.dialects.app import Answer, route, wire_app
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.control import Control
@@ -64,10 +66,11 @@ class ChassisServer:
         password: str | None = None,
         tls: Identity | None = None,
         control: tuple[str, int] = (LOOPBACK, 0),
+        control_tls: Certificates | None = None,
         consecutive: bool = False,
         allow_hosts: Sequence[str] = (),
     ) -> None:
-        self._host, self._tls = host, tls
+        self._host, self._tls, self._control_tls = host, tls, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
         self._allow_hosts = tuple(allow_hosts)
         self.password = secrets.token_urlsafe(12) if password is None else password
@@ -92,7 +95,8 @@ class ChassisServer:
         host, port = self._control
         control = Control(self.rack, self.token, remote=host != LOOPBACK)
         admit = gate(callers(host, self._allow_hosts))
-        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port)
+        identity = control_identity(self._control_tls)
+        self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port, tls=identity)
 
     def _answer(self, chassis: str) -> Answer:
         faces: dict[str, Answer] = {}
@@ -129,8 +133,9 @@ class ChassisServer:
             self._state.close()
 
     def ready(self) -> dict[str, Any]:
-        """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "accounts", "pid"}``.
+        """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "ca", "accounts", "pid"}``.
 
+        ``ca`` is the file of the authority that ``control`` is trusted by, null where it is served in plain HTTP.
         ``accounts`` is ``{dialect: {"user", "password"}}`` for those that ask for a login, such as Redfish.
         """
         scheme = "http" if self._tls is None else "https"
@@ -142,10 +147,15 @@ class ChassisServer:
                 for name, server in self._servers.items()
                 if name != CONTROL
             },
-            "control": {"url": f"http://{self._control[0]}:{self._servers[CONTROL].port}", "token": self.token},
+            "control": {"url": self._control_url(), "token": self.token},
+            "ca": None if self._control_tls is None else str(self._control_tls.authority),
             "accounts": {name: account for name, dialect in self._dialects.items() if dialect.login},
             "pid": os.getpid(),
         }
+
+    def _control_url(self) -> str:
+        scheme = "http" if self._control_tls is None else "https"
+        return f"{scheme}://{self._control[0]}:{self._servers[CONTROL].port}"
 
 
 def serve(
@@ -162,6 +172,7 @@ def serve(
     consecutive: bool = False,
     lifeline: bool = False,
     tls: Identity | None = None,
+    control_tls: Certificates | None = None,
     allow_hosts: Sequence[str] = (),
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
@@ -171,8 +182,9 @@ def serve(
     from other machines. ``consecutive``: each chassis listens one port above the one before. With ``lifeline`` the end
     of standard input ends it too, so that it never outlives whoever holds the other end.
     The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once; with
-    ``tls`` the chassis' ports speak nothing but TLS. Requests of web pages, and those whose Host is none
-    of the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises as ``ChassisServer`` does.
+    ``tls`` the chassis' ports speak nothing but TLS, with ``control_tls`` control does. Requests of web pages, and
+    those whose Host is none of the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises
+    as ``ChassisServer`` does.
     """
     # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
     # lock is lost, or waits for that lock itself.
@@ -192,6 +204,7 @@ def serve(
         password=password,
         tls=tls,
         control=control,
+        control_tls=control_tls,
         consecutive=consecutive,
         allow_hosts=allow_hosts,
     )
@@ -251,6 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
     add_tls_arguments(parser)
+    add_control_tls_arguments(parser)
     parser.add_argument("--token", help="for control; default: $MEWS_CONTROL_TOKEN, else a new one, in the ready file")
     parser.add_argument("--control", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="where the back door listens")
     parser.add_argument("--consecutive", action="store_true", help="each chassis one port above the one before")
@@ -272,6 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             allow_hosts=chosen.allow_host,
             lifeline=chosen.lifeline,
             tls=identity(chosen.tls, chosen.certificate, chosen.key),
+            control_tls=control_certificates(chosen),
         )
     except (HardwareError, ValueError) as error:
         return _failed(error, BAD_INPUT)

@@ -14,7 +14,9 @@ import typer
 
 from mews.dialects import DEFAULT, OURS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
+from mews.harness.commands import arguments as given
 from mews.harness.commands.of_systems import MewsGroup
+from mews.harness.commands.serving import check_serves, serving_options
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
 from mews.harness.options import RunOptions, check_choice, check_dialect, check_speed, seeds_of, time_of
@@ -55,9 +57,7 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="instead of the scenario's own")] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", metavar="A-B", help="each of these seeds")] = None,
     dialect: DialectOption = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
-    ] = None,
+    set_: given.SetOption = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="results; - is standard output")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE|-", help="results as JUnit XML")] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="results as one HTML page")] = None,
@@ -67,6 +67,7 @@ def run(
     context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
     timeout: Annotated[float | None, typer.Option("--timeout", help="of each scenario, in seconds")] = None,
     allow_outside: OutsideOption = False,
+    insecure: given.InsecureOption = False,
 ) -> int:
     """Run scenarios and judge them."""
     if seed is not None and seeds is not None:
@@ -80,15 +81,18 @@ def run(
         if value is not None and not backend_of(cluster).is_the_users:
             these = " or ".join(backends_that(lambda backend: backend.is_the_users))
             raise BadInput(f"{option} {value}: only with --cluster {these}, not with {cluster}")
+    time = time_of(cluster, time)
+    check_serves(insecure, served=backend_of(cluster).emulates_nodes and time == "wall", cluster=cluster, time=time)
     options = RunOptions(
         cluster=cluster,
-        time=time_of(cluster, time),
+        time=time,
         speed=speed,
         dialect=dialect,
         kubeconfig=kubeconfig,
         context=context,
         timeout_s=timeout,
         keep=keep,
+        serving=serving_options(insecure=insecure),
     )
     wanted = seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
 
@@ -145,13 +149,12 @@ def up(
     speed: SpeedOption = 1.0,
     dialect: DialectOption = None,
     name: Annotated[str, typer.Option("--name", help="what `mews down` calls it")] = "mews",
-    tls: Annotated[bool, typer.Option("--tls", help="the API over TLS, to who has the kubeconfig's token")] = False,
+    tls: Annotated[bool, typer.Option("--tls", help="TLS, and a token for who may ask: the default")] = False,
     api_port: Annotated[int, typer.Option("--api-port", min=0, max=65535, help="the API's port; 0: a free one")] = 0,
-    stack: Annotated[
-        str | None,
-        typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
-    ] = None,
+    stack: given.StackOption = None,
     allow_outside: OutsideOption = False,
+    insecure: given.InsecureOption = False,
+    allow_host: given.AllowHostOption = None,
 ) -> int:
     """Bring up a cluster with its chassis and stay in the foreground until told to end."""
     check_choice("--cluster", cluster, backends_that(lambda backend: backend.emulates_nodes))
@@ -161,9 +164,8 @@ def up(
     from mews.harness.commands.up import UpArguments
     from mews.harness.commands.up import up as bring_up
 
-    arguments = UpArguments(
-        hardware, dir_, cluster, scenario, speed, dialect, name, tls, api_port, stack, allow_outside
-    )
+    serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
+    arguments = UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, allow_outside)
     return bring_up(arguments, as_json=json)
 
 
@@ -210,18 +212,14 @@ def serve(
     listen: Annotated[str, typer.Option("--listen", metavar="HOST:PORT", help="of the first face")] = "127.0.0.1:0",
     dialect: DialectOption = None,
     ready: Annotated[Path | None, typer.Option("--ready", metavar="FILE", help="written when all of it serves")] = None,
-    state: Annotated[
-        Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")
-    ] = None,
+    state: given.StateOption = None,
     speed: SpeedOption = 1.0,
-    openapi: Annotated[
-        str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
-    ] = None,
-    tls: Annotated[
-        bool, typer.Option("--tls", help="speak TLS only; a certificate is made unless one is given")
-    ] = False,
+    openapi: given.OpenapiOption = None,
+    tls: given.ChassisTlsOption = False,
     certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="in PEM")] = None,
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="in PEM")] = None,
+    insecure: given.InsecureOption = False,
+    allow_host: given.AllowHostOption = None,
 ) -> int:
     """Serve the chassis alone."""
     if openapi is not None:
@@ -236,33 +234,23 @@ def serve(
     from mews.harness.commands.serve import Tls
     from mews.harness.commands.serve import serve as serve_chassis
 
+    serving = serving_options(insecure=insecure, tls=tls, allow_hosts=allow_host)
     identity = Tls(tls, certificate, key)
-    return serve_chassis(hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed, tls=identity)
+    return serve_chassis(
+        hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed, tls=identity, serving=serving
+    )
 
 
 @app.command()
 def conform(
     url: Annotated[str | None, typer.Argument(help="of the chassis, such as https://box", metavar="URL")] = None,
     dialect: Annotated[str, typer.Option("--dialect", help=_DIALECTS)] = DEFAULT,
-    allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="move idle devices, and put them back")
-    ] = False,
-    device: Annotated[
-        list[str] | None, typer.Option("--device", metavar="ID", help="is idle and may be moved; default: free ones")
-    ] = None,
-    port: Annotated[
-        list[str] | None, typer.Option("--port", metavar="PORT", help="they may be put on; default: all")
-    ] = None,
-    quirks: Annotated[
-        str | None, typer.Option("--quirks", metavar="NAME|FILE", help="what its firmware is known for")
-    ] = None,
-    waivers: Annotated[
-        Path | None, typer.Option("--waivers", metavar="FILE", help="deviations that are accepted")
-    ] = None,
-    credentials: Annotated[
-        Path | None,
-        typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
-    ] = None,
+    allow_changes: given.ChangesOption = False,
+    device: given.DeviceOption = None,
+    port: given.PortOption = None,
+    quirks: given.QuirksOption = None,
+    waivers: given.WaiversOption = None,
+    credentials: given.CredentialsOption = None,
     ca: Annotated[Path | None, typer.Option("--ca", metavar="FILE", help="certificates to trust")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="trust any certificate")] = False,
     patience: Annotated[float, typer.Option("--patience", metavar="S", help="for one reply, in seconds")] = 60.0,

@@ -12,12 +12,14 @@ from mews.registry import NotRegistered
 
 
 @dataclass(frozen=True, slots=True)
-class ApiAccess:
-    """How an API that we serve is reached on loopback: in plain HTTP by everybody there, or over TLS by who has the
-    token; ``port`` 0 takes a free one."""
+class ServingOptions:
+    """How what we serve on loopback is reached: over TLS by who has the token, or, ``insecure``, in plain HTTP, the API
+    by everybody there. ``port``: the API's, 0 takes a free one. ``allow_hosts``: further names that all of it goes
+    by."""
 
-    tls: bool = False
+    insecure: bool = False
     port: int = 0
+    allow_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class RunOptions:
 
     ``dialect`` None: as the scenario says; ``timeout_s`` None too. ``kubeconfig`` and ``context`` name the user's own
     cluster; ``keep`` leaves what runs. ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without
-    one a temporary folder does. ``api`` is for the API server that is ours.
+    one a temporary folder does. ``serving`` is for what we serve ourselves.
     """
 
     cluster: str = DEFAULT_BACKEND
@@ -38,7 +40,7 @@ class RunOptions:
     timeout_s: float | None = None
     keep: bool = False
     folder: Path | None = None
-    api: ApiAccess = field(default_factory=ApiAccess)
+    serving: ServingOptions = field(default_factory=ServingOptions)
 
 
 def time_of(cluster: str, time: str | None) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
+import ssl
 import threading
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,7 +55,7 @@ class ChassisFollower:
         stream = self._stream
         if stream is not None and stream.sock is not None:
             with contextlib.suppress(OSError):
-                stream.sock.shutdown(2)
+                socket.socket.shutdown(stream.sock, socket.SHUT_RDWR)  # that of TLS forgets TLS
         if self._thread.ident is not None:
             self._thread.join(2.0)
 
@@ -95,9 +97,9 @@ class ChassisFollower:
 
     def _open(self, path: str, headers: Mapping[str, str]) -> HTTPResponse:
         try:
-            control = json.loads(self._ready.read_text(encoding="utf-8"))["control"]
-            place = urlsplit(control["url"])
-            connection = HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT_S)
+            ready = json.loads(self._ready.read_text(encoding="utf-8"))
+            control = ready["control"]
+            connection = _connection(control["url"], ready.get("ca"))
             self._stream = connection
             connection.request("GET", path, headers={"Authorization": f"Bearer {control['token']}", **headers})
             response = connection.getresponse()
@@ -106,3 +108,11 @@ class ChassisFollower:
         if response.status != 200:
             raise Lost(f"{path}: HTTP {response.status}")
         return response
+
+
+def _connection(url: str, authority: str | None) -> HTTPConnection:
+    place = urlsplit(url)
+    if place.scheme != "https":
+        return HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT_S)
+    trusted = ssl.create_default_context(cafile=authority)
+    return HTTPSConnection(place.hostname or "", place.port, timeout=_TIMEOUT_S, context=trusted)

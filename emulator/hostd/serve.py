@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from mews.callers import callers
+from mews.certificates import Certificates
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import EmulatedClock
+from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
@@ -56,7 +58,10 @@ class HostServer:
         speed: float = 1.0,
         seed: int | str = 0,
         token: str | None = None,
+        control_tls: Certificates | None = None,
+        allow_hosts: Sequence[str] = (),
     ) -> None:
+        self._control_tls = control_tls
         self.token = secrets.token_urlsafe(24) if token is None else token
         self.rack = HostRack(hardware, clock=EmulatedClock(speed), seed=seed)
         self._root = root.resolve()
@@ -70,8 +75,9 @@ class HostServer:
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
         fuse_mount.unmount(files)
         self._mirror = Mirror(self.rack, files) if self._mount is None else None
-        control = control_app(HostControl(self.rack, self.token), self.rack.feed, gate(callers(LOOPBACK)))
-        self._server = HttpServer(control, LOOPBACK, 0)
+        admit = gate(callers(LOOPBACK, allow_hosts))
+        control = control_app(HostControl(self.rack, self.token), self.rack.feed, admit)
+        self._server = HttpServer(control, LOOPBACK, 0, tls=control_identity(control_tls))
 
     def _nvml_folder(self, host: str) -> NvmlFolder:
         dev_root = str(self._root / FILES / host / "dev")
@@ -110,10 +116,12 @@ class HostServer:
         stop_all((*self._nvml.values(), self._server))
 
     def ready(self) -> dict[str, Any]:
-        """``{"control": {"url", "token"}, "fuse", "without_fuse", "without_library", "hosts": {name: {"root", "nvml"}},
-        "pid"}``."""
+        """``{"control": {"url", "token"}, "ca", "fuse", "without_fuse", "without_library",
+        "hosts": {name: {"root", "nvml"}}, "pid"}``; ``ca`` as that of the chassis."""
+        scheme = "http" if self._control_tls is None else "https"
         return {
-            "control": {"url": f"http://{LOOPBACK}:{self._server.port}", "token": self.token},
+            "control": {"url": f"{scheme}://{LOOPBACK}:{self._server.port}", "token": self.token},
+            "ca": None if self._control_tls is None else str(self._control_tls.authority),
             "fuse": self._mount is not None,
             "without_fuse": self.without_fuse,
             "without_library": self.without_library,
@@ -136,6 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
+    add_control_tls_arguments(parser)
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     chosen = parser.parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if chosen.lifeline:
@@ -148,6 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fuse=chosen.fuse,
             speed=chosen.speed,
             seed=chosen.seed,
+            control_tls=control_certificates(chosen),
+            allow_hosts=chosen.allow_host,
         )
         server.start()
     except (HardwareError, ValueError) as error:

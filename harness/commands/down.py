@@ -17,7 +17,7 @@ from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import kept_sites, sweep, sweep_kind, sweep_sites
 
 PATIENCE_S = 15.0
-LEFTOVERS = ("ready.json", "kubeconfig")
+LEFTOVERS = ("ready.json", "kubeconfig", "ca.crt")
 """What an instance writes into its folder."""
 
 

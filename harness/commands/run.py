@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from mews.harness.backends import backend_of
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
+from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.options import RunOptions, check_available
@@ -65,6 +66,7 @@ def run(
     if str(outputs.journal) == STDOUT and len(plan) > 1:
         raise BadInput(f"--journal {STDOUT}: shows one run, these are {len(plan)}; name a file")
     check_available(options.cluster)
+    warn_insecure(what_is_open(backend_of(options.cluster)), options.serving)
     files = _Files(outputs)
     runs: list[Run] = []
     try:

@@ -8,10 +8,13 @@ from pathlib import Path
 from mews.dialects import OURS
 from mews.emulator import serve as server
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
+from mews.emulator.control_tls import own_certificates
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
 from mews.harness.commands.outputs import check_outputs
+from mews.harness.commands.serving import OF_CHASSIS, warn_insecure
 from mews.harness.errors import BadInput, Lacks, unreadable
+from mews.harness.options import ServingOptions
 from mews.harness.scenario.loader import file_of, shipped
 
 
@@ -38,6 +41,7 @@ def serve(
     state: Path | None,
     speed: float,
     tls: Tls,
+    serving: ServingOptions,
 ) -> int:
     """Serve the chassis of a hardware file (the demo's by default) until told to end.
 
@@ -47,6 +51,7 @@ def serve(
     file = shipped("hardware", "demo") if hardware is None else file_of("hardware", hardware)
     if file is None:
         raise BadInput("--hardware: missing, and this installation lacks the demo's")
+    warn_insecure(OF_CHASSIS, serving)
     try:
         server.serve(
             load_hardware(file),
@@ -56,6 +61,8 @@ def serve(
             state=state,
             speed=speed,
             tls=tls.identity(),
+            control_tls=None if serving.insecure else own_certificates(serving.allow_hosts),
+            allow_hosts=serving.allow_hosts,
         )
     except (HardwareError, ValueError) as error:
         raise BadInput(_one_line(error)) from error

@@ -8,15 +8,16 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.backends import backend_of
 from mews.harness.commands.instances import MARK, UpInstance, alive, alone, born, forget, record, recorded, state_folder
 from mews.harness.commands.logs import to_stderr
+from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.errors import BadInput, Lacks
-from mews.harness.options import ApiAccess, RunOptions
+from mews.harness.options import RunOptions, ServingOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.scenario.requirements import check_images
@@ -40,8 +41,7 @@ class UpArguments:
     speed: float
     dialect: str | None
     name: str
-    tls: bool = False
-    api_port: int = 0
+    serving: ServingOptions = field(default_factory=ServingOptions)
     stack: str | None = None
     allow_outside: bool = False
 
@@ -53,10 +53,9 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
     """
     backend = backend_of(arguments.cluster)
     backend.check_available()
-    if arguments.api_port and not backend.chooses_api_port:
-        raise BadInput(
-            f"--api-port {arguments.api_port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own"
-        )
+    if arguments.serving.port and not backend.chooses_api_port:
+        port = arguments.serving.port
+        raise BadInput(f"--api-port {port}: is the embedded cluster's; --cluster {arguments.cluster} takes its own")
     scenario = scenario_of(arguments.hardware, arguments.scenario, allow_outside=arguments.allow_outside)
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
@@ -65,10 +64,10 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     instance = _claim(arguments)
-    api = ApiAccess(arguments.tls, arguments.api_port)
-    options = RunOptions(arguments.cluster, "wall", arguments.speed, arguments.dialect, api=api)
+    options = RunOptions(arguments.cluster, "wall", arguments.speed, arguments.dialect, serving=arguments.serving)
     os.environ[MARK] = instance.folder
     to_stderr()
+    warn_insecure(what_is_open(backend), arguments.serving)
 
     def notify(ready: Mapping[str, Any]) -> None:
         _report(ready, arguments.name, as_json=as_json)
@@ -132,7 +131,7 @@ def _claim(arguments: UpArguments) -> UpInstance:
         raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadInput(f"--dir {folder}: cannot be written to")
-    taken = next((name for name in ("ready.json", "kubeconfig") if (folder / name).is_dir()), None)
+    taken = next((name for name in ("ready.json", "kubeconfig", "ca.crt") if (folder / name).is_dir()), None)
     if taken is not None:
         raise BadInput(f"--dir {folder}: {taken} in it is a folder, and would be a file")
     try:

@@ -60,6 +60,7 @@ def pod(spec: StackSpec) -> Object:
     argv = ["-m", "mews.emulator.serve", "--hardware", "/etc/mews/hardware.yaml", "--state", "/var/lib/mews/table"]
     argv += ["--listen", f"0.0.0.0:{CHASSIS_PORT}", "--consecutive", "--control", f"0.0.0.0:{CONTROL_PORT}"]
     argv += ["--allow-host", f"chassis.{spec.namespace}.svc"]  # by which the components call it
+    argv += ["--insecure"]  # control asks for the token; no pod knows an authority of its own
     argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed)]
     container = {
         "name": "chassis",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import aiohttp
 
+from mews.kube.client.sockets import Sockets
+
 
 class ControlClient:
-    """Asks one back door: ``url`` and ``token`` stand in its ready file under ``control``. ``opened`` makes the session
-    where more than the token is needed to get there (a proxy)."""
+    """Asks one back door: ``url`` and ``token`` stand in its ready file under ``control``, ``ca`` beside them: the file
+    of the authority to trust, None over plain HTTP. ``opened`` makes the session where more than the token is needed
+    to get there (a proxy)."""
 
     def __init__(
         self,
@@ -19,7 +23,10 @@ class ControlClient:
         token: str,
         timeout_s: float = 30.0,
         opened: Callable[[], aiohttp.ClientSession] | None = None,
+        ca: str | None = None,
     ) -> None:
+        self._trusted = None if ca is None else ssl.create_default_context(cafile=ca)
+        self._sockets = Sockets()
         self._url = url.rstrip("/")
         self._opened = opened
         self._token = token
@@ -44,12 +51,14 @@ class ControlClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        await self._sockets.closed()
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None and self._opened is not None:
             self._session = self._opened()
         if self._session is None:
             self._session = aiohttp.ClientSession(
+                connector=self._sockets.connector(self._trusted),
                 headers={"Authorization": f"Bearer {self._token}"},
                 timeout=aiohttp.ClientTimeout(total=self._timeout_s),
             )

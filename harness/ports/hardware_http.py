@@ -11,8 +11,8 @@ from mews.harness.ports.control_http import ControlClient
 
 
 class HttpHardwareControl:
-    """HardwareControl over HTTP: ``url`` and ``token`` stand in the ready file under ``control``. ``opened`` makes the
-    session where more than the token is needed to get there (a proxy)."""
+    """HardwareControl over HTTP: ``url`` and ``token`` stand in the ready file under ``control``, ``ca`` beside them.
+    ``opened`` makes the session where more than the token is needed to get there (a proxy)."""
 
     def __init__(
         self,
@@ -20,8 +20,9 @@ class HttpHardwareControl:
         token: str,
         timeout_s: float = 30.0,
         opened: Callable[[], aiohttp.ClientSession] | None = None,
+        ca: str | None = None,
     ) -> None:
-        self._client = ControlClient(url, token, timeout_s, opened)
+        self._client = ControlClient(url, token, timeout_s, opened, ca)
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> row; see ``mews.emulator.chassis.fleet.Fleet.table``."""

@@ -13,10 +13,11 @@ from mews.harness.ports.control_http import ControlClient
 
 
 class HttpHosts:
-    """What a cluster asks of the hosts' process: ``url`` and ``token`` stand in its ready file under ``control``."""
+    """What a cluster asks of the hosts' process: ``url`` and ``token`` stand in its ready file under ``control``,
+    ``ca`` beside them."""
 
-    def __init__(self, url: str, token: str) -> None:
-        self._client = ControlClient(url, token)
+    def __init__(self, url: str, token: str, ca: str | None = None) -> None:
+        self._client = ControlClient(url, token, ca=ca)
 
     async def view(self) -> dict[str, dict[str, Any]]:
         """What each host sees."""

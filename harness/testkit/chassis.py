@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ class Chassis:
     def __init__(self, ready: Mapping[str, Any]) -> None:
         self.urls: dict[str, dict[str, str]] = {name: dict(urls) for name, urls in ready["chassis"].items()}
         self._control = ready["control"]
+        ca = ready.get("ca")
+        self._trusted = None if ca is None else ssl.create_default_context(cafile=ca)
 
     def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> ``{"uuid", "port", "host", "gpuid", …}``; port None while free."""
@@ -54,7 +57,7 @@ class Chassis:
         headers = {"Authorization": f"Bearer {self._control['token']}", "Content-Type": "application/json"}
         request = Request(self._control["url"] + path, data=data, method=method, headers=headers)
         try:
-            with urlopen(request, timeout=_TIMEOUT_S) as answer:
+            with urlopen(request, timeout=_TIMEOUT_S, context=self._trusted) as answer:
                 return json.loads(answer.read() or b"{}")
         except HTTPError as error:
             with error:

@@ -34,7 +34,7 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     run = request.begin()
     servers = None if request.session is None else servers_of(request.session)
     return await open_served(
-        request, run, lambda folder: KubernetesControlPlane(folder, servers=servers, speed=run.speed)
+        request, run, lambda folder, certificates: KubernetesControlPlane(folder, servers=servers, speed=run.speed)
     )
 
 

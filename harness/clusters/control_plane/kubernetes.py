@@ -59,9 +59,13 @@ class KubernetesControlPlane:
     def write_kubeconfig(self, path: Path) -> None:
         """With the token and the certificate."""
         identity = self._servers.identity
-        authority = base64.b64encode(identity.certificate.read_bytes()).decode()
+        authority = base64.b64encode(self.authority().encode()).decode()
         server = {"server": self.url, "certificate-authority-data": authority}
         write_kubeconfig(path, server=server, user={"token": identity.token})
+
+    def authority(self) -> str:
+        """The certificate that all of it shares."""
+        return self._servers.identity.certificate.read_text(encoding="ascii")
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
         """On loopback, each on a port of its own."""

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from mews.harness.backends import Backend
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mews.certificates import Certificates
     from mews.harness.clusters.request import ClusterRequest
     from mews.harness.ports.cluster import ReachableCluster
 
@@ -21,8 +24,12 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
     from mews.harness.clusters.embedded.opening import open_served
 
-    now, rng, api = run.clock.now, run.rng("store"), request.options.api
-    return await open_served(request, run, lambda folder: EmbeddedControlPlane(folder, now, rng, api))
+    now, rng, serving = run.clock.now, run.rng("store"), request.options.serving
+
+    def control_plane(folder: Path, certificates: Certificates | None) -> EmbeddedControlPlane:
+        return EmbeddedControlPlane(folder, now, rng, serving, certificates)
+
+    return await open_served(request, run, control_plane)
 
 
 BACKEND = Backend(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from mews.harness.run_context import RunContext
 
 
 class ChassisProcess:
-    """Serves a hardware file from ``folder``; its table outlives it there, or in ``keep`` as long as that does."""
+    """Serves a hardware file from ``folder``; its table outlives it there, or in ``keep`` as long as that does.
+    ``options``: how ``control`` is served."""
 
     def __init__(
         self,
@@ -24,12 +25,13 @@ class ChassisProcess:
         *,
         keep: Path | None = None,
         env: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.hardware = folder / "hardware.json"
         text = json.dumps(document, sort_keys=True)
         self.hardware.write_text(text, encoding="utf-8")
         state = (keep or folder) / f"table-{hashlib.sha256(text.encode()).hexdigest()[:8]}.sqlite"
-        self._options = ["--hardware", str(self.hardware), "--state", str(state)]
+        self._options = ["--hardware", str(self.hardware), "--state", str(state), *options]
         if run.dialect not in OURS:  # Somebody else's paths may be those of one of ours: it has the port to itself.
             self._options += ["--dialect", run.dialect]
         self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]

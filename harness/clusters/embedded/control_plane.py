@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.certificates import Certificates
 from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.errors import Lacks
 from mews.harness.kubeconfig_file import write_kubeconfig
-from mews.harness.options import ApiAccess
+from mews.harness.options import ServingOptions
 from mews.kube.client.http import HttpKube
-from mews.kube.emulated.apiserver.access.certificates import Certificates, make_certificates
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.server import ApiServer
@@ -25,18 +25,24 @@ _JSON = "application/json"
 
 
 class EmbeddedControlPlane:
-    """The ControlPlane of ``--cluster embedded``: our own store, served on loopback."""
+    """The ControlPlane of ``--cluster embedded``: our own store, served on loopback; where there are certificates, over
+    TLS and to who has the token. Their files need not be there before ``open``."""
 
     name = "embedded"
 
     def __init__(
-        self, folder: Path, now: Callable[[], float], rng: random.Random, api: ApiAccess | None = None
+        self,
+        folder: Path,
+        now: Callable[[], float],
+        rng: random.Random,
+        serving: ServingOptions | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
         self._folder = folder
-        self._access = api or ApiAccess()
+        self._serving = serving or ServingOptions()
         self._store = fresh_store(now, rng)
-        self._token = secrets.token_hex(16) if self._access.tls else ""
-        self._certificates: Certificates | None = None
+        self._token = "" if certificates is None else secrets.token_hex(16)
+        self._certificates = certificates
         self._trust: ssl.SSLContext | None = None
         self._server: ApiServer | None = None
         self._kubes: list[HttpKube] = []
@@ -54,16 +60,24 @@ class EmbeddedControlPlane:
         Raises Lacks where the port is taken.
         """
         context = None
-        if self._access.tls:
-            self._certificates = make_certificates(self._folder, self._store.now())
+        if self._certificates is not None:
             context, self._trust = self._certificates.server_context(), self._certificates.client_context()
-        tokens = {self._token: "admin"} if self._token else None
-        self._server = ApiServer(self._store, kubelets=kubelets, tokens=tokens, ssl_context=context)
+        self._server = ApiServer(
+            self._store,
+            kubelets=kubelets,
+            tokens={self._token: "admin"} if self._token else None,
+            ssl_context=context,
+            allow_hosts=self._serving.allow_hosts,
+        )
         try:
-            await self._server.start("127.0.0.1", self._access.port)
+            await self._server.start("127.0.0.1", self._serving.port)
         except OSError as error:
             reason = os.strerror(error.errno or 0)
-            raise Lacks(f"--api-port {self._access.port}: {reason} on 127.0.0.1") from error
+            raise Lacks(f"--api-port {self._serving.port}: {reason} on 127.0.0.1") from error
+
+    def authority(self) -> str | None:
+        """That of the certificates, if it serves TLS."""
+        return None if self._certificates is None else self._certificates.authority.read_text(encoding="ascii")
 
     def kube(self, actor: str) -> HttpKube:
         """An HTTP client."""
@@ -74,8 +88,9 @@ class EmbeddedControlPlane:
     def write_kubeconfig(self, path: Path) -> None:
         """With the token and the authority where they are asked for."""
         server = {"server": self.url}
-        if self._certificates is not None:
-            server["certificate-authority-data"] = base64.b64encode(self._certificates.authority.read_bytes()).decode()
+        authority = self.authority()
+        if authority is not None:
+            server["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
         write_kubeconfig(path, server=server, user={"token": self._token} if self._token else {})
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,22 @@ FOLDER = "h"
 
 
 class HostProcess:
-    """Serves the hosts of a hardware file; ``chassis`` is the chassis' ready file."""
+    """Serves the hosts of a hardware file; ``chassis`` is the chassis' ready file. ``options``: how ``control`` is
+    served."""
 
-    def __init__(self, folder: Path, hardware: Path, chassis: Path, run: RunContext, *, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        hardware: Path,
+        chassis: Path,
+        run: RunContext,
+        *,
+        env: Mapping[str, str],
+        options: Sequence[str] = (),
+    ) -> None:
         self.root = folder / FOLDER
         self._options = ["--hardware", str(hardware), "--chassis", str(chassis), "--root", str(self.root)]
+        self._options += options
         self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]
         self._process = ServedProcess("mews.emulator.hostd.serve", folder, "hosts", env=env)
 

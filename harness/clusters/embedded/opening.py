@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
@@ -15,8 +13,8 @@ from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.inventory import Hardware
+    from mews.harness.clusters.embedded.served import MakeControlPlane
     from mews.harness.clusters.ports import ClusterPorts
-    from mews.harness.clusters.programs.control_plane import ControlPlane
 
 
 async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedCluster:
@@ -30,9 +28,7 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
     return await _opened(request, run, hardware, in_process_ports(hardware, run, kubelets), kubelets)
 
 
-async def open_served(
-    request: ClusterRequest, run: RunContext, control_plane: Callable[[Path], ControlPlane]
-) -> EmbeddedCluster:
+async def open_served(request: ClusterRequest, run: RunContext, control_plane: MakeControlPlane) -> EmbeddedCluster:
     """A cluster that other processes can reach; its control plane is made in the cluster's own folder.
 
     Raises ScenarioError for hardware or options that cannot be read, Lacks for what this machine lacks.
@@ -43,7 +39,14 @@ async def open_served(
 
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
     document, _ = hardware_document(request.scenario)
-    served = ServedPorts(hardware, document, run, control_plane=control_plane, folder=request.options.folder)
+    served = ServedPorts(
+        hardware,
+        document,
+        run,
+        control_plane=control_plane,
+        serving=request.options.serving,
+        folder=request.options.folder,
+    )
     try:
         await served.open(kubelets)
     except BaseException:

@@ -7,28 +7,34 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mews.certificates import Certificates
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_kubelets import PLUGINS, POD_RESOURCES, ServedKubelets
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
+from mews.harness.clusters.embedded.trust import RunTrust
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.programs.control_plane import ControlPlane, Program
 from mews.harness.errors import Lacks
 from mews.harness.leftovers import OWNER, RuntimeFolder, make_runtime_folder
+from mews.harness.options import ServingOptions
 from mews.harness.run_context import RunContext
 from mews.harness.systems import find_program
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.controllers.service_names import HOSTS_FILE
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 
+MakeControlPlane = Callable[[Path, Certificates | None], ControlPlane]
+"""In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
+
 
 class ServedPorts:
     """Makes the ports, and is the ProcessesPort among them. ``await open()`` before ``ports``.
 
     Everything lies in a short folder of its own, since a socket's path has at most 107 bytes; the user's ``folder``
-    gets the kubeconfig and keeps the chassis' tables; ``control_plane`` is made in the cluster's own folder.
+    gets the kubeconfig, the file of whom to trust, and keeps the chassis' tables.
 
     Raises Lacks where even that folder's name is too long.
     """
@@ -39,7 +45,8 @@ class ServedPorts:
         document: Mapping[str, Any],
         run: RunContext,
         *,
-        control_plane: Callable[[Path], ControlPlane],
+        control_plane: MakeControlPlane,
+        serving: ServingOptions,
         folder: Path | None = None,
     ) -> None:
         self.scratch = make_runtime_folder("mews-")
@@ -51,10 +58,14 @@ class ServedPorts:
             self._owned.release()
             raise
         self._kubeconfig = (folder or self.scratch) / "kubeconfig"
-        self._control_plane = control_plane(self.scratch)
-        env = with_scenario_folder(self._owned.env())
-        self._chassis = ServedChassis(ChassisProcess(self.scratch, document, run, keep=folder, env=env), hardware, run)
-        self._hosts = ServedHosts(self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env)
+        self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock)
+        self._control_plane = control_plane(self.scratch, self._trust.certificates)
+        env, options = with_scenario_folder(self._owned.env()), self._trust.process_options()
+        process = ChassisProcess(self.scratch, document, run, keep=folder, env=env, options=options)
+        self._chassis = ServedChassis(process, hardware, run)
+        self._hosts = ServedHosts(
+            self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
+        )
         self.names_file = self.scratch / "hosts"
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         self.runtime = ProcessRuntime(self.scratch / "pods", known, speed=run.speed, programs=find_program)
@@ -78,10 +89,13 @@ class ServedPorts:
         """Start the API server and the chassis; follow the chassis from their first event on."""
         beginning = asyncio.ensure_future(self._chassis.begin())
         try:
+            # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
+            await self._trust.make()
             await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
         finally:
             await beginning
         self._control_plane.write_kubeconfig(self._kubeconfig)
+        self._trust.write(self._control_plane.authority())
         self._chassis.begin_feeds(await self._chassis.control().table())
         await self._hosts.open()
         self._chassis.follow()
@@ -100,6 +114,7 @@ class ServedPorts:
         return {
             "api": self._control_plane.url,
             "kubeconfig": str(self._kubeconfig),
+            "ca": self._trust.ca,
             **self._chassis.ready(),
             "hosts": self._hosts.control_ready(),
             "nodes": {host.name: self._node(host.name) for host in self._hardware.hosts},
@@ -122,4 +137,5 @@ class ServedPorts:
         await self._chassis.close_clients()
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), self._control_plane.close())
         self._kubeconfig.unlink(missing_ok=True)
+        self._trust.remove()
         await asyncio.to_thread(self._owned.release)

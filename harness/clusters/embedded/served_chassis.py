@@ -49,7 +49,7 @@ class ServedChassis:
         """Start the process."""
         self._ready = await self._process.start()
         control = self._ready["control"]
-        self._control = HttpHardwareControl(control["url"], control["token"])
+        self._control = HttpHardwareControl(control["url"], control["token"], ca=self._ready["ca"])
         self._alive.set()
 
     def begin_feeds(self, tables: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

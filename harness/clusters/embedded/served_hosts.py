@@ -35,8 +35,9 @@ class ServedHosts:
         run: RunContext,
         *,
         env: Mapping[str, str],
+        options: Sequence[str] = (),
     ) -> None:
-        self._process = HostProcess(folder, hardware, chassis, run, env=env)
+        self._process = HostProcess(folder, hardware, chassis, run, env=env, options=options)
         self._journal = run.journal
         self._speed = run.speed
         self._ready: dict[str, Any] = {}
@@ -58,7 +59,7 @@ class ServedHosts:
             return
         self._ready = await self._process.start()
         control = self._ready["control"]
-        self._control = HttpHosts(control["url"], control["token"])
+        self._control = HttpHosts(control["url"], control["token"], self._ready["ca"])
         self._users.retell()
         self._alive.set()
 

@@ -43,6 +43,10 @@ class ControlPlane(Protocol):
         """The administrator's, readable by its owner alone."""
         ...
 
+    def authority(self) -> str | None:
+        """In PEM, whom clients of this API trust; None where it is served in plain HTTP. Once it is open."""
+        ...
+
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
         """Where the API server finds that host's kubelet; None where it needs no address."""
         ...

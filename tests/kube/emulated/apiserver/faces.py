@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mews.certificates import make_certificates
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.clock import Clock
-from mews.kube.emulated.apiserver.access.certificates import make_certificates
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User

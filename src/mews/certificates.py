@@ -1,9 +1,15 @@
-"""The TLS side of a served API: an authority of its own, and the server's certificate signed by it."""
+"""Who our servers on loopback are under TLS: an authority of a run's own, and one certificate signed by it.
+
+Every face that a run serves shows the same certificate, so that a client has one file to trust. Imports what makes
+certificates only where they are made: that takes a tenth of a second, which those who merely name the files save.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +24,7 @@ _NAMES = (
     "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 )  # fmt: skip
 _ADDRESSES = ("127.0.0.1", "::1")
+_AUTHORITY, _SERVER = "mews-ca", "mews"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +46,49 @@ class Certificates:
         return ssl.create_default_context(cafile=str(self.authority))
 
 
-def make_certificates(folder: Path, now_s: float) -> Certificates:
-    """Make an authority, sign a server's certificate for loopback with it, and forget the authority's key."""
+def certificates_in(folder: Path) -> Certificates:
+    """Where ``make_certificates`` puts them; they need not be there yet."""
+    return Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+
+
+def make_certificates(folder: Path, now_s: float, names: Iterable[str] = ()) -> Certificates:
+    """Make an authority, sign a server's certificate for loopback with it, and forget the authority's key.
+
+    ``names``: further names and addresses of the server. The certificate appears last and whole, so that another
+    process may wait for it.
+    """
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    made = Certificates(folder / "ca.crt", folder / "apiserver.crt", folder / "apiserver.key")
+    made = certificates_in(folder)
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    authority = _certificate("mews-ca", authority_key, signed_by=("mews-ca", authority_key), now_s=now_s)
-    certificate = _certificate("kube-apiserver", key, signed_by=("mews-ca", authority_key), now_s=now_s)
+    signer = (_AUTHORITY, authority_key)
+    authority = _certificate(_AUTHORITY, authority_key, signed_by=signer, now_s=now_s)
+    certificate = _certificate(_SERVER, key, signed_by=signer, now_s=now_s, names=names)
     pem = serialization.Encoding.PEM
-    made.authority.write_bytes(authority.public_bytes(pem))
-    made.certificate.write_bytes(certificate.public_bytes(pem))
-    made.key.touch(mode=0o600)
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    made.key.write_bytes(key.private_bytes(pem, form, plain))
+    _write(made.key, key.private_bytes(pem, form, plain), mode=0o600)
+    _write(made.authority, authority.public_bytes(pem), mode=0o644)
+    _write(made.certificate, certificate.public_bytes(pem), mode=0o644)
     return made
 
 
+def _write(path: Path, content: bytes, *, mode: int) -> None:
+    """Write a file that is never seen in part, nor by others before it has its mode."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+    part.replace(path)
+
+
 def _certificate(
-    name: str, key: EllipticCurvePrivateKey, *, signed_by: tuple[str, EllipticCurvePrivateKey], now_s: float
+    name: str,
+    key: EllipticCurvePrivateKey,
+    *,
+    signed_by: tuple[str, EllipticCurvePrivateKey],
+    now_s: float,
+    names: Iterable[str] = (),
 ) -> x509.Certificate:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -82,11 +112,19 @@ def _certificate(
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
     if not authority:
-        names: list[Any] = [x509.DNSName(each) for each in _NAMES]
-        names += [x509.IPAddress(ipaddress.ip_address(each)) for each in _ADDRESSES]
-        built = built.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        shown: list[Any] = [_general_name(each) for each in dict.fromkeys((*_NAMES, *_ADDRESSES, *names))]
+        built = built.add_extension(x509.SubjectAlternativeName(shown), critical=False)
         built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     return built.sign(issuer_key, hashes.SHA256())
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 _SIGNS = ("key_cert_sign", "crl_sign", "digital_signature")

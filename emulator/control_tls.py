@@ -1,0 +1,66 @@
+"""Under which certificate a ``control`` is served: the one that is named, one of its own, or in plain HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from mews.certificates import Certificates, make_certificates
+from mews.emulator.clock import EmulatedClock, unix_s
+from mews.emulator.tls import Identity
+
+_PATIENCE_S, _LOOK_S = 30.0, 0.01
+
+
+def add_control_tls_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--control-certificate FILE``, ``--control-key FILE``, ``--ca FILE``, ``--insecure``."""
+    parser.add_argument("--control-certificate", type=Path, metavar="FILE", help="in PEM; default: one is made")
+    parser.add_argument("--control-key", type=Path, metavar="FILE", help="in PEM")
+    parser.add_argument("--ca", type=Path, metavar="FILE", help="of who signed it, for the ready file")
+    parser.add_argument("--insecure", action="store_true", help="control in plain HTTP")
+
+
+def control_certificates(options: argparse.Namespace) -> Certificates | None:
+    """What the command line asks for; None for plain HTTP. Whoever starts this process may still be making the files:
+    they are waited for.
+
+    Raises ValueError where part of it is missing, or the files do not appear.
+    """
+    given = (options.ca, options.control_certificate, options.control_key)
+    if options.insecure:
+        if any(given):
+            raise ValueError("--insecure: not together with --control-certificate, --control-key and --ca")
+        return None
+    if not any(given):
+        return own_certificates(options.allow_host)
+    if not all(given):
+        raise ValueError("--control-certificate, --control-key and --ca: must be given together")
+    return _awaited(Certificates(*given))
+
+
+def own_certificates(names: Iterable[str] = ()) -> Certificates:
+    """Made now, in a folder that nobody else may enter and that goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return make_certificates(folder, unix_s(), names)
+
+
+def control_identity(certificates: Certificates | None) -> Identity | None:
+    """The same as the server takes it."""
+    return None if certificates is None else Identity(certificates.certificate, certificates.key)
+
+
+def _awaited(certificates: Certificates) -> Certificates:
+    clock = EmulatedClock()
+    for _ in range(int(_PATIENCE_S / _LOOK_S)):
+        if certificates.certificate.exists():  # the last of the three to appear
+            break
+        clock.pause(_LOOK_S)
+    for file in (certificates.authority, certificates.certificate, certificates.key):
+        if not file.is_file():
+            raise ValueError(f"{file}: no such file; must be a PEM file")
+    return certificates

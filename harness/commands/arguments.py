@@ -1,0 +1,43 @@
+"""Options whose words take more than a line: what the command line's functions are annotated with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+InsecureOption = Annotated[bool, typer.Option("--insecure", help="plain HTTP: everybody on this machine is let in")]
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="another name that the servers go by; may be repeated"),
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a value of the scenario")
+]
+StackOption = Annotated[
+    str | None,
+    typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
+]
+StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
+OpenapiOption = Annotated[
+    str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
+]
+ChassisTlsOption = Annotated[
+    bool, typer.Option("--tls", help="speak TLS only; a certificate is made unless one is given")
+]
+ChangesOption = Annotated[bool, typer.Option("--allow-changes", help="move idle devices, and put them back")]
+DeviceOption = Annotated[
+    list[str] | None, typer.Option("--device", metavar="ID", help="is idle and may be moved; default: free ones")
+]
+PortOption = Annotated[
+    list[str] | None, typer.Option("--port", metavar="PORT", help="they may be put on; default: all")
+]
+QuirksOption = Annotated[
+    str | None, typer.Option("--quirks", metavar="NAME|FILE", help="what its firmware is known for")
+]
+WaiversOption = Annotated[Path | None, typer.Option("--waivers", metavar="FILE", help="deviations that are accepted")]
+CredentialsOption = Annotated[
+    Path | None,
+    typer.Option("--credentials", metavar="FILE", help="USER:PASSWORD; default: MEWS_REDFISH_USER, _PASSWORD"),
+]

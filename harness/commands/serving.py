@@ -1,0 +1,49 @@
+"""How the user wants what we serve to be reached: ``--insecure``, ``--tls``, ``--allow-host``, ``--api-port``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+
+from mews.harness.backends import Backend
+from mews.harness.errors import BadInput
+from mews.harness.options import ServingOptions
+
+_NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}\.?)+|[0-9a-fA-F:]{2,45}")
+
+
+def serving_options(
+    *, insecure: bool, tls: bool = False, port: int = 0, allow_hosts: Sequence[str] | None = None
+) -> ServingOptions:
+    """The options as one value; ``tls`` is the default, and may be said.
+
+    Raises BadInput.
+    """
+    if insecure and tls:
+        raise BadInput("--insecure --tls: only one of the two")
+    for name in allow_hosts or ():
+        if _NAME.fullmatch(name) is None:
+            raise BadInput(f"--allow-host {name!r}: must be a host's name or address, without scheme and port")
+    return ServingOptions(insecure, port, tuple(allow_hosts or ()))
+
+
+def check_serves(insecure: bool, *, served: bool, cluster: str, time: str) -> None:
+    """Raise BadInput for ``--insecure`` where nothing is served on this machine."""
+    if insecure and not served:
+        raise BadInput(f"--insecure: --cluster {cluster} in {time} time serves nothing on this machine")
+
+
+def warn_insecure(what: str, serving: ServingOptions) -> None:
+    """Say in one line on standard error what is open, where something is."""
+    if serving.insecure:
+        sys.stderr.write(f"--insecure: {what}\n")
+
+
+def what_is_open(backend: Backend) -> str:
+    """The words for a cluster of that backend; a real API server speaks TLS all the same."""
+    return _OF_CLUSTER if backend.chooses_api_port else OF_CHASSIS
+
+
+OF_CHASSIS = "control in plain HTTP; who listens in on this machine's loopback reads its token"
+_OF_CLUSTER = "plain HTTP; every user and process of this machine can do all in this cluster, and run commands as you"

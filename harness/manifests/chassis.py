@@ -59,7 +59,8 @@ def pod(spec: StackSpec) -> Object:
     """One server for all chassis."""
     argv = ["-m", "mews.emulator.serve", "--hardware", "/etc/mews/hardware.yaml", "--state", "/var/lib/mews/table"]
     argv += ["--listen", f"0.0.0.0:{CHASSIS_PORT}", "--consecutive", "--control", f"0.0.0.0:{CONTROL_PORT}"]
-    argv += ["--allow-host", f"chassis.{spec.namespace}.svc"]  # by which the components call it
+    for name in (f"chassis.{spec.namespace}.svc", *spec.allow_hosts):  # the first: by which the components call it
+        argv += ["--allow-host", name]
     argv += ["--insecure"]  # control asks for the token; no pod knows an authority of its own
     argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed)]
     container = {

@@ -58,6 +58,7 @@ def agent(spec: StackSpec) -> Object:
     """Reports to a harness what the node's kubelet does; may read the kubelet's folders only."""
     argv = ["-m", "mews.harness.clusters.real.agent", "--device-plugins", f"{KUBELET}/device-plugins"]
     argv += ["--pod-resources", f"{KUBELET}/pod-resources", "--records", RECORDS_FILE, "--port", str(AGENT_PORT)]
+    argv += [word for name in spec.allow_hosts for word in ("--allow-host", name)]
     return {
         "name": "agent",
         "image": spec.image,

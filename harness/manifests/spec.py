@@ -101,6 +101,8 @@ class StackSpec:
     """Those of the default scheduler; None for one that runs already."""
     named: Sequence[str] = ()
     """What the scenario calls the namespace."""
+    allow_hosts: Sequence[str] = ()
+    """Names by which requests call the servers in the pods, besides those of their services."""
 
     def components(self) -> Iterator[tuple[str, Component]]:
         """All that run, ours or replaced, in order."""

@@ -35,6 +35,7 @@ from mews.harness.manifests.parts import (
 from mews.harness.manifests.rights import rights
 from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
 from mews.harness.manifests.workloads import daemon_set, deployment
+from mews.kube.metrics_options import METRICS_ALLOW_HOST, METRICS_HOST
 from mews.kube.system.deployment import CONFIG, RECORDS
 
 
@@ -101,6 +102,8 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
     component = installed.components[name]
     declared = deployment_of(component)
     argv = [_filled(word, installed.deployment.config_path, records) for word in declared.argv]
+    if METRICS_HOST in argv:  # serves them by ``mews.kube.metrics_options``
+        argv += [word for host_name in spec.allow_hosts for word in (METRICS_ALLOW_HOST, host_name)]
     made: Object = {
         "name": container_name(name),
         "image": spec.image,

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context
-from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
+from mews.kube.metrics_options import add_metrics_arguments, metrics_options
+from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.systems.kod2.config import OperatorConfig, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.install import install
@@ -30,8 +31,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("component", choices=COMPONENTS, help="crd prints the TFJob definition for kubectl apply -f -")
     made.add_argument("--config", type=Path, help="YAML file (mews.systems.kod2.config); default: all defaults")
     add_kubeconfig_arguments(made)
-    made.add_argument("--metrics-port", type=port_number, metavar="PORT", help="serve /metrics for Prometheus there")
-    made.add_argument("--metrics-host", default="127.0.0.1", metavar="ADDRESS", help="of this address (%(default)s)")
+    add_metrics_arguments(made)
     made.add_argument("--no-crd", action="store_true", help="do not install the TFJob definition")
     return made
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: AsyncExitStack) -> Kod2Operator:
-    metrics = _metrics(options.metrics_host, options.metrics_port, stack)
+    metrics = _metrics(options, stack)
     kube = kube_of(options, "kod2-operator")
     stack.push_async_callback(kube.close)
     if not options.no_crd:
@@ -61,16 +61,22 @@ async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: 
     return Kod2Operator(Context(kube, Clock.wall(), random.Random(), logging.getLogger("operator")), config, metrics)
 
 
-def _metrics(host: str, port: int | None, stack: AsyncExitStack) -> Kod2Metrics:
-    if port is None:
+def _metrics(options: argparse.Namespace, stack: AsyncExitStack) -> Kod2Metrics:
+    try:
+        wanted = metrics_options(options)
+    except ValueError as error:
+        raise Kod2ConfigError(str(error)) from error
+    if wanted is None:
         return Kod2MemoryMetrics()
+    from mews.kube.metrics_server import MetricsServer
     from mews.systems.kod2.prometheus import Kod2PrometheusMetrics
 
     metrics = Kod2PrometheusMetrics()
     try:
-        stack.callback(metrics.serve(port, host))
+        stack.callback(MetricsServer(metrics.registry, wanted).stop)
     except OSError as error:
-        raise Kod2ConfigError(f"--metrics-port {port}: cannot listen on {host}: {error.strerror}") from error
+        place = f"--metrics-port {wanted.port}: cannot listen on {wanted.host}"
+        raise Kod2ConfigError(f"{place}: {error.strerror or error}") from error
     return metrics
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from mews.systems.kod2.metrics import Kod2Counter
 from mews.systems.kod2.model import State
@@ -48,14 +48,3 @@ class Kod2PrometheusMetrics:
     def decided(self, seconds: float) -> None:
         """How long a scheduling pass took."""
         self._passes.observe(seconds)
-
-    def serve(self, port: int, host: str = "127.0.0.1") -> Callable[[], None]:
-        """Serve /metrics there until the result is called."""
-        server, thread = start_http_server(port, addr=host, registry=self.registry)
-
-        def stop() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        return stop

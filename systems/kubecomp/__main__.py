@@ -21,7 +21,8 @@ from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
-from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
+from mews.kube.metrics_options import add_metrics_arguments, metrics_options
+from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_callable, load_plugin
 from mews.kube.scheduling.errors import BadPlugin
@@ -53,12 +54,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--plugin-options", type=_options, default={}, metavar="JSON", help="its keyword arguments")
     made.add_argument("--score", metavar="MODULE:CALLABLE", help="scheduler: in the place of KubeComp's node score")
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
-    made.add_argument(
-        "--metrics-port",
-        type=port_number,
-        metavar="PORT",
-        help="of loopback: serve /metrics for Prometheus there",
-    )
+    add_metrics_arguments(made)
     return made
 
 
@@ -90,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: AsyncExitStack) -> Runnable:
-    metrics = _metrics(options.metrics_port, stack)
+    metrics = _metrics(options, stack)
     scheduling = profile(options, config, metrics) if options.component == "scheduler" else None
     kube = kube_of(options, f"kubecomp-{options.component}")
     stack.push_async_callback(kube.close)
@@ -103,16 +99,22 @@ async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: Asyn
     return _device_manager(options, config, context, chassis, stack)
 
 
-def _metrics(port: int | None, stack: AsyncExitStack) -> KubeCompMetrics:
-    if port is None:
+def _metrics(options: argparse.Namespace, stack: AsyncExitStack) -> KubeCompMetrics:
+    try:
+        wanted = metrics_options(options)
+    except ValueError as error:
+        raise KubeCompConfigError(str(error)) from error
+    if wanted is None:
         return KubeCompMemoryMetrics()
+    from mews.kube.metrics_server import MetricsServer
     from mews.systems.kubecomp.prometheus import KubeCompPrometheusMetrics
 
     metrics = KubeCompPrometheusMetrics()
     try:
-        stack.callback(metrics.serve(port))
+        stack.callback(MetricsServer(metrics.registry, wanted).stop)
     except OSError as error:
-        raise KubeCompConfigError(f"--metrics-port {port}: cannot listen: {error.strerror}") from error
+        place = f"--metrics-port {wanted.port}: cannot listen on {wanted.host}"
+        raise KubeCompConfigError(f"{place}: {error.strerror or error}") from error
     return metrics
 
 

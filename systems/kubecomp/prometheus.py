@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from mews.systems.kubecomp.metrics import KubeCompCounter, Phase
 
@@ -17,7 +14,6 @@ class KubeCompPrometheusMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self.port = 0
         self._phases = Histogram(
             "kubecomp_phase_seconds",
             "Durations of the five phases of a reconfiguration.",
@@ -39,16 +35,3 @@ class KubeCompPrometheusMetrics:
     def count(self, what: KubeCompCounter, by: int = 1) -> None:
         """So many more."""
         self._counts[what].inc(by)
-
-    def serve(self, port: int) -> Callable[[], None]:
-        """Serve ``/metrics`` on that port of loopback (0: ``port`` tells), in a thread; the result stops it."""
-        server: Any
-        server, thread = start_http_server(port, addr="127.0.0.1", registry=self.registry)
-        self.port = int(server.server_port)
-
-        def stop() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        return stop

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 
 from aiohttp import web
 
+from mews.callers import callers
 from mews.kube.api.errors import ApiError
 from mews.kube.emulated.apiserver.wire.boundary import guarded_server
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
 from mews.kube.emulated.apiserver.wire.parameters import flag, number
 from mews.kube.emulated.apiserver.wire.streams import send_exec
 
+_CALLERS = callers("127.0.0.1")
 _Answer = Callable[[KubeletApi, web.BaseRequest, Sequence[str]], Awaitable[web.StreamResponse]]
 
 
@@ -49,6 +51,9 @@ class KubeletServers:
 
     def _handler(self, host: str) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            refusal = _CALLERS.refusal({name.lower(): value for name, value in request.headers.items()}, secure=True)
+            if refusal is not None:
+                return web.Response(status=403, text=f"{refusal}\n")
             kubelet = self._directory.kubelet_of(host)
             if kubelet is None:
                 # A dead kubelet refuses connections; to hang up is what comes nearest while others share the process.

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -37,6 +39,16 @@ class Gate:
     def url(self) -> str:
         """Where the API server is."""
         return self._access.base_url
+
+    def names(self) -> tuple[str, ...]:
+        """The API server's host name, which is the Host of what its proxy passes on; none where it goes by an
+        address, as every server in a pod may."""
+        name = urlsplit(self.url).hostname or ""
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return (name,)
+        return ()
 
     def kube(self, actor: str) -> HttpKube:
         """A client of its own for each actor."""

@@ -28,6 +28,7 @@ from typing import Any
 
 from aiohttp import web
 
+from mews.callers import Callers, callers
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.port import PluginError, PodDevices
@@ -37,6 +38,7 @@ from mews.kube.emulated.kubelet.devices.errors import CheckpointError
 TOKEN_HEADER = "X-Mews-Token"
 TOKEN = "MEWS_CONTROL_TOKEN"
 CHECKPOINT = "kubelet_internal_checkpoint"
+_ANYWHERE = "0.0.0.0"
 _LOOK_S = 0.05
 _BEAT_S = 10.0
 
@@ -142,7 +144,10 @@ def shown(pods: Sequence[PodDevices]) -> list[dict[str, Any]]:
 class AgentServer:
     """The HTTP side."""
 
-    def __init__(self, story: AgentEvents, pod_resources: GrpcPodResources, token: str) -> None:
+    def __init__(
+        self, story: AgentEvents, pod_resources: GrpcPodResources, token: str, let_in: Callers | None = None
+    ) -> None:
+        self._callers = let_in or callers("localhost")
         self._story = story
         self._pod_resources = pod_resources
         self._token = token
@@ -157,6 +162,10 @@ class AgentServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        refusal = self._callers.refusal(headers)
+        if refusal is not None:
+            return web.json_response({"error": refusal}, status=403)
         if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self._token.encode()):
             return web.json_response({"error": f"{TOKEN_HEADER} is required"}, status=401)
         return await handler(request)
@@ -192,11 +201,11 @@ async def serve(options: argparse.Namespace) -> None:
         loop.add_signal_handler(number, ended.set)
     story = AgentEvents()
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
-    runner = web.AppRunner(
-        AgentServer(story, pod_resources, os.environ.get(TOKEN, "")).app(), access_log=None, shutdown_timeout=0.1
-    )
+    # By way of the API server's proxy a request bears the Host by which the client calls that server.
+    server = AgentServer(story, pod_resources, os.environ.get(TOKEN, ""), callers(_ANYWHERE, options.allow_host))
+    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "0.0.0.0", options.port).start()
+    await web.TCPSite(runner, _ANYWHERE, options.port).start()
     looking = asyncio.create_task(NodeObserver(story, options.device_plugins / CHECKPOINT, options.records).run())
     try:
         await asyncio.wait([looking, asyncio.ensure_future(ended.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -215,6 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pod-resources", type=Path, required=True, metavar="DIR")
     parser.add_argument("--records", type=Path, required=True, metavar="FILE")
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     asyncio.run(serve(parser.parse_args(arguments)))
     return 0
 

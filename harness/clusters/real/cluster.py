@@ -109,7 +109,7 @@ class RealCluster:
             component=deployment.stack.node_component() or "",
             ignored=ignored,
         )
-        self._stack = deployment.stack
+        self._stack = replace(deployment.stack, allow_hosts=self._gate.names())
         self._replacements = ReplacementPods(
             deployment.stack,
             kube=self._admin,

@@ -87,3 +87,18 @@ def test_records_are_told_once_each_and_only_when_they_are_whole(tmp_path):
         file.write('"}\n')
     looker.look()
     assert [event["record"]["event"] for event in story.events] == ["a", "b"]
+
+
+def test_web_pages_and_foreign_names_are_refused_token_or_not():
+    async def check(session, url):
+        for headers, status in (
+            ({}, 200),
+            ({"Host": "rebound.example"}, 403),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Origin": "http://rebound.example"}, 403),
+            ({TOKEN_HEADER: "another"}, 401),
+        ):
+            async with session.get(f"{url}/seq", headers=headers) as response:
+                assert (headers, response.status) == (headers, status)
+
+    asked(AgentEvents(), check)

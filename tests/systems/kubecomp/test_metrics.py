@@ -4,6 +4,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from mews.kube.metrics_options import MetricsOptions
 from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMemoryMetrics, Phase, timed
 
 
@@ -35,16 +36,17 @@ def test_a_phase_that_fails_is_timed_all_the_same() -> None:
 
 @pytest.mark.wall
 def test_prometheus_serves_phases_and_counts() -> None:
+    from mews.kube.metrics_server import MetricsServer
     from mews.systems.kubecomp.prometheus import KubeCompPrometheusMetrics
 
     metrics = KubeCompPrometheusMetrics()
     metrics.observe(Phase.REALLOCATION, 22.0)
     metrics.count(KubeCompCounter.MOVED)
-    stop = metrics.serve(0)
+    server = MetricsServer(metrics.registry, MetricsOptions(0))
     try:
-        with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=30) as answer:
+        with urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
     finally:
-        stop()
+        server.stop()
     assert 'kubecomp_phase_seconds_sum{phase="reallocation"} 22.0' in text
     assert "kubecomp_moved_gpus_total 1.0" in text

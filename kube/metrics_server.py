@@ -1,0 +1,99 @@
+"""Serves /metrics of a component for Prometheus. Not for virtual runs: imports prometheus_client.
+
+In plain HTTP to everybody who reaches the port, unless a certificate and a token are named; never to web pages, nor by
+names that are not the server's (``mews.callers``).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+
+from mews.callers import callers
+from mews.kube.metrics_options import MetricsOptions
+
+_PATIENCE_S = 10.0
+"""For a request to come, its handshake included."""
+
+
+class MetricsServer:
+    """Serves a registry on threads of its own until stopped.
+
+    Raises OSError where it cannot listen there, or the certificate cannot be used.
+    """
+
+    def __init__(self, registry: CollectorRegistry, options: MetricsOptions) -> None:
+        context = None
+        if options.certificate is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(options.certificate, options.key)
+        self._app = make_wsgi_app(registry)
+        self._options = options
+        self._callers = callers(options.host, options.allow_hosts)
+        self._server = make_server(options.host, options.port, self._answer, _Server, _Handler)
+        self._server.context = context
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port, also where it was chosen by the system."""
+        return int(self._server.server_port)
+
+    def stop(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        refusal = self._refusal(environ)
+        if refusal is None:
+            answer: Iterable[bytes] = self._app(environ, start)
+            return answer
+        status, text = refusal
+        start(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{text}\n".encode()]
+
+    def _refusal(self, environ: Mapping[str, Any]) -> tuple[str, str] | None:
+        headers = {
+            name.removeprefix("HTTP_").replace("_", "-").lower(): str(value)
+            for name, value in environ.items()
+            if name.startswith("HTTP_")
+        }
+        text = self._callers.refusal(headers, secure=self._server.context is not None)
+        if text is not None:
+            return "403 Forbidden", text
+        wanted = f"Bearer {self._options.token}".encode()
+        if self._options.token and not hmac.compare_digest(headers.get("authorization", "").encode(), wanted):
+            return "401 Unauthorized", "Authorization: Bearer <token> is required"
+        return None
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    context: ssl.SSLContext | None = None
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer, on the connection's own thread: a client that is slow with its handshake deafens nobody."""
+        request.settimeout(_PATIENCE_S)
+        if self.context is None:
+            super().finish_request(request, client_address)
+            return
+        with self.context.wrap_socket(request, server_side=True) as connection:
+            super().finish_request(connection, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away, or speaks something else, is nothing to log."""
+
+
+class _Handler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mews.certificates import Certificates, make_certificates
 from mews.dialects import OURS
 from mews.emulator import serve as server
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
-from mews.emulator.control_tls import own_certificates
+from mews.emulator.clock import unix_s
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
 from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.serving import OF_CHASSIS, warn_insecure
 from mews.harness.errors import BadInput, Lacks, unreadable
+from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
 from mews.harness.scenario.loader import file_of, shipped
 
@@ -52,6 +54,8 @@ def serve(
     if file is None:
         raise BadInput("--hardware: missing, and this installation lacks the demo's")
     warn_insecure(OF_CHASSIS, serving)
+    # Its owner is known, so that `mews down` removes it after a kill.
+    owned = RuntimeFolder(make_runtime_folder("mews-serve-"))
     try:
         server.serve(
             load_hardware(file),
@@ -61,14 +65,20 @@ def serve(
             state=state,
             speed=speed,
             tls=tls.identity(),
-            control_tls=None if serving.insecure else own_certificates(serving.allow_hosts),
+            control_tls=None if serving.insecure else _certificates(owned.folder, serving),
             allow_hosts=serving.allow_hosts,
         )
     except (HardwareError, ValueError) as error:
         raise BadInput(_one_line(error)) from error
     except (OSError, EmulatorError) as error:
         raise Lacks(_one_line(error)) from error
+    finally:
+        owned.release()
     return 0
+
+
+def _certificates(folder: Path, serving: ServingOptions) -> Certificates:
+    return make_certificates(folder, unix_s(), serving.allow_hosts)
 
 
 def _check_files(ready: Path | None, state: Path | None) -> None:

@@ -62,7 +62,7 @@ class Session:
             return json.load(answer)
 
 
-@pytest.fixture(scope="module", params=[()], ids=["default"])
+@pytest.fixture(scope="module", params=[(), ("--insecure",)], ids=["default", "insecure"])
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     """`mews up` as a user types it, with a pod that runs and could be entered."""
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:

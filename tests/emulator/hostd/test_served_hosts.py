@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -80,10 +81,12 @@ class Served:
         return child(self.folder, "mews.emulator.hostd.serve", self.folder / "hosts.json", *options)
 
     def ask(self, door, method, path, body=None):
-        control = json.loads((self.folder / f"{door}.json").read_text())["control"]
+        ready = json.loads((self.folder / f"{door}.json").read_text())
+        control, trusted = ready["control"], ssl.create_default_context(cafile=ready["ca"])
         headers = {"Authorization": f"Bearer {control['token']}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        with urlopen(Request(control["url"] + path, data, headers, method=method), timeout=30) as answer:
+        request = Request(control["url"] + path, data, headers, method=method)
+        with urlopen(request, timeout=30, context=trusted) as answer:
             return json.load(answer)
 
     def edit(self, device, port):

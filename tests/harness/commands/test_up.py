@@ -56,43 +56,148 @@ def down(environment):
 def test_ready_json_says_all_that_is_fixed_and_sigterm_leaves_nothing(instance):
     process, ready, folder, _ = instance
     assert json.loads((folder / "ready.json").read_text()) == ready
-    assert {"api", "kubeconfig", "chassis", "control", "nodes", "pid"} <= set(ready)
+    assert {"api", "kubeconfig", "ca", "chassis", "control", "nodes", "pid"} <= set(ready)
     assert ready["pid"] == process.pid
     assert [(folder / name).stat().st_mode & 0o077 for name in ("ready.json", "kubeconfig")] == [0, 0], (
         "they let one in"
     )
     assert set(ready["chassis"]["A"]) == {"h3api", "resource-pool", "redfish"}
     assert all({"device_plugins", "pod_resources", "sysfs", "env"} <= set(node) for node in ready["nodes"].values())
-    with urllib.request.urlopen(ready["api"] + "/api/v1/nodes", timeout=120) as answer:
-        nodes = json.load(answer)["items"]
+    assert read(ready, ready["chassis"]["A"]["resource-pool"] + "/resources")[0] == 200
+    assert ready["chassis"]["A"]["h3api"].startswith("http://"), "as the real box"
+    nodes = json.loads(read(ready, ready["api"] + "/api/v1/nodes", token=token_of(ready))[1])["items"]
     assert [node["status"]["allocatable"]["falcon.com/gpu"] for node in nodes] == ["4", "4", "4"]
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
     assert process.stderr.read() == ""
-    assert not (folder / "ready.json").exists()
+    assert not any((folder / name).exists() for name in ("ready.json", "kubeconfig", "ca.crt"))
     assert list(offspring(str(folder))) == []
     assert not any(os.path.exists(node["device_plugins"]) for node in ready["nodes"].values())
 
 
-@pytest.mark.parametrize("instance", [["--tls"]], indirect=True)
-def test_under_tls_the_kubeconfigs_token_opens_the_api_and_nothing_else_does(instance):
+def token_of(ready):
+    """The kubeconfig's token, None where it has none."""
+    access = json.loads(Path(ready["kubeconfig"]).read_text())
+    return access["users"][0]["user"].get("token")
+
+
+def read(ready, url, token=None, **headers):
+    """Status and text of a GET, by somebody who trusts ``ca`` of ready.json."""
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    context = ssl.create_default_context(cafile=ready["ca"]) if url.startswith("https") else None
+    try:
+        request = urllib.request.Request(url, headers=headers)
+        with urllib.request.urlopen(request, timeout=120, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def faces(ready):
+    """Every face that asks for a token: URL, a path, and the token."""
+    return {
+        "api": (ready["api"] + "/api/v1/nodes", token_of(ready)),
+        "control": (ready["control"]["url"] + "/v1/table", ready["control"]["token"]),
+        "hosts": (ready["hosts"]["url"] + "/v1/hosts", ready["hosts"]["token"]),
+    }
+
+
+FOREIGN = ({"Host": "rebound.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://rebound.example"})
+
+
+@pytest.mark.parametrize("instance", [["--allow-host", "box.lab"], ["--tls"]], indirect=True, ids=["default", "tls"])
+def test_by_default_all_that_asks_for_a_token_is_under_tls_and_lets_nobody_else_in(instance, request):
+    process, ready, folder, _ = instance
+    for name, (url, token) in faces(ready).items():
+        assert url.startswith("https://"), name
+        assert read(ready, url, token)[0] == 200, name
+        assert read(ready, url, "another")[0] == 401, name
+        assert read(ready, url)[0] == (403 if name == "api" else 401), "who shows no token is anonymous to the API"
+        for header in FOREIGN:
+            assert (name, header, read(ready, url, token, **header)[0]) == (name, header, 403)
+        allowed = "--allow-host" in process.args
+        assert (name, read(ready, url, token, Host="box.lab")[0]) == (name, 200 if allowed else 403)
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            urllib.request.urlopen(url, timeout=120, context=ssl.create_default_context())
+        with pytest.raises((urllib.error.URLError, OSError)):  # 400, or cut off
+            urllib.request.urlopen(url.replace("https://", "http://"), timeout=120)
+    for header in FOREIGN:
+        assert read(ready, ready["chassis"]["A"]["h3api"] + "/h3api/v1/resources", **header)[0] == 403
+    if "--allow-host" in process.args:
+        shown = ssl.get_server_certificate(("127.0.0.1", int(ready["api"].rpartition(":")[2])))
+        assert "box.lab" in names_in(shown), "clients that call it so can verify it"
+    access = json.loads((folder / "kubeconfig").read_text())["clusters"][0]["cluster"]
+    assert access["server"] == ready["api"]
+    assert base64.b64decode(access["certificate-authority-data"]) == Path(ready["ca"]).read_bytes()
+
+
+def names_in(pem):
+    from cryptography import x509
+
+    found = x509.load_pem_x509_certificate(pem.encode()).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    return found.value.get_values_for_type(x509.DNSName)
+
+
+def test_nobody_else_can_read_the_key_or_the_tokens_and_no_command_line_has_them(instance):
+    process, ready, folder, environment = instance
+    runtime = Path(environment["XDG_RUNTIME_DIR"])
+    keys = list(runtime.rglob("*.key"))
+    assert keys, "the run has a key"
+    for path in keys:
+        assert path.stat().st_mode & 0o077 == 0
+        assert path.parent.stat().st_mode & 0o077 == 0
+    assert not list(folder.rglob("*.key"))
+    secrets = {token for _, token in faces(ready).values()} | {ready["accounts"]["redfish"]["password"]}
+    running = [process.pid, *offspring(str(folder))]
+    words = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in running).decode()
+    logs = "".join(path.read_text(errors="replace") for path in runtime.rglob("*.log"))
+    assert len(running) >= 3
+    assert not [secret for secret in secrets - {ready["accounts"]["redfish"]["password"]} if secret in words + logs]
+
+
+@pytest.mark.parametrize("instance", [["--insecure"]], indirect=True)
+def test_insecure_is_the_old_way_says_so_in_one_line_and_refuses_foreign_pages_all_the_same(instance):
+    process, ready, folder, _ = instance
+    assert ready["ca"] is None
+    assert not (folder / "ca.crt").exists()
+    for name, (url, token) in faces(ready).items():
+        assert url.startswith("http://"), name
+        assert read(ready, url, token)[0] == 200, name
+        assert read(ready, url)[0] == (200 if name == "api" else 401), name
+        for header in FOREIGN:
+            assert (name, header, read(ready, url, token, **header)[0]) == (name, header, 403)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert errors.count("\n") == 1
+    assert errors.startswith("--insecure: plain HTTP; every user and process of this machine can do all")
+
+
+def test_a_taken_port_is_told_in_one_line(instance):
     _, ready, folder, _ = instance
-    access = json.loads((folder / "kubeconfig").read_text())
-    cluster, user = access["clusters"][0]["cluster"], access["users"][0]["user"]
-    assert (cluster["server"], ready["api"][:8]) == (ready["api"], "https://")
-    trusted = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-    nodes = urllib.request.Request(ready["api"] + "/api/v1/nodes")
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(nodes, context=trusted, timeout=120)
-    with caught.value as refused:
-        assert refused.code == 403
-    nodes.add_header("Authorization", f"Bearer {user['token']}")
-    with urllib.request.urlopen(nodes, context=trusted, timeout=120) as answer:
-        assert len(json.load(answer)["items"]) == 3
     taken = ready["api"].rpartition(":")[2]
     command = [*MEWS, "up", "--dir", str(folder / "other"), "--name", "other", "--api-port", taken]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stderr) == (3, f"--api-port {taken}: Address already in use on 127.0.0.1\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["up", "--insecure", "--tls"], "--insecure --tls: only one of the two"),
+        (["up", "--allow-host", "http://x"], "--allow-host 'http://x': must be a host's name or address"),
+        (["serve", "--allow-host", "a b"], "--allow-host 'a b': must be a host's name or address"),
+        (
+            ["run", "demo", "--insecure"],
+            "--insecure: --cluster embedded in virtual time serves nothing on this machine",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_told(words, told):
+    done = subprocess.run([*MEWS, *words], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert told in done.stderr
 
 
 def test_a_folder_where_a_file_is_to_be_is_told_before_anything_is_made(tmp_path, runtime):

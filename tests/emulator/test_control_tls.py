@@ -1,0 +1,136 @@
+"""``control`` under TLS: by which certificate, and what slow, mute and plain clients do to it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from mews.certificates import Certificates, certificates_in, make_certificates
+from mews.emulator.control_tls import add_control_tls_arguments, control_certificates
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.serve import ChassisServer, main
+
+HARDWARE = Path(__file__).parents[2] / "fixtures" / "hardware" / "demo.yaml"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Certificates:
+    return make_certificates(tmp_path, time.time())
+
+
+@pytest.fixture
+def server(made: Certificates) -> Iterator[ChassisServer]:
+    running = ChassisServer(load_hardware(HARDWARE), token="secret", control_tls=made)
+    running.start()
+    yield running
+    running.stop()
+
+
+def port_of(server: ChassisServer) -> int:
+    return int(server.ready()["control"]["url"].rpartition(":")[2])
+
+
+def table(server: ChassisServer) -> dict[str, object]:
+    ready = server.ready()
+    request = Request(ready["control"]["url"] + "/v1/table", headers={"Authorization": "Bearer secret"})
+    with urlopen(request, timeout=30, context=ssl.create_default_context(cafile=ready["ca"])) as answer:
+        found: dict[str, object] = json.load(answer)
+    return found
+
+
+@pytest.mark.wall
+def test_the_chassis_stay_in_plain_http_and_control_is_under_tls(server: ChassisServer):
+    ready = server.ready()
+    assert all(url.startswith("http://") for url in ready["chassis"]["A"].values())
+    assert ready["control"]["url"].startswith("https://")
+    assert set(table(server)) == {"A"}
+
+
+@pytest.mark.wall
+def test_clients_that_say_nothing_or_half_a_hello_keep_nobody_waiting(server: ChassisServer):
+    mute = [socket.create_connection(("127.0.0.1", port_of(server))) for _ in range(20)]
+    for each in mute[10:]:
+        each.sendall(b"\x16\x03\x01\x02\x00\x01")
+    began = time.monotonic()
+    table(server)
+    assert time.monotonic() - began < 8, "they are given up after ten seconds each"
+    for each in mute:
+        each.close()
+    table(server)
+
+
+@pytest.mark.wall
+def test_plain_http_is_answered_in_kind_and_rubbish_ends_the_connection(
+    server: ChassisServer, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+    answers = []
+    for sent in (b"GET /v1/table HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x00" * 100, b""):
+        with socket.create_connection(("127.0.0.1", port_of(server)), timeout=30) as plain:
+            plain.sendall(sent)
+            plain.shutdown(socket.SHUT_WR)
+            answers.append(plain.makefile("rb").read())
+    assert answers[0].startswith(b"HTTP/1.0 400 ")
+    assert answers[0].endswith(b"Client sent an HTTP request to an HTTPS server.\n")
+    assert not any(b"HTTP" in answer for answer in answers[1:])
+    table(server)
+    assert not [record for record in caplog.records if record.exc_info], "a traceback for what a client did"
+
+
+@pytest.mark.wall
+def test_a_request_that_does_not_come_is_answered_under_tls(server: ChassisServer, made: Certificates):
+    with (
+        socket.create_connection(("127.0.0.1", port_of(server)), timeout=60) as raw,
+        made.client_context().wrap_socket(raw, server_hostname="127.0.0.1") as connection,
+    ):
+        connection.sendall(b"POST /v1/edit HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n")
+        connection.sendall(b"Content-Length: 100\r\n\r\n{")
+        answer = connection.makefile("rb").read()  # plain text here would be a broken record
+    assert answer == b"" or answer.startswith(b"HTTP/1.")
+
+
+def options(*words: object) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_control_tls_arguments(parser)
+    parser.add_argument("--allow-host", action="append", default=[])
+    return parser.parse_args(list(map(str, words)))
+
+
+def test_without_a_word_one_is_made_and_with_insecure_none():
+    made = control_certificates(options("--allow-host", "box.lab"))
+    assert made is not None
+    assert made.key.stat().st_mode & 0o777 == 0o600
+    assert made.key.parent.stat().st_mode & 0o077 == 0
+    assert control_certificates(options("--insecure")) is None
+
+
+def test_files_that_are_still_being_made_are_waited_for(tmp_path: Path):
+    there = certificates_in(tmp_path)
+    words = ("--control-certificate", there.certificate, "--control-key", there.key, "--ca", there.authority)
+    making = threading.Timer(0.3, lambda: make_certificates(tmp_path, time.time()))
+    making.start()
+    assert control_certificates(options(*words)) == there
+    assert there.certificate.exists()
+    making.join()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--control-key", "k"], "--control-certificate, --control-key and --ca: must be given together"),
+        (["--insecure", "--ca", "c"], "--insecure: not together with --control-certificate, --control-key and --ca"),
+    ],
+)
+def test_half_of_it_is_told_in_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["--hardware", str(HARDWARE), *words]) == 2
+    assert capsys.readouterr().err == f"{told}\n"

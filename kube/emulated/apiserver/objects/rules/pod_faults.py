@@ -202,7 +202,7 @@ def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fiel
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name", "")
         if name:
-            wrong = list(_port_name_faults(f"{here}.name", name))
+            wrong = list(port_name_faults(f"{here}.name", name))
             yield from wrong
             if not wrong and name in seen:
                 yield refusals.duplicate(f"{here}.name", name)
@@ -218,7 +218,8 @@ def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fiel
             yield refusals.unsupported(f"{here}.protocol", port.get("protocol", ""), _PROTOCOLS)
 
 
-def _port_name_faults(path: str, name: str) -> Iterator[FieldError]:
+def port_name_faults(path: str, name: str) -> Iterator[FieldError]:
+    """What is wrong with the name of a port (RFC 6335)."""
     if len(name) > 15:
         yield refusals.bad(path, name, "must be no more than 15 characters")
     if not re.fullmatch("[-a-z0-9]+", name):

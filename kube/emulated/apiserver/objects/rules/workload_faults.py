@@ -66,14 +66,15 @@ def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
 def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) -> Iterator[FieldError]:
     """The selector must be there and select the template's pods; the template must be a good one."""
     selector, template = spec.get("selector"), spec.get("template") or {}
+    selects_all = selector is not None and not any(selector.values())
     if selector is None:
         yield refusals.required("spec.selector")
     else:
         yield from selector_faults(selector, "spec.selector")
-        if not selector:
+        if selects_all:
             yield refusals.bad("spec.selector", {}, "empty selector is invalid for deployment")
     labels = labels_of(template)
-    if not selector or not match_expressions(selector, labels):
+    if selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
     yield from template_faults(template, "spec.template", allowed)
 

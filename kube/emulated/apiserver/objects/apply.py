@@ -61,6 +61,7 @@ def apply(
         if subresource:
             raise refusals.missing(kind, name)
         _check_no_uid(kind, name, config)
+        config["metadata"].pop("resourceVersion", None)  # nothing is there that it could be the version of
         return create(store, kind, namespace, config, request, managed=entries_of(None, {me: wanted}, me, now))
     live = view_of(kind).show(old)
     owners, times = owners_of(live), live

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -140,15 +141,13 @@ class _Trial:
     async def _do(self, step: Step) -> None:
         if step.action in WITHOUT:
             return
-        try:
+        with contextlib.suppress(StepFailed):  # a pod may run elsewhere, or later; what counts is judged in the end
             await do(self._stage, step)
-        except StepFailed:
-            pass  # a pod may run elsewhere, or later; what counts is judged in the end
 
     async def _rest(self, look: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REST_S
-        while (self._incidents.pending() or await look()) and loop.time() < deadline:
+        while (self._incidents.pending() or await look()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
             await asyncio.sleep(LOOK_S)
 
     async def _unsettled(self) -> bool:
@@ -174,13 +173,10 @@ class _Trial:
         return {f"{chassis}/{device}": row for chassis, rows in tables.items() for device, row in rows.items()}
 
     async def _silent(self) -> list[str]:
-        told = {
-            (event.get("involvedObject") or {}).get("name")
-            for event in (await self._cluster.kube.list(EVENTS)).items
-            if event.get("type") == "Warning" and event.get("message")
-        }
+        events = (await self._cluster.kube.list(EVENTS)).items
+        warned = {event["involvedObject"].get("name") for event in events if event.get("type") == "Warning"}
         pods = (await self._cluster.kube.list(PODS)).items
-        return [name_of(pod) for pod in pods if not _went(pod) and not _reason(pod) and name_of(pod) not in told]
+        return [name_of(pod) for pod in pods if not _went(pod) and not _reason(pod) and name_of(pod) not in warned]
 
     async def _pods(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         pods = (await self._cluster.kube.list(PODS)).items
@@ -198,7 +194,6 @@ def _reason(pod: Object) -> str:
     scheduled = condition_of(pod, "PodScheduled") or {}
     if scheduled.get("status") == "False":
         return str(scheduled.get("message") or "")
-    waiting = [
-        (s.get("state") or {}).get("waiting") or {} for s in (pod.get("status") or {}).get("containerStatuses") or ()
-    ]
-    return next((str(w["reason"]) for w in waiting if w.get("reason")), "")
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    waiting = [(status.get("state") or {}).get("waiting") or {} for status in statuses]
+    return next((str(state["reason"]) for state in waiting if state.get("reason")), "")

@@ -84,6 +84,6 @@ def pair(scenario: str, lines: Sequence[Line], components: Sequence[str], rng: r
     """Two crashes with a fault of the chassis between them: the first at one of these lines, what follows soon after,
     as the rest of the journal is another one from there on."""
     first = Incident(rng.choice(lines).number, rng.choice(components), rng.choice(DELAYS_S))
-    fault = Incident(rng.randint(1, 20), rng.choice(sorted(FAULTS)))
-    second = Incident(rng.randint(1, 20), rng.choice(components), rng.choice(DELAYS_S))
+    fault = Incident(rng.randint(1, 10), rng.choice(sorted(FAULTS)))
+    second = Incident(rng.randint(1, 10), rng.choice(components), rng.choice(DELAYS_S))
     return CrashPoint(scenario, (first, fault, second))

@@ -14,6 +14,7 @@ from mews.harness.worker_pool import WorkerPool
 from tests.crash_points.point import CrashPoint, pair, single_points
 from tests.crash_points.trial import Outcome, try_point
 
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 DISTURBED = ("fault", "kill", "start", "restart", "chassis", "host")
 """Steps by which a scenario disturbs itself: its own lines say what those do."""
 USUAL = ("demo", "multi-container", "two-at-once", "over-ask")
@@ -73,7 +74,7 @@ def bases(wanted: Sequence[str], *, seed: int = 1) -> list[Base]:
     """
     every = not wanted
     found = []
-    for scenario in load([Path("scenarios")]):
+    for scenario in load([SCENARIOS]):
         disturbed = any(step.action in DISTURBED for step in scenario.steps)
         if disturbed or scenario.workload is not None or not (every or scenario.name in wanted):
             continue

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish fuzz demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
+.PHONY: validate-redfish fuzz crash-points demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -45,6 +45,12 @@ dist: $(BIN)/.installed
 # Requests of chance against every HTTP face; a seeded sample of it is among the tests
 fuzz: $(BIN)/.installed
 	$(BIN)/python -m tests.fuzz --requests 100000
+
+# Every component killed at every line of a reconfiguration, pairs of crashes with a fault between them, and faults in
+# pairs and random schedules before the oracle; seeded samples are among the tests
+crash-points: $(BIN)/.installed
+	$(BIN)/python -m tests.crash_points --pairs 2000
+	test ! -f tests/oracle/__main__.py || $(BIN)/python -m tests.oracle --pairs 2000 --schedules 2000 --jobs "$$(nproc)"
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

@@ -19,7 +19,15 @@ from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.commands.serving import check_serves, serving_options
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.extras import lacking
-from mews.harness.options import RunOptions, check_choice, check_dialect, check_speed, seeds_of, time_of
+from mews.harness.options import (
+    RunOptions,
+    check_choice,
+    check_dialect,
+    check_run_options,
+    check_speed,
+    seeds_wanted,
+    time_of,
+)
 
 app = typer.Typer(
     name="mews",
@@ -66,21 +74,12 @@ def run(
     kubeconfig: Annotated[Path | None, typer.Option("--kubeconfig", help="for --cluster kubeconfig")] = None,
     context: Annotated[str | None, typer.Option("--context", help="of the kubeconfig")] = None,
     timeout: Annotated[float | None, typer.Option("--timeout", help="of each scenario, in seconds")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="runs at once, in processes; virtual time")] = 1,
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
 ) -> int:
     """Run scenarios and judge them."""
-    if seed is not None and seeds is not None:
-        raise BadInput(f"--seed {seed} --seeds {seeds}: only one of the two")
     _check_dialect(dialect)
-    check_speed(speed)
-    if timeout is not None and timeout <= 0:
-        raise BadInput(f"--timeout {timeout:g}: must be above 0")
-    check_choice("--cluster", cluster, tuple(BACKENDS))
-    for option, value in {"--kubeconfig": kubeconfig, "--context": context}.items():
-        if value is not None and not backend_of(cluster).is_the_users:
-            these = " or ".join(backends_that(lambda backend: backend.is_the_users))
-            raise BadInput(f"{option} {value}: only with --cluster {these}, not with {cluster}")
     time = time_of(cluster, time)
     check_serves(insecure, served=backend_of(cluster).emulates_nodes and time == "wall", cluster=cluster, time=time)
     options = RunOptions(
@@ -94,13 +93,15 @@ def run(
         keep=keep,
         serving=serving_options(insecure=insecure),
     )
-    wanted = seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
+    check_run_options(options, jobs)
 
     from mews.harness.commands.run import RunOutputs
     from mews.harness.commands.run import run as run_all
 
-    outputs = RunOutputs(json, junit, html, journal)
-    return run_all(paths, options, seeds=wanted, overrides=set_ or (), outputs=outputs, allow_outside=allow_outside)
+    wanted, sets, outputs = seeds_wanted(seed, seeds), set_ or (), RunOutputs(json, junit, html, journal)
+    return run_all(
+        paths, options, seeds=wanted, overrides=sets, outputs=outputs, jobs=jobs, allow_outside=allow_outside
+    )
 
 
 @app.command()

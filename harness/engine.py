@@ -81,7 +81,9 @@ class Engine:
             if lacks is not None:
                 raise lacks from error
             log.error("scenario %s, seed %s: %s", scenario.name, seed, traceback.format_exc())
-            return self._broken(scenario, seed, error, time.monotonic() - began_s)
+            report = "".join(traceback.format_exception(error))
+            wall_s = time.monotonic() - began_s
+            return self.broken(scenario, seed, f"{type(error).__name__}: {error}", report=report, wall_s=wall_s)
 
     async def _run(self, scenario: Scenario, seed: int) -> Run:
         with looking_in(scenario.folder):
@@ -107,9 +109,9 @@ class Engine:
             await cluster.close()
         return Run(result, lines)
 
-    def _broken(self, scenario: Scenario, seed: int, error: Exception, wall_s: float) -> Run:
-        result = self._result(scenario, seed, "error", f"{type(error).__name__}: {error}")
-        return Run(replace(result, wall_s=wall_s, report="".join(traceback.format_exception(error))))
+    def broken(self, scenario: Scenario, seed: int, reason: str, *, report: str = "", wall_s: float = 0.0) -> Run:
+        """The run that came to nothing, for that reason."""
+        return Run(replace(self._result(scenario, seed, "error", reason), wall_s=wall_s, report=report))
 
     def _result(self, scenario: Scenario, seed: int, verdict: Verdict, reason: str) -> Result:
         return Result(

@@ -117,11 +117,24 @@ def sweep() -> list[Path]:
     """End the processes and remove the folders whose owner is dead; returns the folders."""
     gone = [folder for folder in _folders() if not _owner_lives(folder)]
     for folder in gone:
-        for pid in list(_belonging(folder)):
-            _kill(pid)
-        unmount_below(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return gone
+
+
+def end_own() -> None:
+    """The same for the folders of this very process, which cannot close what it opened in good order any more."""
+    mine = os.getpid()
+    for folder in _folders():
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            if json.loads((folder / _FILE).read_text(encoding="utf-8"))["pid"] == mine and _owner_lives(folder):
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    for pid in list(_belonging(folder)):
+        _kill(pid)
+    unmount_below(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def end_creation(folder: Path) -> None:

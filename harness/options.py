@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mews.dialects import DIALECTS
-from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of
+from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.errors import BadInput
 from mews.registry import NotRegistered
 
@@ -82,6 +83,34 @@ def check_speed(speed: float) -> None:
     """Raise BadInput unless above 0."""
     if not 0 < speed < float("inf"):
         raise BadInput(f"--speed {speed:g}: must be above 0")
+
+
+def check_run_options(options: RunOptions, jobs: int) -> None:
+    """Raise BadInput unless these go together, and with that many runs at once: more than one in virtual time only,
+    since in wall-clock time they would wait for each other's processors and miss their limits, so that a verdict would
+    depend on how many there are."""
+    check_speed(options.speed)
+    if options.timeout_s is not None and options.timeout_s <= 0:
+        raise BadInput(f"--timeout {options.timeout_s:g}: must be above 0")
+    if not backend_of(options.cluster).is_the_users:
+        these = " or ".join(backends_that(lambda backend: backend.is_the_users))
+        for option, value in {"--kubeconfig": options.kubeconfig, "--context": options.context}.items():
+            if value is not None:
+                raise BadInput(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
+    if jobs < 1:
+        raise BadInput(f"--jobs {jobs}: must be at least 1")
+    if jobs > 1 and options.time != "virtual":
+        raise BadInput(f"--jobs {jobs}: in virtual time only; runs in {options.time} time would slow each other down")
+
+
+def seeds_wanted(seed: int | None, seeds: str | None) -> Sequence[int] | None:
+    """Of ``--seed`` and ``--seeds``; None: each scenario's own.
+
+    Raises BadInput.
+    """
+    if seed is not None and seeds is not None:
+        raise BadInput(f"--seed {seed} --seeds {seeds}: only one of the two")
+    return seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
 
 
 def seeds_of(text: str) -> range:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +17,22 @@ from mews.harness.ports.cluster import ReachableCluster
 if TYPE_CHECKING:
     from mews.harness.options import RunOptions
     from mews.harness.scenario.model import Scenario
+    from mews.harness.termination import TerminationGuard
 
 
 async def run_up(
-    scenario: Scenario, options: RunOptions, folder: Path, notify: Callable[[Mapping[str, Any]], None]
+    scenario: Scenario,
+    options: RunOptions,
+    folder: Path,
+    notify: Callable[[Mapping[str, Any]], None],
+    *,
+    guard: TerminationGuard,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. ``folder`` gets the kubeconfig and, once all of it serves, ready.json, whose
-    content ``notify`` is called with."""
+    """Serve until SIGTERM or SIGINT, as the guard says. ``folder`` gets the kubeconfig and, once all of it serves,
+    ready.json, whose content ``notify`` is called with."""
     from mews.harness.clusters import open_cluster
 
-    ended = _signals()
+    ended = guard.watch()
     opening = asyncio.ensure_future(open_cluster(scenario, replace(options, folder=folder), seed=scenario.seed))
     cluster: ReachableCluster | None = None
     file = folder / "ready.json"
@@ -57,14 +62,6 @@ async def _unless(ended: asyncio.Event, opening: asyncio.Future[Any]) -> Any:
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
     return None
-
-
-def _signals() -> asyncio.Event:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, ended.set)
-    return ended
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -40,6 +40,32 @@ def test_an_installed_package_registers_a_name(numbers, tmp_path, monkeypatch):
     assert numbers.names() == ("one", "two", "gone", "three")
 
 
+def test_one_look_at_the_installed_packages_serves_every_group(numbers, tmp_path, monkeypatch):
+    import importlib.metadata
+
+    install(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    looks, look = [], importlib.metadata.distributions
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda: (looks.append(1), look())[1])
+    words = ValueRegistry("word", "mews.test-words", {}, str)
+    assert (numbers.others(), words.others(), numbers.find("three")) == (("gone", "three"), (), 3)
+    assert len(looks) == 1
+
+
+def test_a_package_further_down_the_path_is_hidden_by_the_one_above(numbers, tmp_path, monkeypatch):
+    for place in ("below", "above"):
+        install(tmp_path / place)
+        monkeypatch.syspath_prepend(str(tmp_path / place))
+    below = tmp_path / "below" / "numbers-1.0.dist-info" / "entry_points.txt"
+    below.write_text("[mews.test-numbers]\nfour = their_numbers:FOUR\n")
+    assert numbers.others() == ("gone", "three")
+
+
+def test_groups_of_others_are_none_of_ours():
+    with pytest.raises(ValueError, match=r"group 'numbers': must begin with 'mews\.'"):
+        ValueRegistry("number", "numbers", {}, whole)
+
+
 def test_an_unknown_name_is_refused_in_one_line_that_lists_what_there_is(numbers, tmp_path, monkeypatch):
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -115,7 +115,7 @@ class Sysfs:
                 **below(),
             }
 
-        return Folder(children)
+        return Folder(children, leads_to=below)
 
     def _depth(self, port: str) -> int:
         return {"root": 3, "upstream": 4, "downstream": 5, "endpoint": 6}[port]

@@ -66,7 +66,7 @@ class HostTree:
         for number, part in enumerate(parts):
             if not isinstance(node, Folder):
                 raise NotADirectoryError("/".join(parts))
-            found = node.children().get(part)
+            found = node.child(part)
             if found is None:
                 raise FileNotFoundError("/".join(parts))
             if isinstance(found, Link) and (follow or number < len(parts) - 1):

@@ -8,7 +8,8 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -21,13 +22,17 @@ from mews.harness.engine import Engine
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.options import RunOptions, check_available
 from mews.harness.ports.cluster import Cluster
-from mews.harness.report.progress import progress_bar
+from mews.harness.report.progress import ProgressBar, progress_bar
 from mews.harness.report.run import Run, exit_code_of
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenarios
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
+
+
+ARTEFACTS = Path("mews-artefacts")
+"""Where failed runs leave theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,10 @@ def run(
     seeds: Sequence[int] | None,
     overrides: Sequence[str],
     outputs: RunOutputs,
+    jobs: int = 1,
     allow_outside: bool = False,
 ) -> int:
-    """Check all files, run every scenario with every seed, write the reports; the exit code.
+    """Check all files, run every scenario with every seed, ``jobs`` at once, write the reports; the exit code.
 
     Raises BadInput, Lacks, KeyboardInterrupt; reports tell of what ran until then.
     """
@@ -70,7 +76,7 @@ def run(
     files = _Files(outputs)
     runs: list[Run] = []
     try:
-        _run_all(plan, options, files, runs, stream=_report_stream(outputs, shown))
+        _run_all(plan, options, files, runs, jobs=jobs, stream=_report_stream(outputs, shown))
     except (BadInput, Lacks, KeyboardInterrupt):
         if runs:
             with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
@@ -102,26 +108,76 @@ def _report_stream(outputs: RunOutputs, shown: bool) -> TextIO | None:
 
 
 def _run_all(
-    plan: Sequence[tuple[Scenario, int]], options: RunOptions, files: _Files, runs: list[Run], *, stream: TextIO | None
+    plan: Sequence[tuple[Scenario, int]],
+    options: RunOptions,
+    files: _Files,
+    runs: list[Run],
+    *,
+    jobs: int,
+    stream: TextIO | None,
 ) -> None:
     """``runs`` gets one after the other."""
-    from mews.harness.clusters.session import ClusterSession
     from mews.harness.report.text import TextReport
 
     report = None if stream is None else TextReport(stream)
-    with progress_bar(len(plan)) as bar, ClusterSession(keep=options.keep, notify=bar.print) as session:
-        emulated = backend_of(options.cluster).emulates_nodes
-        hold = _hold if options.keep and options.time == "wall" and emulated else None
-        engine = Engine(options, artefacts=Path("mews-artefacts"), observe=bar.step, hold=hold, session=session)
-        for scenario, seed in plan:
-            bar.begin(f"{scenario.name} (seed {seed})")
-            run = files.journal(engine.run(scenario, seed), alone=len(plan) == 1)
-            runs.append(run)
-            bar.end()
+    jobs = min(jobs, len(plan))
+    with progress_bar(len(plan), threads=jobs == 1) as bar:
+        ended = _one_by_one(plan, options, bar) if jobs == 1 else _in_workers(plan, options, bar, jobs)
+        for run in ended:
+            kept = files.journal(run, alone=len(plan) == 1)
+            runs.append(kept)
             if report is not None:
-                report.ended(run)
+                report.ended(kept)
     if report is not None:
         report.finish(runs)
+
+
+def _one_by_one(plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: ProgressBar) -> Iterator[Run]:
+    from mews.harness.clusters.session import ClusterSession
+
+    with ClusterSession(keep=options.keep, notify=bar.print) as session:
+        emulated = backend_of(options.cluster).emulates_nodes
+        hold = _hold if options.keep and options.time == "wall" and emulated else None
+        engine = Engine(options, artefacts=ARTEFACTS, observe=bar.step, hold=hold, session=session)
+        for scenario, seed in plan:
+            bar.begin(f"{scenario.name} (seed {seed})")
+            run = engine.run(scenario, seed)
+            bar.end()
+            yield run
+
+
+def _in_workers(
+    plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: ProgressBar, jobs: int
+) -> Iterator[Run]:
+    """In virtual time only, so there is no session to share."""
+    import mews.harness.clusters.embedded.opening
+    import mews.harness.scenario.runner  # noqa: F401
+    from mews.harness.worker_pool import WorkerPool
+
+    engine = Engine(options, artefacts=ARTEFACTS)
+    pool = WorkerPool(
+        lambda number: engine.run(*plan[number]),
+        jobs=jobs,
+        lost=lambda number, reason: engine.broken(*plan[number], reason),
+        on_result=lambda _: bar.end(),
+        on_tick=bar.refresh,
+    )
+    bar.begin(f"{jobs} at once")
+    with _ended_by_sigterm():
+        yield from pool.run(len(plan))
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Within, SIGTERM is Ctrl-C, so that workers end and reports are written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Files:

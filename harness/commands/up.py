@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,14 +15,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mews.harness.backends import backend_of
-from mews.harness.commands.instances import MARK, UpInstance, alive, alone, born, forget, record, recorded, state_folder
+from mews.harness.commands.down import clear
+from mews.harness.commands.instances import (
+    MARK,
+    UpInstance,
+    alive,
+    alone,
+    born,
+    forget,
+    offspring,
+    record,
+    recorded,
+    state_folder,
+)
 from mews.harness.commands.logs import to_stderr
 from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.errors import BadInput, Lacks
+from mews.harness.leftovers import end_own
 from mews.harness.options import RunOptions, ServingOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.scenario.requirements import check_images
+from mews.harness.termination import TerminationGuard
 from mews.harness.up import run_up
 from mews.registry import looking_in
 
@@ -72,9 +88,10 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
     def notify(ready: Mapping[str, Any]) -> None:
         _report(ready, arguments.name, as_json=as_json)
 
+    guard = TerminationGuard(f"mews up --name {instance.name}", lambda: _clean_up(instance))
     try:
-        with looking_in(scenario.folder):
-            asyncio.run(run_up(scenario, options, Path(instance.folder), notify))
+        with looking_in(scenario.folder), guard:
+            asyncio.run(run_up(scenario, options, Path(instance.folder), notify, guard=guard))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:
@@ -151,6 +168,16 @@ def _record(name: str, folder: Path) -> UpInstance:
     instance = UpInstance(name, os.getpid(), born(os.getpid()), str(folder))
     record(instance)
     return instance
+
+
+def _clean_up(instance: UpInstance) -> None:
+    """What is left to do for a process that could not end in good order."""
+    end_own()
+    for pid in list(offspring(instance.folder, instance.born)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    clear(Path(instance.folder))
+    forget(instance.name)
 
 
 def _shell(name: str, node: Mapping[str, Any]) -> list[str]:

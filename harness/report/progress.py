@@ -17,10 +17,12 @@ PATIENCE_S = 2.0
 
 
 class ProgressBar:
-    """``begin(name)`` per run, ``step`` as the runner's observer."""
+    """``begin(name)`` per run, ``step`` as the runner's observer. Without ``threads`` it moves when ``refresh`` is
+    called, so that the process may still be forked."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, threads: bool = True) -> None:
         self._total = total
+        self._threads = threads
         self._done = 0
         self._name = ""
         self._began_s = time.monotonic()
@@ -45,6 +47,12 @@ class ProgressBar:
         self._done += 1
         self._show(self._name)
 
+    def refresh(self) -> None:
+        """Time has passed."""
+        self._show(self._name)
+        if self._bar is not None:
+            self._bar[0].refresh()
+
     def close(self) -> None:
         """Wipe it out."""
         if self._bar is not None:
@@ -63,15 +71,15 @@ class ProgressBar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=self._threads)
         bar.start()
         return bar, bar.add_task("", total=self._total)
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[ProgressBar]:
+def progress_bar(total: int, *, threads: bool = True) -> Iterator[ProgressBar]:
     """A bar that is gone when the work is done."""
-    bar = ProgressBar(total)
+    bar = ProgressBar(total, threads=threads)
     try:
         yield bar
     finally:

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from mews.harness.scenario.errors import ScenarioError
@@ -31,13 +32,18 @@ class TraceJob:
     @property
     def pod(self) -> str:
         """The name of its pod: the job's, as far as a pod may be called so (RFC 1123)."""
-        name = re.sub(r"[^a-z0-9.-]+", "-", self.job.lower())
-        return re.sub(r"^[^a-z0-9]+|[^a-z0-9]+$", "", name[:253]) or "job"
+        return _pod_name(self.job)
 
     @property
     def cpu_cores(self) -> float:
         """Its CPUs as a number."""
         return float(parse(self.cpus))
+
+
+@lru_cache(maxsize=4096)
+def _pod_name(job: str) -> str:
+    name = re.sub(r"[^a-z0-9.-]+", "-", job.lower())
+    return re.sub(r"^[^a-z0-9]+|[^a-z0-9]+$", "", name[:253]) or "job"
 
 
 def read_trace(workload: Workload, where: str) -> tuple[TraceJob, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, Generic, Protocol, cast
 
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.scheduling.config import SchedulerProfile
@@ -52,7 +53,7 @@ class Points:
             raise BadProfile(f"profile {profile.scheduler_name!r}: plugins {self.names}: a name may appear once only")
 
         def at(point: Any) -> list[Any]:
-            return [plugin for plugin in plugins if isinstance(plugin, point)]
+            return [plugin for plugin in plugins if _provides(plugin, point)]
 
         self.pre_enqueue: list[PreEnqueue] = at(PreEnqueue)
         self.queue_sort: list[QueueSort] = at(QueueSort)
@@ -68,7 +69,7 @@ class Points:
         self.bind: list[Bind] = at(Bind)
         self.post_bind: list[PostBind] = at(PostBind)
         self.what_if: list[WhatIf] = at(WhatIf)
-        self.wakes = {p.name: tuple(p.wakes_on()) if isinstance(p, Wakes) else ANY_CHANGE for p in plugins}
+        self.wakes = {p.name: tuple(cast(Wakes, p).wakes_on()) if _provides(p, Wakes) else ANY_CHANGE for p in plugins}
         if not self.bind:
             raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
 
@@ -81,7 +82,7 @@ class Points:
         if unknown:
             raise BadProfile(f"profile {self.profile.scheduler_name!r}: score_weights {unknown}: no such Score plugin")
         return [
-            (plugin, weights[plugin.name], plugin if isinstance(plugin, Normalize) else None)
+            (plugin, weights[plugin.name], cast(Normalize, plugin) if _provides(plugin, Normalize) else None)
             for plugin in scorers
             if weights.get(plugin.name)
         ]
@@ -155,6 +156,19 @@ class Points:
             for name, value in part.items():
                 total[name] += weight * value
         return total
+
+
+def _provides(plugin: Plugin, point: type) -> bool:
+    """What ``isinstance`` says of a runtime-checkable Protocol, which collects the members anew for every plugin: with
+    twenty plugins and fourteen points that was a tenth of a short run."""
+    return all(getattr(plugin, member, None) is not None for member in _members(point))
+
+
+@cache
+def _members(point: type) -> tuple[str, ...]:
+    own = [base for base in point.__mro__ if base not in (object, Protocol, Generic)]
+    names = (name for base in own for name in (*vars(base), *vars(base).get("__annotations__", ())))
+    return tuple(dict.fromkeys(name for name in names if not name.startswith("_")))
 
 
 def _name(plugin: Plugin) -> str:

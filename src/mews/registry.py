@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+GROUPS = "mews."
+"""How the names of our entry-point groups begin."""
+
 _folder: ContextVar[Path | None] = ContextVar("mews_folder", default=None)
 _loaded_from: dict[str, Path] = {}
 """Top module -> the folder that it was found in beside the Python path."""
@@ -96,20 +99,30 @@ def _import_from(module: str, top: str, beside: Path) -> Any:
         sys.path.remove(str(beside))
 
 
-@lru_cache(maxsize=32)
-def _points_on(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
-    """They are read from files on the Python path, so they are the same as long as the path is."""
-    from importlib.metadata import entry_points
+@lru_cache(maxsize=8)
+def _points_on(path: tuple[str, ...]) -> Mapping[str, Mapping[str, EntryPoint]]:
+    """Group -> name -> entry point. They are read from files on the Python path, so they are the same as long as the
+    path is. One look at all packages serves every group, and only those that name one of ours are read closely: there
+    may be hundreds of others."""
+    from importlib.metadata import distributions
 
-    found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=group):
-        found.setdefault(point.name, point)
+    found: dict[str, dict[str, EntryPoint]] = {}
+    seen = set()
+    for distribution in distributions():
+        if f"[{GROUPS}" not in (distribution.read_text("entry_points.txt") or ""):
+            continue
+        name = distribution.metadata["Name"]
+        if name in seen:
+            continue  # the same package further down the path is hidden by the one above
+        seen.add(name)
+        for point in distribution.entry_points:
+            found.setdefault(point.group, {}).setdefault(point.name, point)
     return found
 
 
 def points(group: str) -> Mapping[str, EntryPoint]:
-    """What installed packages register in an entry-point group, by name."""
-    return _points_on(group, tuple(sys.path))
+    """What installed packages register in an entry-point group of ours, by name."""
+    return _points_on(tuple(sys.path)).get(group, {})
 
 
 class ValueRegistry(Generic[T]):
@@ -118,6 +131,8 @@ class ValueRegistry(Generic[T]):
     TypeError saying what it must be."""
 
     def __init__(self, noun: str, group: str, ours: Mapping[str, Any], accept: Callable[[str, Any], T]) -> None:
+        if not group.startswith(GROUPS):
+            raise ValueError(f"group {group!r}: must begin with {GROUPS!r}")
         self._noun = noun
         self._group = group
         self._ours = ours

@@ -74,6 +74,11 @@ def engine(monkeypatch):
         ("run x.yaml --seed 1 --seeds 1-2", 2, "only one of the two"),
         ("run x.yaml --dialect morse", 2, "--dialect morse: must be one of h3api, resource-pool, redfish"),
         ("run x.yaml --timeout 0", 2, "--timeout 0"),
+        ("run x.yaml --jobs 0", 2, "--jobs 0: must be at least 1"),
+        ("run x.yaml --jobs -2", 2, "--jobs -2: must be at least 1"),
+        ("run x.yaml --jobs many", 2, "--jobs"),
+        ("run x.yaml --jobs 2 --time wall", 2, "--jobs 2: in virtual time only"),
+        ("run x.yaml --jobs 2 --cluster kind", 2, "--jobs 2: in virtual time only"),
         ("run /no/such/file.yaml", 2, "/no/such/file.yaml: no such file"),
         ("run x.yaml --cluster kubeconfig --kubeconfig /no/such", 2, "--kubeconfig /no/such: no such file"),
         ("run demo --json - --junit -", 2, "--json and --junit: only one of them can be standard output"),
@@ -156,7 +161,7 @@ def test_a_file_outside_the_scenarios_folder_is_refused_and_none_of_its_bytes_is
 
 @pytest.mark.parametrize("command", NAMING)
 def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command, curious, engine, capsys, monkeypatch):
-    async def comes_up(scenario, *_):
+    async def comes_up(scenario, *_, guard):
         assert [obj["metadata"]["name"] for obj in scenario.objects] == ["x"]
 
     def lacks(cluster):

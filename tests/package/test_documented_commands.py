@@ -35,8 +35,8 @@ INSTEAD = {
     # all shipped scenarios have tests of their own (tests/harness/scenario), in which they run
     "mews run scenarios/": "mews validate scenarios/",
     "mews run scenarios/testbed": "mews run scenarios/testbed/w1-pool.yaml",
-    "mews run scenarios/07-race-for-the-last.yaml --seeds 1-100": (
-        "mews run scenarios/07-race-for-the-last.yaml --seeds 1-3"
+    "mews run scenarios/07-race-for-the-last.yaml --seeds 1-100 --jobs 4": (
+        "mews run scenarios/07-race-for-the-last.yaml --seeds 1-3 --jobs 2"
     ),
     # a minute and a half each at the speed of the page
     "mews serve --hardware fixtures/hardware/testbed.yaml --listen 127.0.0.1:8099 --speed 10 &": (

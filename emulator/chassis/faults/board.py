@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.errors import Refusal
@@ -33,6 +33,16 @@ class ArmedChassisFault:
     spec: Mapping[str, Any]
     until_s: float
     planted: bool = False
+    striker: Strikes | None = field(init=False)
+    """The fault where it strikes operations: found once, as a look at a Protocol is dear and operations are many."""
+    delayer: Delays | None = field(init=False)
+    """The fault where it delays events."""
+
+    def __post_init__(self) -> None:
+        fault: object = self.fault
+        waits = isinstance(fault, TimedChassisFault) and self.when.operation is None
+        self.striker = fault if isinstance(fault, Strikes) and not waits else None
+        self.delayer = fault if isinstance(fault, Delays) else None
 
     @property
     def now_s(self) -> float:
@@ -144,10 +154,9 @@ class FaultBoard:
     def strike(self, operation: Operation) -> None:
         """Let every fault that looks at this operation have its go, in the order of adding."""
         for armed in list(self._armed):
-            fault, when = armed.fault, armed.when
-            if not isinstance(fault, Strikes) or (isinstance(fault, TimedChassisFault) and when.operation is None):
+            if armed.striker is None or not admits(armed.when, operation, armed.fault.on):
                 continue
-            if admits(when, operation, fault.on) and self._fires(armed) and fault.strike(operation, armed):
+            if self._fires(armed) and armed.striker.strike(operation, armed):
                 self._count(armed, operation)
 
     def happen(self, armed: ArmedChassisFault) -> None:
@@ -159,9 +168,9 @@ class FaultBoard:
     def holds(self, event: ChassisEvent) -> bool:
         """Whether a fault holds the event back; it is then delivered later."""
         for armed in self._armed:
-            if not isinstance(armed.fault, Delays):
+            if armed.delayer is None:
                 continue
-            delay_s = armed.fault.delay(event)
+            delay_s = armed.delayer.delay(event)
             if delay_s is not None and self._fires(armed):
                 self._count(armed, None)
                 self._box.hold(event, delay_s)

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from mews.emulator.host.entries import File, Link
+from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
 from mews.systems.kubecomp.sysfs import vendor_field
 from tests.emulator.host.bench import Pair
@@ -41,6 +41,18 @@ def test_devices_are_links_into_the_hierarchy_and_every_link_leads_somewhere(pai
     assert pair.tree.target(f"{DEVICES}/{bdf}") == (
         f"../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/{bdf}"
     )
+
+
+def test_a_path_finds_in_each_folder_what_its_list_has(pair):
+    folders = [pair.tree.root, *(node for _, node in pair.tree.walk() if isinstance(node, Folder))]
+    assert sum(folder.leads_to is not None for folder in folders) > 3
+    for folder in folders:
+        listed = folder.children()
+        assert {name: type(folder.child(name)) for name in listed} == {
+            name: type(node) for name, node in listed.items()
+        }
+        assert folder.child("no-such-file") is None
+        assert folder.leads_to is None or folder.leads_to().keys() <= listed.keys()
 
 
 def test_nfds_five_files_rule_holds(pair):

@@ -1,0 +1,136 @@
+"""Ends a server that was told to end and does not: says what still runs, and leaves no process behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+PATIENCE_S = 10.0
+"""How long it may take to end in good order."""
+AGAIN_S = 0.5
+"""Signals closer upon each other are one request: ``timeout`` and a process group deliver it twice."""
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+AT_ONCE = (signal.SIGTERM, signal.SIGINT)
+"""Of these a second one means at once; a shell passes a hang-up on once more by itself."""
+
+_ASYNCIO = str(Path(asyncio.__file__).parent)
+
+
+class TerminationGuard:
+    """Around the loop of a server, in the main thread. ``watch`` gives the event that the first signal sets; a second
+    one, or the end of the patience, ends the process: ``clean_up`` is to end what it started.
+
+    Signals are followed by a thread of its own, through the descriptor that the interpreter writes them to: a loop that
+    is blocked, or tasks that swallow every cancellation, can hold up neither the account of them nor the end.
+    """
+
+    def __init__(self, name: str, clean_up: Callable[[], None]) -> None:
+        self._name = name
+        self._clean_up = clean_up
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked = asyncio.Event()
+        self._main = threading.get_ident()
+
+    def __enter__(self) -> Self:
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        self._before = {number: signal.signal(number, self._on_signal) for number in ENDING}
+        threading.Thread(target=self._follow, name="termination", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self._writing)  # the thread reads the end, and ends
+
+    def watch(self) -> asyncio.Event:
+        """Set once the process is told to end. To be called on the loop that is guarded."""
+        self._loop = asyncio.get_running_loop()
+        return self._asked
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is closed: what is left ends by itself
+                self._loop.call_soon_threadsafe(self._asked.set)
+        else:
+            self._asked.set()
+
+    def _follow(self) -> None:
+        first_s: float | None = None
+        while True:
+            left_s = None if first_s is None else max(0.0, first_s + PATIENCE_S - time.monotonic())
+            ready, _, _ = select.select([self._reading], [], [], left_s)
+            if not ready:
+                self._end(f"told to end {PATIENCE_S:g} s ago, and still running")
+            numbers = os.read(self._reading, 256)
+            if not numbers:
+                os.close(self._reading)
+                return
+            now_s = time.monotonic()
+            if first_s is None and any(number in ENDING for number in numbers):
+                first_s = now_s
+            elif first_s is not None and now_s - first_s >= AGAIN_S and any(n in AT_ONCE for n in numbers):
+                self._end("told to end a second time, and still running")
+
+    def _end(self, why: str) -> None:
+        """Say what runs, and go."""
+        with contextlib.suppress(OSError, ValueError):
+            lines = [f"{self._name}: {why}:", *(f"  {line}" for line in self._running())]
+            sys.stderr.write("\n".join(lines) + "\n")
+            sys.stderr.flush()
+        try:
+            self._clean_up()
+        finally:
+            os._exit(1)
+
+    def _running(self) -> Iterator[str]:
+        frames = sys._current_frames()
+        main = frames.get(self._main)
+        if main is not None and Path(main.f_code.co_filename).name != "selectors.py":
+            yield f"the loop itself, which does not get on: {_place(main)}"
+        for task in sorted(self._tasks(), key=lambda task: task.get_name()):
+            yield f"task {task.get_name()}: {_waits_at(task)}"
+        for thread in threading.enumerate():
+            frame = frames.get(thread.ident or 0)
+            if thread.daemon or thread.ident == self._main or frame is None:
+                continue
+            if not frame.f_code.co_filename.endswith("concurrent/futures/thread.py"):  # else it waits for work
+                yield f"thread {thread.name}: {_place(frame)}"
+
+    def _tasks(self) -> list[asyncio.Task[Any]]:
+        if self._loop is None:
+            return []
+        with contextlib.suppress(RuntimeError):  # they change as they are looked at
+            return [task for task in asyncio.all_tasks(self._loop) if not task.done()]
+        return []
+
+
+def _waits_at(task: asyncio.Task[Any]) -> str:
+    """The innermost place outside of asyncio at which a task waits."""
+    found, inside = "(not begun)", ""
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is not None:
+            inside = _place(frame)
+            found = found if frame.f_code.co_filename.startswith(_ASYNCIO) else inside
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return found if inside == "" or found != "(not begun)" else inside
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"

@@ -1,0 +1,153 @@
+"""Many trials in several processes, and the account of them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mews.harness.commands.run import load
+from mews.harness.scenario.model import Scenario
+from mews.harness.worker_pool import WorkerPool
+from tests.crash_points.point import CrashPoint, pair, single_points
+from tests.crash_points.trial import Outcome, try_point
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+DISTURBED = ("fault", "kill", "start", "restart", "chassis", "host")
+"""Steps by which a scenario disturbs itself: its own lines say what those do."""
+USUAL = ("demo", "multi-container", "two-at-once", "over-ask")
+"""The reconfigurations that ``make crash-points`` tries: one GPU, a pod with several containers, two at the same time,
+one that cannot be served. Others differ from them in what happens before and after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A scenario as it goes where nothing crashes: where its crash points come from."""
+
+    scenario: Scenario
+    outcome: Outcome
+
+    def points(self) -> list[CrashPoint]:
+        """All single crashes."""
+        lines = self.outcome.lines[self.outcome.first : self.outcome.last]
+        return list(single_points(self.scenario.name, lines, self.outcome.components))
+
+    def pair(self, rng: random.Random) -> CrashPoint:
+        """Two crashes and a fault, drawn."""
+        lines = self.outcome.lines[self.outcome.first : self.outcome.last]
+        return pair(self.scenario.name, lines, self.outcome.components, rng)
+
+
+@dataclass(slots=True)
+class Account:
+    """What became of all trials of one scenario."""
+
+    name: str
+    trials: int = 0
+    ran: int = 0
+    excused: int = 0
+    unreached: int = 0
+    failures: list[tuple[CrashPoint, tuple[str, ...]]] = field(default_factory=list)
+
+    def add(self, point: CrashPoint, outcome: Outcome) -> None:
+        """One more."""
+        self.trials += 1
+        self.ran += len(outcome.ran)
+        self.excused += len(outcome.excused)
+        self.unreached += len(point.incidents) - outcome.reached
+        if outcome.problems:
+            self.failures.append((point, outcome.problems))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name:24} {self.trials:6} trials {self.ran:6} pods ran {self.excused:5} said why not "
+            f"{self.unreached:4} incidents not reached {len(self.failures):4} failed"
+        )
+
+
+def bases(wanted: Sequence[str], *, seed: int = 1) -> list[Base]:
+    """The reconfigurations of these names, or all that the shipped scenarios have: undisturbed, with a GPU that moves.
+
+    Raises ValueError for a name that is none.
+    """
+    every = not wanted
+    found = []
+    for scenario in load([SCENARIOS]):
+        disturbed = any(step.action in DISTURBED for step in scenario.steps)
+        if disturbed or scenario.workload is not None or not (every or scenario.name in wanted):
+            continue
+        outcome = try_point(scenario, CrashPoint(scenario.name, ()), seed=seed)
+        if not any(line.event == "detach-begun" for line in outcome.lines):
+            continue
+        if outcome.problems:
+            raise ValueError(f"{scenario.name}: goes wrong by itself: {'; '.join(outcome.problems)}")
+        found.append(Base(scenario, outcome))
+    unknown = [name for name in wanted if name not in {base.scenario.name for base in found}]
+    if unknown:
+        raise ValueError(f"{unknown[0]}: no scenario of that name has a reconfiguration that nothing disturbs")
+    return found
+
+
+def pairs(among: Sequence[Base], count: int, *, seed: int = 1) -> list[CrashPoint]:
+    """So many pairs of crashes, drawn by seed."""
+    rng = random.Random(f"{seed}/pairs")
+    return [rng.choice(among).pair(rng) for _ in range(count)]
+
+
+def sample(points: Sequence[CrashPoint], count: int, *, seed: int = 1) -> list[CrashPoint]:
+    """So many of them, drawn by seed, in their order."""
+    rng = random.Random(f"{seed}/sample")
+    drawn = sorted(rng.sample(range(len(points)), min(count, len(points))))
+    return [points[index] for index in drawn]
+
+
+def outcomes(
+    among: Sequence[Base],
+    points: Sequence[CrashPoint],
+    *,
+    jobs: int = 1,
+    seed: int = 1,
+    on_tick: Callable[[int], None] = lambda _: None,
+) -> Iterator[tuple[CrashPoint, Outcome]]:
+    """Try them all, in their order; ``on_tick`` is called with how many are done."""
+    known = {base.scenario.name: base for base in among}
+    done = 0
+
+    def work(number: int) -> Outcome:
+        base = known[points[number].scenario]
+        outcome = try_point(base.scenario, points[number], pending=base.outcome.excused, seed=seed)
+        return replace(outcome, lines=())
+
+    def ended(_: Outcome) -> None:
+        nonlocal done
+        done += 1
+        on_tick(done)
+
+    if jobs == 1:
+        for number, point in enumerate(points):
+            outcome = work(number)
+            ended(outcome)
+            yield point, outcome
+        return
+    pool = WorkerPool(work, jobs=jobs, lost=_lost, on_result=ended)
+    yield from zip(points, pool.run(len(points)), strict=True)
+
+
+def _lost(_: int, reason: str) -> Outcome:
+    return Outcome((reason,), (), (), 0, (), 0, 0, ())
+
+
+class Clock:
+    """Says every ten seconds how far it is."""
+
+    def __init__(self, total: int, write: Callable[[str], None]) -> None:
+        self._total = total
+        self._write = write
+        self._next_s = time.monotonic() + 10
+
+    def __call__(self, done: int) -> None:
+        if time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + 10
+            self._write(f"{done} of {self._total}\n")

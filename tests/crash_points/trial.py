@@ -1,0 +1,199 @@
+"""One trial: a scenario's steps, incidents on the way, and what became of GPUs and pods in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.harness.clusters import open_cluster
+from mews.harness.engine import in_own_loop
+from mews.harness.invariants import Bounds, Oracle
+from mews.harness.invariants.systems import bounds_of
+from mews.harness.journal import Line
+from mews.harness.ports.cluster import Cluster
+from mews.harness.scenario.actions import Step
+from mews.harness.scenario.errors import StepFailed
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.step_context import StepContext
+from mews.harness.scenario.steps import apply_objects, do
+from mews.kube.api.objects import Object, condition_of, is_terminal, name_of, phase_of
+from mews.kube.api.resources import EVENTS, PODS
+from tests.crash_points.point import FAULTS, CrashPoint, Incident
+
+REST_S = 1800.0
+"""How long pods and devices may take to come to rest: a Permit of fifteen minutes, tried again."""
+LOOK_S = 5.0
+WITHOUT = ("assert", "exec", "hold", "sleep", "kill", "restart", "start")
+"""Steps that a trial does not do: what a scenario expects where nothing crashes need not come off in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a trial: ``problems`` is empty where all is well; ``ran`` and ``excused`` are the pods that ran
+    or ended, and those that say why they do not; ``reached`` counts the incidents that happened."""
+
+    problems: tuple[str, ...]
+    ran: tuple[str, ...]
+    excused: tuple[str, ...]
+    reached: int
+    lines: tuple[Line, ...]
+    first: int
+    last: int
+    """The lines of the steps proper: from the first step on, until all had come to rest."""
+    components: tuple[str, ...]
+
+
+def try_point(scenario: Scenario, point: CrashPoint, *, pending: Sequence[str] = (), seed: int = 1) -> Outcome:
+    """Play it in virtual time. ``pending``: pods that do not run even where nothing crashes."""
+    return in_own_loop(lambda: _trial(scenario, point, frozenset(pending), seed), virtual=True)
+
+
+async def _trial(scenario: Scenario, point: CrashPoint, pending: frozenset[str], seed: int) -> Outcome:
+    cluster = await open_cluster(scenario, seed=seed)
+    try:
+        return await _Trial(scenario, cluster, point, pending).run()
+    finally:
+        await cluster.close()
+
+
+@dataclass(slots=True)
+class _Incidents:
+    """Strikes while the lines are written, as a crash does."""
+
+    cluster: Cluster
+    waiting: deque[Incident]
+    reached: int = 0
+    _since: int = 0
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def on_line(self, line: Line) -> None:
+        while self.waiting and line.number >= self._since + self.waiting[0].line:
+            incident = self.waiting.popleft()
+            self._since = line.number
+            self.reached += 1
+            if incident.after_s is not None:
+                self.cluster.cut(incident.what)
+            task = asyncio.create_task(self._strike(incident))
+            self._tasks.add(task)
+
+    async def _strike(self, incident: Incident) -> None:
+        if incident.after_s is None:
+            for chassis in sorted(await self.cluster.hardware.table()):
+                await self.cluster.hardware.fault(chassis, FAULTS[incident.what])
+            return
+        await self.cluster.kill(incident.what)
+        await asyncio.sleep(incident.after_s)
+        await self.cluster.start(incident.what)
+
+    def pending(self) -> bool:
+        return any(not task.done() for task in self._tasks)
+
+    def errors(self) -> list[str]:
+        found = [task.exception() for task in self._tasks if task.done()]
+        return [f"an incident failed: {type(error).__name__}: {error}" for error in found if error is not None]
+
+
+class _Trial:
+    def __init__(self, scenario: Scenario, cluster: Cluster, point: CrashPoint, pending: frozenset[str]) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        self._incidents = _Incidents(cluster, deque(point.incidents))
+        self._pending = pending
+        deadline_s = asyncio.get_running_loop().time() + scenario.timeout
+        self._stage = StepContext(scenario, cluster, deadline_s, first_line=len(cluster.journal))
+
+    async def run(self) -> Outcome:
+        cluster = self._cluster
+        free = await self._free()
+        devices = await self._devices()
+        components = tuple(cluster.components())
+        given = self._scenario.bounds
+        theirs = bounds_of(cluster.systems)
+        known = {name: value for name, value in given.items() if name in (*Bounds.names(), *theirs)}
+        oracle = Oracle(cluster, bounds=Bounds.of(known, theirs), named=self._scenario.invariants)
+        await oracle.start()
+        first = len(cluster.journal)
+        stop = cluster.journal.listen(self._incidents.on_line)
+        await apply_objects(self._stage, self._scenario.objects)
+        for step in self._scenario.steps:
+            await self._do(step)
+        await self._rest(self._unsettled)
+        stop()
+        last = len(cluster.journal)
+        problems = [f"pod {name} neither runs nor ended nor says why" for name in await self._silent()]
+        ran, excused = await self._pods()
+        for step in self._scenario.finally_:
+            await self._do(step)
+        await self._rest(self._unattached(free))
+        problems += [f"GPU {gpuid} is lost: it is on no port" for gpuid in sorted(await self._free() - free)]
+        problems += [f"GPU {gpuid} is gone" for gpuid in sorted(devices - await self._devices())]
+        problems += [f"{crash} crashed by itself" for crash in cluster.crashes()]
+        problems += self._incidents.errors()
+        for violation in await oracle.finish():
+            problems.append(f"invariant {violation.invariant}: {violation.what}")
+        reached, lines = self._incidents.reached, tuple(cluster.journal.lines())
+        return Outcome(tuple(problems), ran, excused, reached, lines, first, last, components)
+
+    async def _do(self, step: Step) -> None:
+        if step.action in WITHOUT:
+            return
+        with contextlib.suppress(StepFailed):  # a pod may run elsewhere, or later; what counts is judged in the end
+            await do(self._stage, step)
+
+    async def _rest(self, look: Callable[[], Any]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + REST_S
+        while (self._incidents.pending() or await look()) and loop.time() < deadline:  # noqa: ASYNC110 - in virtual time
+            await asyncio.sleep(LOOK_S)
+
+    async def _unsettled(self) -> bool:
+        pods = (await self._cluster.kube.list(PODS)).items
+        return any(not _went(pod) and name_of(pod) not in self._pending for pod in pods)
+
+    def _unattached(self, before: frozenset[str]) -> Callable[[], Any]:
+        async def look() -> bool:
+            pods = (await self._cluster.kube.list(PODS)).items
+            return bool(await self._free() - before) or any(pod["metadata"].get("deletionTimestamp") for pod in pods)
+
+        return look
+
+    async def _free(self) -> frozenset[str]:
+        table = await self._table()
+        return frozenset(device for device, row in table.items() if row["port"] is None)
+
+    async def _devices(self) -> frozenset[str]:
+        return frozenset(await self._table())
+
+    async def _table(self) -> Mapping[str, Mapping[str, Any]]:
+        tables = await self._cluster.hardware.table()
+        return {f"{chassis}/{device}": row for chassis, rows in tables.items() for device, row in rows.items()}
+
+    async def _silent(self) -> list[str]:
+        events = (await self._cluster.kube.list(EVENTS)).items
+        warned = {event["involvedObject"].get("name") for event in events if event.get("type") == "Warning"}
+        pods = (await self._cluster.kube.list(PODS)).items
+        return [name_of(pod) for pod in pods if not _went(pod) and not _reason(pod) and name_of(pod) not in warned]
+
+    async def _pods(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        pods = (await self._cluster.kube.list(PODS)).items
+        went = [name_of(pod) for pod in pods if _went(pod)]
+        return tuple(sorted(went)), tuple(sorted(name_of(pod) for pod in pods if not _went(pod)))
+
+
+def _went(pod: Object) -> bool:
+    """Whether it runs or has ended."""
+    return is_terminal(pod) or phase_of(pod) == "Running"
+
+
+def _reason(pod: Object) -> str:
+    """Why it does not run, as it says itself."""
+    scheduled = condition_of(pod, "PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        return str(scheduled.get("message") or "")
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    waiting = [(status.get("state") or {}).get("waiting") or {} for status in statuses]
+    return next((str(state["reason"]) for state in waiting if state.get("reason")), "")

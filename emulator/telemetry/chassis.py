@@ -1,0 +1,181 @@
+"""The boards of one chassis: the one writer of their telemetry.
+
+The state lives with the chassis since that is where a board is: it stays when a board goes from host to host, and
+Redfish, hosts and scenarios all reach it there. Hosts report what works on their boards, and what their driver has
+counted, as a whole each time (``report``), so that a report may be lost, come twice or come after a restart of either
+side: the next one puts it right. They get records back (``mews.emulator.telemetry.record``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
+from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
+from mews.emulator.telemetry.load import GpuLoad, parse_load
+from mews.emulator.telemetry.reading import GpuReading
+from mews.emulator.telemetry.record import BoardRecord
+from mews.emulator.telemetry.settings import ALL
+from mews.emulator.telemetry.units import ns
+
+SPANS_AHEAD = 64
+"""Spans of a record; whoever has used them up asks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledBoard:
+    """A device in a slot; ``powered``: a host has it and the link is up."""
+
+    device: str
+    uuid: str
+    model: str
+    powered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoardReport:
+    """What a host says of one board: its processes' loads by key, and what its driver has counted (None: no driver)."""
+
+    loads: Mapping[str, GpuLoad] = field(default_factory=dict)
+    counts: DriverCounts | None = None
+
+    def as_value(self) -> dict[str, Any]:
+        """For JSON; ``from_value`` reads it back."""
+        counts = self.counts
+        return {
+            "loads": {key: load.as_value() for key, load in self.loads.items()},
+            "counts": None if counts is None else [counts.session, counts.corrected, counts.uncorrected],
+        }
+
+    @classmethod
+    def from_value(cls, value: Any) -> BoardReport:
+        """The report of ``as_value``. Raises ValueError for anything else."""
+        try:
+            loads = {str(key): parse_load(load) for key, load in value["loads"].items()}
+            counts = value["counts"]
+            return cls(loads, None if counts is None else DriverCounts(str(counts[0]), int(counts[1]), int(counts[2])))
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ValueError(f"report {value!r}: must be a mapping of loads and counts") from error
+
+
+class ChassisTelemetry:
+    """All boards by device. Times are emulated seconds. ``version`` grows with every change."""
+
+    def __init__(self, seed: str = "", changed: Callable[[], None] = lambda: None) -> None:
+        self.version = 0
+        self._seed = seed
+        self._changed = changed
+        self._boards: dict[str, GpuTelemetry] = {}
+        self._counted: dict[str, str] = {}
+
+    # Looking
+
+    def devices(self) -> tuple[str, ...]:
+        """All boards, in the order of the table."""
+        return tuple(self._boards)
+
+    def gpu(self, device: str) -> GpuTelemetry:
+        """One board.
+
+        Raises ValueError naming those there are.
+        """
+        try:
+            return self._boards[device]
+        except KeyError:
+            raise ValueError(f"device {device!r}: must be one of {', '.join(self._boards)}, or {ALL}") from None
+
+    def reading(self, device: str, now_s: float) -> GpuReading:
+        """All of one board now. Raises ValueError."""
+        return self.gpu(device).reading(ns(now_s))
+
+    def records(self, now_s: float, limit: int = SPANS_AHEAD) -> dict[str, BoardRecord]:
+        """UUID -> record, from now on."""
+        return {board.uuid: board.record(ns(now_s), limit) for board in self._boards.values()}
+
+    # Changing
+
+    def begin(self, boards: Iterable[InstalledBoard], now_s: float) -> None:
+        """The chassis' whole table is this now."""
+        there = list(boards)
+        for device in self._boards.keys() - {board.device for board in there}:
+            self.remove(device)
+        for board in there:
+            self.install(board, now_s)
+
+    def install(self, board: InstalledBoard, now_s: float) -> None:
+        """This device is in its slot now, and this is how."""
+        known = self._boards.get(board.device)
+        if known is None or known.uuid != board.uuid:
+            profile = model_of(board.model)
+            self._boards[board.device] = GpuTelemetry(
+                board.uuid, profile, seed=self._seed, at_ns=ns(now_s), powered=board.powered
+            )
+            self._note()
+        elif known.powered != board.powered:
+            known.power(board.powered, ns(now_s))
+            self._note()
+
+    def remove(self, device: str) -> None:
+        """It was pulled out."""
+        if self._boards.pop(device, None) is not None:
+            self._note()
+
+    def retrained(self, device: str) -> None:
+        """A board's link came up anew."""
+        if device in self._boards:
+            self._boards[device].replayed()
+            self._note()
+
+    def report(self, host: str, reports: Mapping[str, BoardReport], now_s: float) -> None:
+        """Everything that a host has on boards of this chassis, by UUID; what it had and does not name has ended."""
+        for board in self._boards.values():
+            report = reports.get(board.uuid, BoardReport())
+            self._loads(board, f"{host}/", report.loads, ns(now_s))
+            self._counts(board, host, report.counts)
+
+    def _loads(self, board: GpuTelemetry, prefix: str, loads: Mapping[str, GpuLoad], at_ns: int) -> None:
+        running = {key: load for key, load in board.loads().items() if key.startswith(prefix)}
+        wanted = {prefix + key: load for key, load in loads.items()}
+        for key in [key for key in running if key not in wanted]:
+            board.end(key, at_ns)
+        for key, load in wanted.items():
+            board.begin(key, load, at_ns)
+        if running != wanted:
+            self._note()
+
+    def _counts(self, board: GpuTelemetry, host: str, counts: DriverCounts | None) -> None:
+        """Only the host that counts on a board can stop counting."""
+        if counts is None and self._counted.get(board.uuid) != host:
+            return
+        before = board.counters
+        if counts is None:
+            del self._counted[board.uuid]
+        else:
+            self._counted[board.uuid] = host
+            counts = DriverCounts(f"{host}/{counts.session}", counts.corrected, counts.uncorrected)
+        board.counted(counts)
+        if board.counters != before:
+            self._note()
+
+    def set(self, device: str, values: Mapping[str, Any], now_s: float) -> None:
+        """Settings of one board, or of ``all`` of them (``mews.emulator.telemetry.settings``): on all or on none.
+
+        Raises ValueError.
+        """
+        boards = list(self._boards.values()) if device == ALL else [self.gpu(device)]
+        for board in boards:
+            board.check(values)
+        for board in boards:
+            board.set(values, ns(now_s))
+        self._note()
+
+    def _note(self) -> None:
+        self.version += 1
+        self._changed()
+
+
+def model_of(model: str) -> GpuProfile:
+    """A board's model; of what is no GPU, or unknown, the default's."""
+    return profile_of(model if is_known(model) else DEFAULT_MODEL)

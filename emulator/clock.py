@@ -84,3 +84,8 @@ def _checked(speed: float) -> float:
 def unix_s() -> float:
     """Real seconds since 1970."""
     return time.time()
+
+
+def monotonic_ns() -> int:
+    """CLOCK_MONOTONIC of this machine, the same in all its processes."""
+    return time.monotonic_ns()

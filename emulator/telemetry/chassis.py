@@ -68,6 +68,8 @@ class ChassisTelemetry:
         self._seed = seed
         self._changed = changed
         self._boards: dict[str, GpuTelemetry] = {}
+        self._by_uuid: dict[str, GpuTelemetry] = {}
+        self._reports: dict[str, dict[str, BoardReport]] = {}
         self._counted: dict[str, str] = {}
 
     # Looking
@@ -109,9 +111,9 @@ class ChassisTelemetry:
         known = self._boards.get(board.device)
         if known is None or known.uuid != board.uuid:
             profile = model_of(board.model)
-            self._boards[board.device] = GpuTelemetry(
-                board.uuid, profile, seed=self._seed, at_ns=ns(now_s), powered=board.powered
-            )
+            fresh = GpuTelemetry(board.uuid, profile, seed=self._seed, at_ns=ns(now_s), powered=board.powered)
+            self.remove(board.device)
+            self._boards[board.device] = self._by_uuid[board.uuid] = fresh
             self._note()
         elif known.powered != board.powered:
             known.power(board.powered, ns(now_s))
@@ -119,7 +121,12 @@ class ChassisTelemetry:
 
     def remove(self, device: str) -> None:
         """It was pulled out."""
-        if self._boards.pop(device, None) is not None:
+        board = self._boards.pop(device, None)
+        if board is not None:
+            del self._by_uuid[board.uuid]
+            self._counted.pop(board.uuid, None)
+            for known in self._reports.values():
+                known.pop(board.uuid, None)
             self._note()
 
     def retrained(self, device: str) -> None:
@@ -130,10 +137,14 @@ class ChassisTelemetry:
 
     def report(self, host: str, reports: Mapping[str, BoardReport], now_s: float) -> None:
         """Everything that a host has on boards of this chassis, by UUID; what it had and does not name has ended."""
-        for board in self._boards.values():
-            report = reports.get(board.uuid, BoardReport())
-            self._loads(board, f"{host}/", report.loads, ns(now_s))
-            self._counts(board, host, report.counts)
+        known = self._reports.setdefault(host, {})
+        mine = {uuid: report for uuid, report in reports.items() if uuid in self._by_uuid}
+        for uuid in [*mine, *(uuid for uuid in known if uuid not in mine)]:
+            report = mine.get(uuid, BoardReport())
+            if report != known.get(uuid):
+                self._loads(self._by_uuid[uuid], f"{host}/", report.loads, ns(now_s))
+                self._counts(self._by_uuid[uuid], host, report.counts)
+        self._reports[host] = mine
 
     def _loads(self, board: GpuTelemetry, prefix: str, loads: Mapping[str, GpuLoad], at_ns: int) -> None:
         running = {key: load for key, load in board.loads().items() if key.startswith(prefix)}

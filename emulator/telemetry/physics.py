@@ -20,6 +20,8 @@ STANDBY_MW, STANDBY_C = 3_000, 26.0
 CONTEXT_SHARE = 10
 """A context costs the limit by this."""
 MEMORY_WARMER_C = 2
+BELOW_SLOWDOWN_C, BELOW_SHUTDOWN_C = 4, 5
+"""The chip's highest temperature in normal work is so far below its slowdown's, the memory's below the shutdown's."""
 FAN_LOW, FAN_HIGH = 30, 80
 """Percent of a board's own fan, idle and busy."""
 IDLE_VIDEO_MHZ = 555

@@ -8,7 +8,7 @@ side: the next one puts it right. They get records back (``mews.emulator.telemet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,10 +63,9 @@ class BoardReport:
 class ChassisTelemetry:
     """All boards by device. Times are emulated seconds. ``version`` grows with every change."""
 
-    def __init__(self, seed: str = "", changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, seed: str = "") -> None:
         self.version = 0
         self._seed = seed
-        self._changed = changed
         self._boards: dict[str, GpuTelemetry] = {}
         self._by_uuid: dict[str, GpuTelemetry] = {}
         self._reports: dict[str, dict[str, BoardReport]] = {}
@@ -175,16 +174,21 @@ class ChassisTelemetry:
 
         Raises ValueError.
         """
-        boards = list(self._boards.values()) if device == ALL else [self.gpu(device)]
-        for board in boards:
-            board.check(values)
-        for board in boards:
+        self.check(device, values)
+        for board in self._named(device):
             board.set(values, ns(now_s))
         self._note()
 
+    def check(self, device: str, values: Mapping[str, Any]) -> None:
+        """Raises ValueError where ``set`` would."""
+        for board in self._named(device):
+            board.check(values)
+
+    def _named(self, device: str) -> list[GpuTelemetry]:
+        return list(self._boards.values()) if device == ALL else [self.gpu(device)]
+
     def _note(self) -> None:
         self.version += 1
-        self._changed()
 
 
 def model_of(model: str) -> GpuProfile:

@@ -55,6 +55,7 @@ class GpuReading:
     memory_utilization_percent: int
     memory_used_mib: int
     memory_total_mib: int
+    memory_reserved_mib: int
     power_mw: int
     power_limit_mw: int
     energy_mj: int

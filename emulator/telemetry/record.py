@@ -51,6 +51,7 @@ class BoardRecord:
             memory_utilization_percent=physics.memory_utilization(span.utilization),
             memory_used_mib=min(sum(process.memory_mib for process in processes), room_mib),
             memory_total_mib=profile.memory_mib,
+            memory_reserved_mib=profile.reserved_mib,
             power_mw=span.power_mw,
             power_limit_mw=profile.power_limit_mw,
             energy_mj=energy_pj // PJ_PER_MJ,

@@ -26,6 +26,10 @@ class BoardSettings:
     memory_clock: int | None = None
     pcie_replays: int | None = None
 
+    def as_dict(self) -> dict[str, float]:
+        """Those that are set."""
+        return {name: value for name in NAMES if (value := getattr(self, name)) is not None}
+
 
 NAMES = tuple(field.name for field in fields(BoardSettings))
 

@@ -78,7 +78,12 @@ class ChassisServer:
         self._state = None if state is None else StateFile(state)
         try:
             stores = {spec.name: self._state.table(spec.name) for spec in hardware.chassis} if self._state else None
-            self.rack = Rack(hardware, clock=clock, seed=seed, stores=stores)
+            kept = (
+                {spec.name: self._state.telemetry(spec.name, speed) for spec in hardware.chassis}
+                if self._state
+                else None
+            )
+            self.rack = Rack(hardware, clock=clock, seed=seed, stores=stores, telemetry_stores=kept)
             self._listen(port)
         except (OSError, EmulatorError):
             self._close()

@@ -383,7 +383,7 @@ class EmulatedChassis:
             return
         self.telemetry.install(self._board(self._table.row(device)), self._now_s)
         if event == "link-up":
-            self.telemetry.retrained(device)
+            self.telemetry.retrained(device, self._now_s)
 
     def listen(self, listener: Listener) -> None:
         """One more who hears every event; it must not change the chassis."""

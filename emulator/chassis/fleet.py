@@ -11,6 +11,7 @@ from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.telemetry.chassis import ChassisTelemetry
+from mews.emulator.telemetry.store import TelemetryStore
 
 
 class Fleet:
@@ -23,13 +24,15 @@ class Fleet:
         *,
         listener: Listener = ignore,
         stores: Mapping[str, TableStore] | None = None,
+        telemetry_stores: Mapping[str, TelemetryStore] | None = None,
     ) -> None:
         self.hardware = hardware
         self._seed = seed
         self._listener = listener
         self._stores = dict(stores or {})
         self.telemetry = {
-            spec.name: ChassisTelemetry(f"{seed}/telemetry/{spec.name}") for spec in hardware.chassis
+            spec.name: ChassisTelemetry(f"{seed}/telemetry/{spec.name}", (telemetry_stores or {}).get(spec.name))
+            for spec in hardware.chassis
         }
         self.boxes = {spec.name: self.build(spec.name) for spec in hardware.chassis}
 

@@ -42,7 +42,22 @@ Do = Literal[
     "release",
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
-KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "key", "pid", "name", "uuids", "computing", "load")
+KEYS = (
+    "do",
+    "device",
+    "bdf",
+    "driver",
+    "below",
+    "on",
+    "path",
+    "text",
+    "key",
+    "pid",
+    "name",
+    "uuids",
+    "computing",
+    "load",
+)
 
 
 def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:

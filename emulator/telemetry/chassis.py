@@ -18,6 +18,7 @@ from mews.emulator.telemetry.load import GpuLoad, parse_load
 from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.settings import ALL
+from mews.emulator.telemetry.store import ForgetfulStore, TelemetryStore
 from mews.emulator.telemetry.units import ns
 
 SPANS_AHEAD = 64
@@ -63,11 +64,13 @@ class BoardReport:
 class ChassisTelemetry:
     """All boards by device. Times are emulated seconds. ``version`` grows with every change."""
 
-    def __init__(self, seed: str = "") -> None:
+    def __init__(self, seed: str = "", store: TelemetryStore | None = None) -> None:
         self.version = 0
         self._seed = seed
+        self._store = ForgetfulStore() if store is None else store
+        self._stored = dict(self._store.load())
         self._boards: dict[str, GpuTelemetry] = {}
-        self._by_uuid: dict[str, GpuTelemetry] = {}
+        self._places: dict[str, str] = {}
         self._reports: dict[str, dict[str, BoardReport]] = {}
         self._counted: dict[str, str] = {}
 
@@ -110,64 +113,84 @@ class ChassisTelemetry:
         known = self._boards.get(board.device)
         if known is None or known.uuid != board.uuid:
             profile = model_of(board.model)
-            fresh = GpuTelemetry(board.uuid, profile, seed=self._seed, at_ns=ns(now_s), powered=board.powered)
+            known = GpuTelemetry(board.uuid, profile, seed=self._seed, at_ns=ns(now_s), powered=board.powered)
             self.remove(board.device)
-            self._boards[board.device] = self._by_uuid[board.uuid] = fresh
-            self._note()
-        elif known.powered != board.powered:
-            known.power(board.powered, ns(now_s))
-            self._note()
+            self._boards[board.device], self._places[board.uuid] = known, board.device
+            self._resume(board, now_s)
+        elif known.powered == board.powered:
+            return
+        known.power(board.powered, ns(now_s))
+        self._note(board.device, now_s)
+
+    def _resume(self, board: InstalledBoard, now_s: float) -> None:
+        """Let a board go on from what was stored of it; a store that is damaged is as good as none."""
+        state, age_s = self._stored.pop(board.device, ({}, 0.0))
+        if state.get("uuid") != board.uuid:
+            return
+        gpu = self._boards[board.device]
+        try:
+            gpu.resume(state, ns(now_s - age_s))
+        except (KeyError, TypeError, ValueError):
+            return
+        session = gpu.driver_session()
+        if session:
+            self._counted[board.uuid] = session.partition("/")[0]
+        for key, load in gpu.loads().items():
+            host, _, name = key.partition("/")
+            before = self._reports.setdefault(host, {}).get(board.uuid, BoardReport())
+            self._reports[host][board.uuid] = BoardReport({**before.loads, name: load})
 
     def remove(self, device: str) -> None:
         """It was pulled out."""
         board = self._boards.pop(device, None)
         if board is not None:
-            del self._by_uuid[board.uuid]
+            del self._places[board.uuid]
             self._counted.pop(board.uuid, None)
             for known in self._reports.values():
                 known.pop(board.uuid, None)
-            self._note()
+            self.version += 1
+            self._store.remove(device)
 
-    def retrained(self, device: str) -> None:
+    def retrained(self, device: str, now_s: float) -> None:
         """A board's link came up anew."""
         if device in self._boards:
             self._boards[device].replayed()
-            self._note()
+            self._note(device, now_s)
 
     def report(self, host: str, reports: Mapping[str, BoardReport], now_s: float) -> None:
         """Everything that a host has on boards of this chassis, by UUID; what it had and does not name has ended."""
         known = self._reports.setdefault(host, {})
-        mine = {uuid: report for uuid, report in reports.items() if uuid in self._by_uuid}
-        for uuid in [*mine, *(uuid for uuid in known if uuid not in mine)]:
-            report = mine.get(uuid, BoardReport())
-            if report != known.get(uuid):
-                self._loads(self._by_uuid[uuid], f"{host}/", report.loads, ns(now_s))
-                self._counts(self._by_uuid[uuid], host, report.counts)
+        mine = {uuid: report for uuid, report in reports.items() if uuid in self._places}
         self._reports[host] = mine
+        for uuid in [*mine, *(uuid for uuid in known if uuid not in mine)]:
+            report, board = mine.get(uuid, BoardReport()), self._boards[self._places[uuid]]
+            if report != known.get(uuid):
+                loaded = self._loads(board, f"{host}/", report.loads, ns(now_s))
+                counted = self._counts(board, host, report.counts)
+                if loaded or counted:
+                    self._note(self._places[board.uuid], now_s)
 
-    def _loads(self, board: GpuTelemetry, prefix: str, loads: Mapping[str, GpuLoad], at_ns: int) -> None:
+    def _loads(self, board: GpuTelemetry, prefix: str, loads: Mapping[str, GpuLoad], at_ns: int) -> bool:
         running = {key: load for key, load in board.loads().items() if key.startswith(prefix)}
         wanted = {prefix + key: load for key, load in loads.items()}
         for key in [key for key in running if key not in wanted]:
             board.end(key, at_ns)
         for key, load in wanted.items():
             board.begin(key, load, at_ns)
-        if running != wanted:
-            self._note()
+        return running != wanted
 
-    def _counts(self, board: GpuTelemetry, host: str, counts: DriverCounts | None) -> None:
+    def _counts(self, board: GpuTelemetry, host: str, counts: DriverCounts | None) -> bool:
         """Only the host that counts on a board can stop counting."""
         if counts is None and self._counted.get(board.uuid) != host:
-            return
-        before = board.counters
+            return False
+        before = board.counters, board.driver_session()
         if counts is None:
             del self._counted[board.uuid]
         else:
             self._counted[board.uuid] = host
             counts = DriverCounts(f"{host}/{counts.session}", counts.corrected, counts.uncorrected)
         board.counted(counts)
-        if board.counters != before:
-            self._note()
+        return before != (board.counters, board.driver_session())
 
     def set(self, device: str, values: Mapping[str, Any], now_s: float) -> None:
         """Settings of one board, or of ``all`` of them (``mews.emulator.telemetry.settings``): on all or on none.
@@ -177,7 +200,7 @@ class ChassisTelemetry:
         self.check(device, values)
         for board in self._named(device):
             board.set(values, ns(now_s))
-        self._note()
+            self._note(self._places[board.uuid], now_s)
 
     def check(self, device: str, values: Mapping[str, Any]) -> None:
         """Raises ValueError where ``set`` would."""
@@ -187,8 +210,9 @@ class ChassisTelemetry:
     def _named(self, device: str) -> list[GpuTelemetry]:
         return list(self._boards.values()) if device == ALL else [self.gpu(device)]
 
-    def _note(self) -> None:
+    def _note(self, device: str, now_s: float) -> None:
         self.version += 1
+        self._store.save(device, self._boards[device].state(ns(now_s)))
 
 
 def model_of(model: str) -> GpuProfile:

@@ -40,7 +40,9 @@ METRICS = (
         "Total energy consumption since boot (in mJ).",
         lambda r: r.energy_mj,
     ),
-    ExposedMetric("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Total number of PCIe retries.", lambda r: r.counters.pcie_replays),
+    ExposedMetric(
+        "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Total number of PCIe retries.", lambda r: r.counters.pcie_replays
+    ),
     ExposedMetric("DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %).", lambda r: r.utilization_percent),
     ExposedMetric(
         "DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", "Memory utilization (in %).", lambda r: r.memory_utilization_percent

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
-from mews.emulator.telemetry.load import GpuLoad, LoadLevels
+from mews.emulator.telemetry.load import GpuLoad, LoadLevels, parse_load
 from mews.emulator.telemetry.physics import BoardDemand
 from mews.emulator.telemetry.reading import GpuCounters, GpuReading
 from mews.emulator.telemetry.record import BoardRecord, steady_span
@@ -98,8 +98,7 @@ class GpuTelemetry:
         there = self._loads.get(key)
         if there is not None and there.load == load:
             return
-        levels = load.levels(f"{self._seed}/{self.uuid}/{key}")
-        self._anchor(at_ns, loads={**self._loads, key: RunningLoad(load, at_ns, levels)})
+        self._anchor(at_ns, loads={**self._loads, key: RunningLoad(load, at_ns, self._levels(key, load))})
 
     def end(self, key: str, at_ns: int) -> None:
         """It has ended; nothing if there is no such process."""
@@ -130,6 +129,47 @@ class GpuTelemetry:
             corrected, uncorrected = self._earlier
             self._earlier = corrected + self._driver.corrected, uncorrected + self._driver.uncorrected
         self._driver = fresh
+
+    # Over restarts
+
+    def state(self, at_ns: int) -> dict[str, Any]:
+        """Everything, as of a time, for JSON; ``resume`` goes on with it."""
+        span = self.span(at_ns)
+        at_ns = max(at_ns, span.at_ns)
+        driver = self._driver
+        return {
+            "uuid": self.uuid,
+            "energy_pj": span.energy_at(at_ns),
+            "temperature_c": span.temperature_at(at_ns),
+            "powered": self.powered,
+            "settings": self.settings.as_dict(),
+            "earlier": list(self._earlier),
+            "driver": [driver.session, driver.corrected, driver.uncorrected],
+            "replays": self._replays,
+            "loads": [[key, each.load.as_value(), at_ns - each.began_ns] for key, each in self._loads.items()],
+        }
+
+    def resume(self, state: Mapping[str, Any], at_ns: int) -> None:
+        """Go on from a state as of that time. Raises KeyError, TypeError, ValueError for anything else."""
+        loads = {}
+        for key, value, age_ns in state["loads"]:
+            load = parse_load(value)
+            loads[str(key)] = RunningLoad(load, at_ns - int(age_ns), self._levels(str(key), load))
+        session, corrected, uncorrected = state["driver"]
+        settings = changed(BoardSettings(), {"all": "none", **state["settings"]}, self.profile)
+        energy_pj, temperature_c = int(state["energy_pj"]), float(state["temperature_c"])
+        self._loads, self.settings, self.powered = loads, settings, bool(state["powered"])
+        self._earlier = int(state["earlier"][0]), int(state["earlier"][1])
+        self._driver = DriverCounts(str(session), int(corrected), int(uncorrected))
+        self._replays = int(state["replays"])
+        self._timeline = Timeline(self._span, at_ns, energy_pj, temperature_c)
+
+    def driver_session(self) -> str:
+        """Which load of which driver counts errors now; "" for none."""
+        return self._driver.session
+
+    def _levels(self, key: str, load: GpuLoad) -> LoadLevels:
+        return load.levels(f"{self._seed}/{self.uuid}/{key}")
 
     def _anchor(
         self,

@@ -131,6 +131,10 @@ class LocalUsers:
         self._hosts = hosts
         self._host = host
 
+    def check(self, load: Any) -> None:
+        """Raises ValueError for what is no load."""
+        parse_load(load)
+
     def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
         """A container's process opens devices."""
         given = IDLE if load is None else parse_load(load)

@@ -127,7 +127,10 @@ def test_a_board_above_its_threshold_slows_down_and_recovers_by_itself():
         ({"power": 251}, "power 251: must be a number from 0 to 250 watts on a Tesla V100-PCIE-32GB, or none"),
         ({"temperature": "hot"}, "temperature 'hot': must be a number from 0 to 150 degrees Celsius, or none"),
         ({"utilization": 1.5}, "utilization 1.5: must be a whole number from 0 to 100 percent, or none"),
-        ({"fan": 3}, "set 'fan': must be one of temperature, power, utilization, sm_clock, memory_clock, pcie_replays, "),
+        (
+            {"fan": 3},
+            "set 'fan': must be one of temperature, power, utilization, sm_clock, memory_clock, pcie_replays, ",
+        ),
         ({}, "set: must have at least one of temperature"),
     ],
 )

@@ -14,7 +14,10 @@ def test_a_constant_load_has_many_forms(value):
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        (101, "load 101: must be a percentage, or a mapping with one of utilization, curve, walk, trace, and memory_mib"),
+        (
+            101,
+            "load 101: must be a percentage, or a mapping with one of utilization, curve, walk, trace, and memory_mib",
+        ),
         ("much", "load 'much': must be a percentage"),
         (None, "load None: must be a percentage"),
         ({}, "load {}: must be a percentage"),

@@ -55,16 +55,7 @@ class RackTelemetry:
 
     def readings(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Chassis -> device -> everything that it shows now, and what is set on it."""
-        return {
-            name: {
-                device: {
-                    **box.telemetry.reading(device, now_s).as_dict(),
-                    "set": box.telemetry.gpu(device).settings.as_dict(),
-                }
-                for device in box.telemetry.devices()
-            }
-            for name, box, now_s in self._boxes()
-        }
+        return {name: box.telemetry.shown(now_s) for name, box, now_s in self._boxes()}
 
     def metrics(self) -> str:
         """What Prometheus scrapes."""

@@ -42,22 +42,8 @@ Do = Literal[
     "release",
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
-KEYS = (
-    "do",
-    "device",
-    "bdf",
-    "driver",
-    "below",
-    "on",
-    "path",
-    "text",
-    "key",
-    "pid",
-    "name",
-    "uuids",
-    "computing",
-    "load",
-)
+HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load")
+KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", *HOLDER_KEYS)
 
 
 def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:

@@ -10,8 +10,8 @@ from mews.emulator.telemetry.load import IDLE, GpuLoad
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it works on them as ``load``
-    says (a pod), unlike a process that merely looks."""
+    """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it works on them as
+    ``load`` says (a pod), unlike a process that merely looks."""
 
     key: str
     uuids: tuple[str, ...]

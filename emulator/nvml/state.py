@@ -64,7 +64,8 @@ class EccCounts:
 
 @dataclass(frozen=True, slots=True)
 class StateClock:
-    """At ``monotonic_ns`` of this machine's CLOCK_MONOTONIC it was ``emulated_ns``, which pass ``speed`` times as fast."""
+    """At ``monotonic_ns`` of this machine's CLOCK_MONOTONIC it was ``emulated_ns``; those pass ``speed`` times as
+    fast."""
 
     monotonic_ns: int
     emulated_ns: int = 0
@@ -75,11 +76,12 @@ class StateClock:
 class NvmlGpu:
     """A GPU that the driver of this host has bound.
 
-    ``bus_id`` is sysfs' (``0000:44:00.0``). With a ``record`` of its telemetry the load is that of the record; without
-    one it is constant: ``power_mw``, ``temperature_c`` and ``sm_clock_mhz`` follow the utilisation where None, and
-    energy grows from ``energy_mj`` as power has it. ``draining``: invisible to processes that initialise NVML from now on. ``lost``: fallen off
-    the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with NVML_ERROR_UNKNOWN, as after a hot-plug that
-    the driver did not digest. ``ecc_enabled`` counts only where the profile has ECC; ``None`` means the profile's own.
+    ``bus_id`` is sysfs' (``0000:44:00.0``). With a ``record`` of its telemetry the load is that of the record;
+    without one it is constant: ``power_mw``, ``temperature_c`` and ``sm_clock_mhz`` follow the utilisation where
+    None, and energy grows from ``energy_mj`` as power has it. ``draining``: invisible to processes that initialise
+    NVML from now on. ``lost``: fallen off the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with
+    NVML_ERROR_UNKNOWN, as after a hot-plug that the driver did not digest. ``ecc_enabled`` counts only where the
+    profile has ECC; ``None`` means the profile's own.
     """
 
     index: int

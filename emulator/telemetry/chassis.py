@@ -94,6 +94,13 @@ class ChassisTelemetry:
         """All of one board now. Raises ValueError."""
         return self.gpu(device).reading(ns(now_s))
 
+    def shown(self, now_s: float) -> dict[str, dict[str, Any]]:
+        """Device -> everything that its board shows now, and what is ``set`` on it; for JSON."""
+        return {
+            device: {**board.reading(ns(now_s)).as_dict(), "set": board.settings.as_dict()}
+            for device, board in self._boards.items()
+        }
+
     def records(self, now_s: float, limit: int = SPANS_AHEAD) -> dict[str, BoardRecord]:
         """UUID -> record, from now on."""
         return {board.uuid: board.record(ns(now_s), limit) for board in self._boards.values()}

@@ -1,4 +1,4 @@
-"""What a chassis measures of itself: air, fans, power beside its boards. Assumed; functions of the time, never of chance."""
+"""What a chassis measures of itself: air, fans, power beside its boards. Assumed; functions of the time alone."""
 
 from __future__ import annotations
 

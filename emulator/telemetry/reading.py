@@ -34,6 +34,7 @@ class GpuCounters:
 
 
 SPARE_ROWS = 512
+NO_ERRORS = GpuCounters()
 COUNTERS = tuple(field.name for field in fields(GpuCounters))
 
 

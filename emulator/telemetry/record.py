@@ -9,7 +9,7 @@ from typing import Any
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.telemetry import physics
 from mews.emulator.telemetry.physics import BoardDemand, ThrottleReason
-from mews.emulator.telemetry.reading import COUNTERS, GpuCounters, GpuReading, ProcessReading
+from mews.emulator.telemetry.reading import COUNTERS, NO_ERRORS, GpuCounters, GpuReading, ProcessReading
 from mews.emulator.telemetry.timeline import TelemetrySpan
 from mews.emulator.telemetry.units import PJ_PER_KWH, PJ_PER_MJ
 
@@ -21,7 +21,7 @@ class BoardRecord:
     uuid: str
     spans: tuple[TelemetrySpan, ...]
     processes: tuple[tuple[str, int], ...] = ()
-    counters: GpuCounters = GpuCounters()
+    counters: GpuCounters = NO_ERRORS
 
     @property
     def until_ns(self) -> int | None:

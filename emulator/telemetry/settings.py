@@ -17,7 +17,8 @@ CLEARED = (None, "none")
 
 @dataclass(frozen=True, slots=True)
 class BoardSettings:
-    """None: as the load has it. ``power`` watts, ``temperature`` degrees Celsius, clocks MHz, ``utilization`` percent."""
+    """None: as the load has it. ``power`` in watts, ``temperature`` in degrees Celsius, clocks in MHz, ``utilization``
+    in percent."""
 
     temperature: float | None = None
     power: float | None = None
@@ -48,7 +49,7 @@ def changed(settings: BoardSettings, values: Mapping[str, Any], profile: GpuProf
         elif name not in bounds:
             raise ValueError(f"set {name!r}: must be one of {', '.join(NAMES)}, or all: none")
         else:
-            new = None if value in CLEARED else _checked(name, value, bounds[name])
+            new: Any = None if value in CLEARED else _checked(name, value, bounds[name])
             settings = replace(settings, **{name: new})
     return settings
 

@@ -70,7 +70,7 @@ class LocalHosts:
             raise pending.refusal
 
     def stirred(self) -> None:
-        """Something changed: set timers for what is due next, wake who waited for what is done, report to the boards."""
+        """Something changed: set timers for what is due next, wake who waited for what is done, report."""
         for name, host in self.hosts.hosts.items():
             self._pump(name, host)
             self._report(name, host)

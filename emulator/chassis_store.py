@@ -144,12 +144,14 @@ class SqliteTelemetryStore:
                 device: (json.loads(text), max(0.0, now_s - saved_s) * self._speed) for device, saved_s, text in rows
             }
 
-    def save(self, device: str, state: Mapping[str, Any]) -> None:
-        """Write one board; see TelemetryStore."""
-        text = json.dumps(state, separators=(",", ":"))
+    def save(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write boards; see TelemetryStore."""
+        now_s = unix_s()
+        rows = [
+            (self._chassis, device, now_s, json.dumps(state, separators=(",", ":"))) for device, state in states.items()
+        ]
         with suppress(StoreFailed), self._state.transaction() as db:
-            row = self._chassis, device, unix_s(), text
-            db.execute("INSERT OR REPLACE INTO telemetry VALUES (?, ?, ?, ?)", row)
+            db.executemany("INSERT OR REPLACE INTO telemetry VALUES (?, ?, ?, ?)", rows)
 
     def remove(self, device: str) -> None:
         """Delete one board; see TelemetryStore."""

@@ -8,7 +8,7 @@ side: the next one puts it right. They get records back (``mews.emulator.telemet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from mews.emulator.telemetry.load import GpuLoad, parse_load
 from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.settings import ALL
-from mews.emulator.telemetry.store import ForgetfulStore, TelemetryStore
+from mews.emulator.telemetry.store import TelemetryStore
 from mews.emulator.telemetry.units import ns
 
 SPANS_AHEAD = 64
@@ -67,8 +67,8 @@ class ChassisTelemetry:
     def __init__(self, seed: str = "", store: TelemetryStore | None = None) -> None:
         self.version = 0
         self._seed = seed
-        self._store = ForgetfulStore() if store is None else store
-        self._stored = dict(self._store.load())
+        self._store = store
+        self._stored = {} if store is None else dict(store.load())
         self._boards: dict[str, GpuTelemetry] = {}
         self._places: dict[str, str] = {}
         self._reports: dict[str, dict[str, BoardReport]] = {}
@@ -112,11 +112,15 @@ class ChassisTelemetry:
         there = list(boards)
         for device in self._boards.keys() - {board.device for board in there}:
             self.remove(device)
-        for board in there:
-            self.install(board, now_s)
+        self._note([board.device for board in there if self._place(board, now_s)], now_s)
 
     def install(self, board: InstalledBoard, now_s: float) -> None:
         """This device is in its slot now, and this is how."""
+        if self._place(board, now_s):
+            self._note([board.device], now_s)
+
+    def _place(self, board: InstalledBoard, now_s: float) -> bool:
+        """Whether that is news."""
         known = self._boards.get(board.device)
         if known is None or known.uuid != board.uuid:
             profile = model_of(board.model)
@@ -125,9 +129,9 @@ class ChassisTelemetry:
             self._boards[board.device], self._places[board.uuid] = known, board.device
             self._resume(board, now_s)
         elif known.powered == board.powered:
-            return
+            return False
         known.power(board.powered, ns(now_s))
-        self._note(board.device, now_s)
+        return True
 
     def _resume(self, board: InstalledBoard, now_s: float) -> None:
         """Let a board go on from what was stored of it; a store that is damaged is as good as none."""
@@ -156,26 +160,29 @@ class ChassisTelemetry:
             for known in self._reports.values():
                 known.pop(board.uuid, None)
             self.version += 1
-            self._store.remove(device)
+            if self._store is not None:
+                self._store.remove(device)
 
     def retrained(self, device: str, now_s: float) -> None:
         """A board's link came up anew."""
         if device in self._boards:
             self._boards[device].replayed()
-            self._note(device, now_s)
+            self._note([device], now_s)
 
     def report(self, host: str, reports: Mapping[str, BoardReport], now_s: float) -> None:
         """Everything that a host has on boards of this chassis, by UUID; what it had and does not name has ended."""
         known = self._reports.setdefault(host, {})
         mine = {uuid: report for uuid, report in reports.items() if uuid in self._places}
         self._reports[host] = mine
+        changed = []
         for uuid in [*mine, *(uuid for uuid in known if uuid not in mine)]:
             report, board = mine.get(uuid, BoardReport()), self._boards[self._places[uuid]]
             if report != known.get(uuid):
                 loaded = self._loads(board, f"{host}/", report.loads, ns(now_s))
                 counted = self._counts(board, host, report.counts)
                 if loaded or counted:
-                    self._note(self._places[board.uuid], now_s)
+                    changed.append(self._places[uuid])
+        self._note(changed, now_s)
 
     def _loads(self, board: GpuTelemetry, prefix: str, loads: Mapping[str, GpuLoad], at_ns: int) -> bool:
         running = {key: load for key, load in board.loads().items() if key.startswith(prefix)}
@@ -207,7 +214,7 @@ class ChassisTelemetry:
         self.check(device, values)
         for board in self._named(device):
             board.set(values, ns(now_s))
-            self._note(self._places[board.uuid], now_s)
+        self._note([self._places[board.uuid] for board in self._named(device)], now_s)
 
     def check(self, device: str, values: Mapping[str, Any]) -> None:
         """Raises ValueError where ``set`` would."""
@@ -217,9 +224,11 @@ class ChassisTelemetry:
     def _named(self, device: str) -> list[GpuTelemetry]:
         return list(self._boards.values()) if device == ALL else [self.gpu(device)]
 
-    def _note(self, device: str, now_s: float) -> None:
-        self.version += 1
-        self._store.save(device, self._boards[device].state(ns(now_s)))
+    def _note(self, devices: Sequence[str], now_s: float) -> None:
+        if devices:
+            self.version += 1
+        if devices and self._store is not None:
+            self._store.save({device: self._boards[device].state(ns(now_s)) for device in devices})
 
 
 def model_of(model: str) -> GpuProfile:

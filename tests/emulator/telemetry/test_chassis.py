@@ -1,5 +1,7 @@
 """The boards of a chassis: installed, reported on, set."""
 
+import json
+
 import pytest
 
 from mews.emulator.telemetry.chassis import BoardReport, ChassisTelemetry, InstalledBoard
@@ -87,3 +89,46 @@ def test_a_board_that_was_pulled_out_begins_anew(boards):
 def test_what_is_no_report_is_refused():
     with pytest.raises(ValueError, match=r"^report 5: must be a mapping of loads and counts"):
         BoardReport.from_value(5)
+
+
+class Kept:
+    """A store in memory; ``age_s`` has passed since the last write when it is read."""
+
+    def __init__(self):
+        self.states, self.age_s = {}, 0.0
+
+    def load(self):
+        return {device: (state, self.age_s) for device, state in self.states.items()}
+
+    def save(self, states):
+        self.states |= json.loads(json.dumps(states))
+
+    def remove(self, device):
+        self.states.pop(device, None)
+
+
+def test_boards_go_on_where_they_were_when_they_are_read_back():
+    store, board = Kept(), InstalledBoard("001", "GPU-1", "V100", powered=True)
+    first = ChassisTelemetry("1", store)
+    first.begin([board], 0)
+    curve = BoardReport({"a": parse_load({"curve": {0: 100, 60: 0}})}, DriverCounts("s", 3, 1))
+    first.report("host-1", {"GPU-1": curve}, 100)
+    store.age_s = 50.0
+    second = ChassisTelemetry("1", store)
+    second.begin([board], 0)
+    assert second.reading("001", 0) == first.reading("001", 150)
+    assert second.reading("001", 20) == first.reading("001", 170)
+    second.report("host-1", {"GPU-1": curve}, 20)
+    assert second.reading("001", 20) == first.reading("001", 170)
+    second.report("host-1", {}, 20)
+    assert second.reading("001", 20).processes == ()
+    assert second.gpu("001").counters.ecc_aggregate_corrected == 3
+    assert second.gpu("001").counters.ecc_volatile_corrected == 0
+
+
+def test_a_store_that_is_damaged_is_as_good_as_none():
+    store, board = Kept(), InstalledBoard("001", "GPU-1", "V100", powered=True)
+    store.states = {"001": {"uuid": "GPU-1", "loads": 5}}
+    telemetry = ChassisTelemetry("1", store)
+    telemetry.begin([board], 0)
+    assert telemetry.reading("001", 0).power_mw == 25_000

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from mews.emulator.chassis.errors import StoreFailed
 from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.clock import unix_s
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS chassis (name TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS device (
   chassis TEXT NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY (chassis, id)
+);
+CREATE TABLE IF NOT EXISTS telemetry (
+  chassis TEXT NOT NULL, device TEXT NOT NULL, unix_s REAL NOT NULL, state TEXT NOT NULL, PRIMARY KEY (chassis, device)
 );
 """
 
@@ -46,6 +51,10 @@ class StateFile:
     def table(self, chassis: str) -> SqliteStore:
         """The table of one chassis."""
         return SqliteStore(self, chassis)
+
+    def telemetry(self, chassis: str, speed: float) -> SqliteTelemetryStore:
+        """The telemetry of one chassis' boards, whose time passes that many times as fast as real time."""
+        return SqliteTelemetryStore(self, chassis, speed)
 
     def close(self) -> None:
         """Give the file back."""
@@ -115,3 +124,36 @@ class SqliteStore:
             " ON CONFLICT (chassis, id) DO UPDATE SET row = excluded.row",
             (self._chassis, row.id, json.dumps(asdict(row), separators=(",", ":"))),
         )
+
+
+class SqliteTelemetryStore:
+    """TelemetryStore of one chassis in a ``StateFile``. A write that fails is let go: the board goes on all the same,
+    and only after a kill would it begin with what was written before."""
+
+    def __init__(self, state: StateFile, chassis: str, speed: float) -> None:
+        self._state = state
+        self._chassis = chassis
+        self._speed = speed
+
+    def load(self) -> Mapping[str, tuple[Mapping[str, Any], float]]:
+        """All boards; see TelemetryStore. Raises StoreFailed."""
+        with self._state.transaction() as db:
+            rows = db.execute("SELECT device, unix_s, state FROM telemetry WHERE chassis = ?", (self._chassis,))
+            now_s = unix_s()
+            return {
+                device: (json.loads(text), max(0.0, now_s - saved_s) * self._speed) for device, saved_s, text in rows
+            }
+
+    def save(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write boards; see TelemetryStore."""
+        now_s = unix_s()
+        rows = [
+            (self._chassis, device, now_s, json.dumps(state, separators=(",", ":"))) for device, state in states.items()
+        ]
+        with suppress(StoreFailed), self._state.transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO telemetry VALUES (?, ?, ?, ?)", rows)
+
+    def remove(self, device: str) -> None:
+        """Delete one board; see TelemetryStore."""
+        with suppress(StoreFailed), self._state.transaction() as db:
+            db.execute("DELETE FROM telemetry WHERE chassis = ? AND device = ?", (self._chassis, device))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 class EmulatedClock:
@@ -37,6 +38,11 @@ class EmulatedClock:
             self._emulated_s, self._real_s = self._now(), time.monotonic()
             self._speed = checked
             self._changed.notify_all()
+
+    def anchor(self) -> tuple[float, float, float]:
+        """(real seconds of CLOCK_MONOTONIC, emulated seconds then, speed since)."""
+        with self._changed:
+            return self._real_s, self._emulated_s, self._speed
 
     def wait_until(self, due_s: Callable[[], float | None]) -> bool:
         """Sleep until the emulated time that ``due_s`` tells (None: for ever), asked anew after each ``stir``.
@@ -84,3 +90,16 @@ def _checked(speed: float) -> float:
 def unix_s() -> float:
     """Real seconds since 1970."""
     return time.time()
+
+
+def boot_id() -> str:
+    """Names this machine's run: within it CLOCK_MONOTONIC means the same to all processes."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def monotonic_ns() -> int:
+    """CLOCK_MONOTONIC of this machine, the same in all its processes."""
+    return time.monotonic_ns()

@@ -18,6 +18,7 @@ from mews.emulator.dialects.redfish.service import RedfishFace
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, Stream
 from mews.emulator.feed import EventFeed
 from mews.emulator.settling import SettlingThread, earliest
+from mews.emulator.telemetry.store import TelemetryStore
 
 T = TypeVar("T")
 
@@ -37,11 +38,12 @@ class Rack:
         clock: EmulatedClock,
         seed: int | str = 0,
         stores: Mapping[str, TableStore] | None = None,
+        telemetry_stores: Mapping[str, TelemetryStore] | None = None,
     ) -> None:
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
-        self._fleet = Fleet(hardware, seed, listener=self.feed.emit, stores=stores)
+        self._fleet = Fleet(hardware, seed, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores)
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
         self._couriers: list[EventDelivery] = []
         self._keeper = SettlingThread(clock, next_due=self._next_due, settle=self._settle)
@@ -128,6 +130,10 @@ class Rack:
     def _one_table(self, name: str) -> dict[str, dict[str, Any]]:
         with self._locks[name]:
             return self._fleet.rows(name, self.clock.now())
+
+    def telemetry_version(self, name: str) -> int:
+        """The version of a chassis' telemetry; wakes nobody, as whoever waits for another asks again and again."""
+        return self._fleet.box(name).telemetry.version
 
     def _settle(self) -> None:
         now_s = self.clock.now()

@@ -80,8 +80,14 @@ class ChassisServer:
         self._servers: dict[str, HttpServer] = {}
         self._state = None if state is None else StateFile(state)
         try:
-            stores = {spec.name: self._state.table(spec.name) for spec in hardware.chassis} if self._state else None
-            self.rack = Rack(hardware, clock=clock, seed=seed, stores=stores)
+            kept, names = self._state, [spec.name for spec in hardware.chassis]
+            self.rack = Rack(
+                hardware,
+                clock=clock,
+                seed=seed,
+                stores={name: kept.table(name) for name in names} if kept else None,
+                telemetry_stores={name: kept.telemetry(name, speed) for name in names} if kept else None,
+            )
             self._listen(port)
         except (OSError, EmulatorError):
             self._close()

@@ -27,6 +27,7 @@ from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
 from mews.emulator.chassis.operation import Answer, Operation, OperationKind, OperationOutcome
 from mews.emulator.chassis.store import MemoryStore, TableStore
 from mews.emulator.chassis.table import DeviceRow, DeviceTable
+from mews.emulator.telemetry.chassis import ChassisTelemetry, InstalledBoard
 
 READING = object()
 """Owner of the ends of reads."""
@@ -34,6 +35,7 @@ REBOOT = object()
 """Owner of the pending end of a management reboot."""
 HELD = object()
 """Owner of events that are held back."""
+_BOARD_CHANGES = ("table-changed", "device-inserted", "device-removed", "link-down", "link-up")
 
 
 class EmulatedChassis:
@@ -46,15 +48,18 @@ class EmulatedChassis:
         *,
         listener: Listener = ignore,
         store: TableStore | None = None,
+        telemetry: ChassisTelemetry | None = None,
     ) -> None:
         self.spec = spec
         self.profile = spec.profile
+        self.telemetry = ChassisTelemetry() if telemetry is None else telemetry
         self._listener = listener
         self._listeners: list[Listener] = []
         self._seed = rng.getrandbits(64)
         self._events = 0
         self._table = DeviceTable(spec.devices, spec.slots, MemoryStore() if store is None else store)
         self._begin_anew(0.0)
+        self.telemetry.begin(map(self._board, self._table.rows()), self._now_s)
 
     def _begin_anew(self, now_s: float) -> None:
         self._now_s = now_s
@@ -292,6 +297,7 @@ class EmulatedChassis:
         self._table.reset()
         self._release()
         self._begin_anew(self._now_s)
+        self.telemetry.begin(map(self._board, self._table.rows()), self._now_s)
         self.emit("reset")
 
     def power_off(self, now_s: float) -> None:
@@ -360,10 +366,24 @@ class EmulatedChassis:
 
     def emit(self, event: str, **fields: Any) -> None:
         """Tell the listener, unless a fault holds the event back."""
+        if event in _BOARD_CHANGES:
+            self._reinstall(event, fields["device"])
         self._events += 1
         emitted = ChassisEvent(self._events, self._now_s, self.spec.name, event, fields)
         if not self.faults.holds(emitted):
             self._deliver(emitted)
+
+    def _board(self, row: DeviceRow) -> InstalledBoard:
+        spec = self._table.spec(row.device)
+        return InstalledBoard(row.device, spec.uuid, spec.model, row.link and row.port is not None)
+
+    def _reinstall(self, event: str, device: str) -> None:
+        if event == "device-removed":
+            self.telemetry.remove(device)
+            return
+        self.telemetry.install(self._board(self._table.row(device)), self._now_s)
+        if event == "link-up":
+            self.telemetry.retrained(device, self._now_s)
 
     def listen(self, listener: Listener) -> None:
         """One more who hears every event; it must not change the chassis."""

@@ -10,6 +10,8 @@ from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
+from mews.emulator.telemetry.chassis import ChassisTelemetry
+from mews.emulator.telemetry.store import TelemetryStore
 
 
 class Fleet:
@@ -22,18 +24,24 @@ class Fleet:
         *,
         listener: Listener = ignore,
         stores: Mapping[str, TableStore] | None = None,
+        telemetry_stores: Mapping[str, TelemetryStore] | None = None,
     ) -> None:
         self.hardware = hardware
         self._seed = seed
         self._listener = listener
         self._stores = dict(stores or {})
+        self.telemetry = {
+            spec.name: ChassisTelemetry(f"{seed}/telemetry/{spec.name}", (telemetry_stores or {}).get(spec.name))
+            for spec in hardware.chassis
+        }
         self.boxes = {spec.name: self.build(spec.name) for spec in hardware.chassis}
 
     def build(self, name: str) -> EmulatedChassis:
         """A box of that name as it is after power-on: its table from the store, nothing running."""
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
         rng = random.Random(f"{self._seed}/chassis/{name}")
-        return EmulatedChassis(spec, rng, listener=self._listener, store=self._stores.get(name))
+        store, telemetry = self._stores.get(name), self.telemetry[name]
+        return EmulatedChassis(spec, rng, listener=self._listener, store=store, telemetry=telemetry)
 
     def box(self, name: str) -> EmulatedChassis:
         """Return the chassis of that name.

@@ -13,6 +13,11 @@
 | GET /v1/inventory | | the hardware |
 | POST /v1/devices | ``{chassis, device: {id, uuid, …}}`` | 201 ``{}``: one more device, if a slot is empty |
 | DELETE /v1/devices | ``?chassis=A&device=000100`` | ``{}``: pulled out |
+| GET /v1/telemetry | | chassis -> device -> what it shows now, and what is ``set`` on it |
+| POST /v1/telemetry | ``{chassis, device, set: {power: 100, …}}``, both may be ``all`` | ``{}`` |
+| PUT /v1/telemetry/reports | ``{host, reports}``: all that a host has on its boards | ``{}`` |
+| GET /v1/telemetry/records | ``?since=VERSION&wait_s=10`` | what hosts show of boards (``TelemetryBulletin``) |
+| GET /metrics | | the boards for Prometheus, as text |
 | GET /v1/openapi | ``?dialect=control`` (default), ``h3api``, ``resource-pool`` | its OpenAPI 3.1 description |
 
 Only loopback may ask, unless it is served to others, with ``Authorization: Bearer <token>`` or, where a proxy keeps
@@ -27,6 +32,7 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
 from mews.emulator.chassis.inventory_reading import is_there
+from mews.emulator.dialects.control_telemetry import telemetry_routes
 from mews.emulator.dialects.control_time import time_routes
 from mews.emulator.dialects.loopback_guard import LoopbackGuard, Routes
 from mews.emulator.dialects.openapi import document
@@ -34,6 +40,7 @@ from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.host.cards import KINDS
 from mews.emulator.nvml.profiles import PROFILES as MODELS
 from mews.emulator.rack import Rack
+from mews.emulator.rack_telemetry import RackTelemetry
 
 
 class Control:
@@ -47,6 +54,7 @@ class Control:
             "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
             "/v1/reset": {"POST": self._reset},
             **time_routes(rack.clock, rack.feed),
+            **telemetry_routes(RackTelemetry(rack)),
             "/v1/inventory": {"GET": lambda request: (200, _inventory(rack))},
             "/v1/devices": {"POST": self._insert, "DELETE": self._remove},
             "/v1/openapi": {"GET": lambda request: (200, document(request.query.get("dialect", "control")))},

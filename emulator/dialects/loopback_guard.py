@@ -51,7 +51,7 @@ class LoopbackGuard:
             return _error(409, str(refusal))
         except (BadJson, ValueError) as error:
             return _error(400, str(error))
-        return Response(status, JSON, as_json(value))
+        return value if isinstance(value, Response) else Response(status, JSON, as_json(value))
 
 
 def _loopback(address: str) -> bool:

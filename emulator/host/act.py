@@ -12,7 +12,7 @@
 | drain, persistence | device, on | NVML's calls of those names |
 | remove-gpu | device | nvmlDeviceRemoveGpu |
 | discover | | nvmlDeviceDiscoverGpus |
-| hold, release | device, key | a process opens and closes the GPU |
+| hold, release | device, key, load | a process opens and closes the GPU (``mews.emulator.telemetry.load``) |
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.tree import HostTree
+from mews.emulator.telemetry.load import IDLE, parse_load
 
 Do = Literal[
     "remove",
@@ -41,7 +42,8 @@ Do = Literal[
     "release",
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
-KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "key", "pid", "name", "uuids", "computing")
+HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load")
+KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", *HOLDER_KEYS)
 
 
 def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
@@ -107,6 +109,7 @@ def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
         pid=int(action.get("pid", 0)),
         name=str(action.get("name", "")),
         computing=bool(action.get("computing", False)),
+        load=parse_load(action["load"]) if action.get("load") is not None else IDLE,
     )
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mews.emulator.telemetry.load import IDLE, GpuLoad
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it keeps them busy and
-    fills memory (a pod), unlike a process that merely looks."""
+    """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it works on them as
+    ``load`` says (a pod), unlike a process that merely looks."""
 
     key: str
     uuids: tuple[str, ...]
     pid: int = 0
     name: str = ""
     computing: bool = False
+    load: GpuLoad = IDLE
 
 
 class DeviceHolders:

@@ -1,36 +1,49 @@
-"""What NVML shows of a host, derived from its state (``mews.emulator.nvml.state``)."""
+"""What NVML shows of a host, derived from its state (``mews.emulator.nvml.state``) and its boards' telemetry."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
-from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
-from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess
+from mews.emulator.host.telemetry import computing_on, record_alone
+from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
+from mews.emulator.telemetry.record import BoardRecord
+from mews.emulator.telemetry.units import ns
 
 DRIVER_VERSION = NvmlHost().driver_version
-BUSY_PERCENT = 87
-"""Utilisation of a GPU on which a pod runs; assumed."""
-
-FILLED_PERCENT = 72
-"""Share of its memory that such a pod fills; assumed."""
+NO_RECORDS: Mapping[str, BoardRecord] = MappingProxyType({})
 
 
-def nvml_host(host: Host, *, dev_root: str = "") -> NvmlHost:
-    """The state for the library; GPUs in order of bus address, as NVML numbers them. One that the chassis took away is
-    shown no more, though its function stays on the bus for as long as a process has it open."""
+def nvml_host(
+    host: Host,
+    *,
+    dev_root: str = "",
+    records: Mapping[str, BoardRecord] = NO_RECORDS,
+    now_s: float | None = None,
+    clock: StateClock | None = None,
+) -> NvmlHost:
+    """The state for the library at a time, by the records of the boards' chassis; GPUs in order of bus address, as NVML
+    numbers them. One that the chassis took away is shown no more, though its function stays on the bus for as long as a
+    process has it open. ``clock`` maps the records' time for readers that go on by themselves."""
     shown = [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
+    at_ns = ns(host.now_s if now_s is None else now_s)
     return NvmlHost(
-        gpus=tuple(_gpu(host, function, index) for index, function in enumerate(shown)),
+        gpus=tuple(_gpu(host, function, index, records, at_ns) for index, function in enumerate(shown)),
         dev_root=dev_root,
         events=host.driver_events.last(),
+        clock=clock,
     )
 
 
-def _gpu(host: Host, function: Function, index: int) -> NvmlGpu:
+def _gpu(host: Host, function: Function, index: int, records: Mapping[str, BoardRecord], at_ns: int) -> NvmlGpu:
     profile = gpu_profile(function.device.model)
-    computing = [holder for holder in host.holders.of(function.device.uuid) if holder.computing]
-    used = profile.memory_mib * FILLED_PERCENT // 100 // max(len(computing), 1)
+    record = records.get(function.device.uuid) or record_alone(host, function, at_ns)
+    record, processes = _known(host, function, record)
+    reading, counters = record.reading(profile, at_ns), record.counters
     half = max(host.spec.cpus // 2, 1)
     first = function.numa_node * half
     return NvmlGpu(
@@ -42,21 +55,37 @@ def _gpu(host: Host, function: Function, index: int) -> NvmlGpu:
         serial=function.device.serial,
         numa_node=function.numa_node,
         cpus=f"{first}-{first + half - 1}",
-        utilization_percent=BUSY_PERCENT if computing and not function.lost else 0,
-        memory_used_mib=used * len(computing),
+        utilization_percent=reading.utilization_percent,
+        memory_used_mib=reading.memory_used_mib,
+        power_mw=reading.power_mw,
+        temperature_c=round(reading.temperature_c),
+        sm_clock_mhz=reading.sm_clock_mhz,
+        energy_mj=reading.energy_mj,
         persistence=function.persistence,
         draining=function.draining,
         lost=function.lost,
         unknown_error=function.failing,
         ecc=EccCounts(
-            function.ecc.corrected,
-            function.ecc.uncorrected,
-            function.ecc.total_corrected,
-            function.ecc.total_uncorrected,
+            counters.ecc_volatile_corrected,
+            counters.ecc_volatile_uncorrected,
+            counters.ecc_aggregate_corrected,
+            counters.ecc_aggregate_uncorrected,
         ),
-        processes=tuple(_process(holder, used) for holder in computing),
+        processes=processes,
+        record=record,
     )
 
 
-def _process(holder: Holder, used_mib: int) -> NvmlProcess:
-    return NvmlProcess(holder.pid, holder.name, used_mib)
+def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRecord, tuple[NvmlProcess, ...]]:
+    """The record without processes that have ended since, and all processes, its own first and in its order: a span's
+    shares are theirs. The others have only just begun."""
+    holders = {f"{host.spec.name}/{holder.key}": holder for holder in computing_on(host, function)}
+    kept = [place for place, (key, _) in enumerate(record.processes) if key in holders]
+    if len(kept) < len(record.processes):
+        spans = tuple(replace(span, shares=tuple(span.shares[place] for place in kept)) for span in record.spans)
+        record = replace(record, spans=spans, processes=tuple(record.processes[place] for place in kept))
+    shown = [
+        NvmlProcess(holder.pid, holder.name, memory_mib)
+        for holder, memory_mib in ((holders.pop(key), memory_mib) for key, memory_mib in record.processes)
+    ]
+    return record, (*shown, *(NvmlProcess(holder.pid, holder.name) for holder in holders.values()))

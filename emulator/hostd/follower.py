@@ -5,31 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from pathlib import Path
+from http.client import HTTPConnection, HTTPException
 from typing import Any
-from urllib.parse import urlsplit
 
+from mews.emulator.hostd.chassis_control import ChassisControl, Lost
 from mews.emulator.hostd.rack import HostRack
 
-_TIMEOUT_S = 30.0
 _RETRY_S = 0.1
 
 Ports = Mapping[str, Mapping[str, str | None]]
 
 
-class Lost(Exception):
-    """The chassis do not answer; the message says why."""
-
-
 class ChassisFollower:
-    """``ready`` is the chassis' ready file, whose token and port are new after a restart."""
+    """Every event of the chassis goes to the hosts."""
 
-    def __init__(self, ready: Path, rack: HostRack) -> None:
-        self._ready = ready
+    def __init__(self, control: ChassisControl, rack: HostRack) -> None:
+        self._control = control
         self._rack = rack
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
@@ -41,8 +34,8 @@ class ChassisFollower:
 
         Raises Lost.
         """
-        self._seq = int(self._ask("/v1/events?since=1000000000000")["seq"])
-        table = self._ask("/v1/table")
+        self._seq = int(self._control.ask("/v1/events?since=1000000000000")["seq"])
+        table = self._control.ask("/v1/table")
         return {chassis: {device: row["port"] for device, row in rows.items()} for chassis, rows in table.items()}
 
     def start(self) -> None:
@@ -71,7 +64,8 @@ class ChassisFollower:
                 self._stop.wait(_RETRY_S)
 
     def _read_events(self) -> None:
-        response = self._open("/v1/events", {"Accept": "text/event-stream", "Last-Event-ID": str(self._seq)})
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self._seq)}
+        self._stream, response = self._control.open("/v1/events", headers)
         try:
             for line in iter(response.readline, b""):
                 if line.startswith(b"data: "):
@@ -85,34 +79,3 @@ class ChassisFollower:
     def _take(self, event: dict[str, Any]) -> None:
         self._seq = event.pop("seq")
         self._rack.on_event(event.pop("chassis"), event.pop("event"), event)
-
-    def _ask(self, path: str) -> Any:
-        response = self._open(path, {})
-        try:
-            return json.loads(response.read())
-        except (OSError, HTTPException, ValueError) as error:
-            raise Lost(str(error)) from error
-        finally:
-            response.close()
-
-    def _open(self, path: str, headers: Mapping[str, str]) -> HTTPResponse:
-        try:
-            ready = json.loads(self._ready.read_text(encoding="utf-8"))
-            control = ready["control"]
-            connection = _connection(control["url"], ready.get("ca"))
-            self._stream = connection
-            connection.request("GET", path, headers={"Authorization": f"Bearer {control['token']}", **headers})
-            response = connection.getresponse()
-        except (OSError, HTTPException, ValueError, KeyError) as error:
-            raise Lost(f"{self._ready}: {error}") from error
-        if response.status != 200:
-            raise Lost(f"{path}: HTTP {response.status}")
-        return response
-
-
-def _connection(url: str, authority: str | None) -> HTTPConnection:
-    place = urlsplit(url)
-    if place.scheme != "https":
-        return HTTPConnection(place.hostname or "", place.port, timeout=_TIMEOUT_S)
-    trusted = ssl.create_default_context(cafile=authority)
-    return HTTPSConnection(place.hostname or "", place.port, timeout=_TIMEOUT_S, context=trusted)

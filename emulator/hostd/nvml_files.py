@@ -15,6 +15,7 @@ from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.rack import HostRack
+from mews.emulator.hostd.telemetry import KnownTelemetry
 from mews.emulator.nvml.requests import (
     LINE_LIMIT,
     Discover,
@@ -50,9 +51,12 @@ class NvmlFolder:
         self._server.rack, self._server.host = rack, host
         self._thread = threading.Thread(target=self._server.serve_forever, name=f"nvml {host}", daemon=True)
 
-    def write(self, tree: HostTree) -> None:
+    def write(self, tree: HostTree, known: KnownTelemetry) -> None:
         """Replace the state file."""
-        write_state(self._state, nvml_host(tree.host, dev_root=self._dev_root))
+        shown = nvml_host(
+            tree.host, dev_root=self._dev_root, records=known.records, now_s=known.now_s, clock=known.clock
+        )
+        write_state(self._state, shown)
 
     def start(self) -> None:
         """Answer requests, on threads of its own."""

@@ -34,6 +34,7 @@ class HostRack:
         self._changed = threading.Condition(threading.RLock())
         self._published = dict.fromkeys(self._trees, -1)
         self._publishers: list[Publisher] = []
+        self._telemetry_publishers: list[Publisher] = []
         self._stopped = False
         self._keeper = SettlingThread(clock, next_due=self._next_due, settle=self._settle)
 
@@ -42,6 +43,17 @@ class HostRack:
         with self._changed:
             self._publishers.append(publisher)
             for name, tree in self._trees.items():
+                publisher(name, tree)
+
+    def on_telemetry(self, publisher: Publisher) -> None:
+        """One more who shows telemetry: called for every host when records have changed."""
+        with self._changed:
+            self._telemetry_publishers.append(publisher)
+
+    def show_telemetry(self) -> None:
+        """The boards' records are others now; within ``acting``."""
+        for name, tree in self._trees.items():
+            for publisher in self._telemetry_publishers:
                 publisher(name, tree)
 
     def start(self, ports: Ports | None) -> None:

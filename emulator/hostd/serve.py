@@ -26,12 +26,14 @@ from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd import fuse_mount
+from mews.emulator.hostd.chassis_control import ChassisControl, Lost
 from mews.emulator.hostd.control import HostControl
-from mews.emulator.hostd.follower import ChassisFollower, Lost
+from mews.emulator.hostd.follower import ChassisFollower
 from mews.emulator.hostd.fuse_mount import FuseMount
 from mews.emulator.hostd.mirror import Mirror
 from mews.emulator.hostd.nvml_files import NvmlFolder
 from mews.emulator.hostd.rack import HostRack
+from mews.emulator.hostd.telemetry import TelemetryFollower
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
@@ -69,15 +71,17 @@ class HostServer:
         if fuse == "yes" and self.without_fuse is not None:
             raise OSError(f"FUSE: {self.without_fuse}")
         self.without_library: str | None = None
-        self._follower = ChassisFollower(chassis, self.rack)
+        control = ChassisControl(chassis)
+        self._follower = ChassisFollower(control, self.rack)
+        self._telemetry = TelemetryFollower(control, self.rack, incarnation=secrets.token_hex(4))
         self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
         files = self._root / FILES
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
         fuse_mount.unmount(files)
         self._mirror = Mirror(self.rack, files) if self._mount is None else None
         admit = gate(callers(LOOPBACK, allow_hosts))
-        control = control_app(HostControl(self.rack, self.token), self.rack.feed, admit)
-        self._server = HttpServer(control, LOOPBACK, 0, tls=control_identity(control_tls))
+        face = control_app(HostControl(self.rack, self.token), self.rack.feed, admit)
+        self._server = HttpServer(face, LOOPBACK, 0, tls=control_identity(control_tls))
 
     def _nvml_folder(self, host: str) -> NvmlFolder:
         dev_root = str(self._root / FILES / host / "dev")
@@ -95,19 +99,23 @@ class HostServer:
             self.rack.publish(self._mirror.write)
             self._mirror.start()
         self.rack.publish(self._write_state)
+        self.rack.publish(self._telemetry.note)
+        self.rack.on_telemetry(self._write_state)
         if self._mount is not None:
             self._mount.start()
         for folder in self._nvml.values():
             folder.start()
         self._follower.start()
+        self._telemetry.start()
         self._server.start()
 
     def _write_state(self, name: str, tree: HostTree) -> None:
-        self._nvml[name].write(tree)
+        self._nvml[name].write(tree, self._telemetry.known)
 
     def stop(self) -> None:
         """End everything."""
         self._follower.stop()
+        self._telemetry.stop()
         self.rack.stop()
         if self._mount is not None:
             self._mount.stop()

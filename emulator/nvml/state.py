@@ -1,5 +1,9 @@
 """The state file that the library reads: what NVML shows of one host, as frozen values, and how it is written.
 
+What changes over time is written as spans (``mews.emulator.telemetry``) that the library evaluates: power is constant
+within one, energy grows with the time, the temperature goes toward its target. The file is written again when causes
+change, not as time passes.
+
 Text, one writer. The first line is ``mews-nvml 1 <bytes of the body> <crc32 of the body, 8 hex digits>``; the body is
 one ``key value`` per line: keys of the host, then for each GPU a line ``gpu`` and its keys, then ``topology`` and
 ``event`` lines. Strings are percent-encoded. Readers skip keys they do not know, take defaults for missing ones and
@@ -12,14 +16,23 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from mews.emulator.clock import monotonic_ns
 from mews.emulator.nvml.profiles import MIB, GpuProfile
 from mews.emulator.nvml.topology import Matrix, pcie
+from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.physics import BoardDemand
+from mews.emulator.telemetry.reading import GpuCounters
+from mews.emulator.telemetry.record import BoardRecord, steady_span
+from mews.emulator.telemetry.timeline import TelemetrySpan
+from mews.emulator.telemetry.units import NS_PER_S, PJ_PER_MJ
 
 VERSION = 1
+MILLION = 1_000_000
+"""Speeds and temperatures are written in millionths."""
 STATE_NAME = "nvml.state"
 """What the library looks for in its own folder."""
 
@@ -50,13 +63,25 @@ class EccCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class StateClock:
+    """At ``monotonic_ns`` of this machine's CLOCK_MONOTONIC it was ``emulated_ns``; those pass ``speed`` times as
+    fast."""
+
+    monotonic_ns: int
+    emulated_ns: int = 0
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class NvmlGpu:
     """A GPU that the driver of this host has bound.
 
-    ``bus_id`` is sysfs' (``0000:44:00.0``). ``power_mw``, ``temperature_c`` and ``sm_clock_mhz`` follow the
-    utilisation where None. ``draining``: invisible to processes that initialise NVML from now on. ``lost``: fallen off
-    the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with NVML_ERROR_UNKNOWN, as after a hot-plug that
-    the driver did not digest. ``ecc_enabled`` counts only where the profile has ECC; ``None`` means the profile's own.
+    ``bus_id`` is sysfs' (``0000:44:00.0``). With a ``record`` of its telemetry the load is that of the record;
+    without one it is constant: ``power_mw``, ``temperature_c`` and ``sm_clock_mhz`` follow the utilisation where
+    None, and energy grows from ``energy_mj`` as power has it. ``draining``: invisible to processes that initialise
+    NVML from now on. ``lost``: fallen off the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with
+    NVML_ERROR_UNKNOWN, as after a hot-plug that the driver did not digest. ``ecc_enabled`` counts only where the
+    profile has ECC; ``None`` means the profile's own.
     """
 
     index: int
@@ -86,6 +111,7 @@ class NvmlGpu:
     pcie_width: int | None = None
     pcie_gen: int | None = None
     processes: tuple[NvmlProcess, ...] = ()
+    record: BoardRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +131,7 @@ class NvmlHost:
     ``dev_root`` is the folder of the fake ``nvidiactl`` and ``nvidia<minor>`` that clients hold open ("" = none are
     opened). ``topology`` has a row and a column per GPU in the order of ``gpus``; None = PCIe only, by NUMA node.
     ``switched``: NVLinks end at switches. ``driver_loaded`` False: nvmlInit says DRIVER_NOT_LOADED.
-    ``cuda_version``: 12040 is 12.4.
+    ``cuda_version``: 12040 is 12.4. ``clock``: the time of the GPUs' records; None: time 0 is when the file is written.
     """
 
     gpus: tuple[NvmlGpu, ...] = ()
@@ -117,6 +143,7 @@ class NvmlHost:
     topology: Matrix | None = None
     switched: bool = False
     events: tuple[NvmlEvent, ...] = ()
+    clock: StateClock | None = None
 
 
 def state_beside(folder: Path) -> Path:
@@ -126,6 +153,8 @@ def state_beside(folder: Path) -> Path:
 
 def write_state(path: Path, host: NvmlHost) -> None:
     """Replace the state file at once. Raises OSError."""
+    if host.clock is None:
+        host = replace(host, clock=StateClock(monotonic_ns()))
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_bytes(render(host))
     fresh.replace(path)
@@ -145,12 +174,19 @@ def _lines(host: NvmlHost) -> Iterator[str]:
     yield f"switched {int(host.switched)}"
     if host.dev_root:
         yield f"dev_root {_text(host.dev_root)}"
+    if host.clock is not None:
+        yield f"clock_monotonic {host.clock.monotonic_ns}"
+        yield f"clock_emulated {host.clock.emulated_ns}"
+        yield f"clock_speed {round(host.clock.speed * MILLION)}"
+    yield f"lag {round(physics.TAU_S * NS_PER_S)}"
     order = sorted(range(len(host.gpus)), key=lambda place: (host.gpus[place].index, host.gpus[place].bus_id))
     matrix = _matrix(host)
     for gpu in (host.gpus[place] for place in order):
         yield "gpu"
         for key, value in _keys(gpu):
             yield f"{key} {_text(value) if isinstance(value, str) else int(value)}".rstrip()
+        for span in _record(gpu).spans:
+            yield _span(span, gpu.memory_utilization_percent)
         for process in gpu.processes:
             yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}"
     for row in order:
@@ -211,6 +247,8 @@ def _constants(profile: GpuProfile) -> tuple[tuple[str, str | int], ...]:
         ("power_max", profile.max_power_limit_mw),
         ("slowdown_temperature", profile.slowdown_temperature_c),
         ("shutdown_temperature", profile.shutdown_temperature_c),
+        ("max_temperature", profile.slowdown_temperature_c - physics.BELOW_SLOWDOWN_C),
+        ("memory_max_temperature", profile.shutdown_temperature_c - physics.BELOW_SHUTDOWN_C),
         ("max_pcie_gen", profile.pcie_gen),
         ("max_pcie_width", profile.pcie_width),
         ("mig_capable", profile.mig_capable),
@@ -218,40 +256,65 @@ def _constants(profile: GpuProfile) -> tuple[tuple[str, str | int], ...]:
 
 
 def _load(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
-    profile, share = gpu.profile, gpu.utilization_percent
-    busy = share > 0 or bool(gpu.processes)
-    temperature = _between(profile.idle_temperature_c, profile.busy_temperature_c, share)
-    if gpu.temperature_c is not None:
-        temperature = gpu.temperature_c
-    idle_power = profile.idle_power_mw + (profile.power_limit_mw // 10 if busy else 0)
-    power = _between(idle_power, profile.power_limit_mw, share) if gpu.power_mw is None else gpu.power_mw
-    sm_clock = profile.sm_clock_mhz if busy else profile.idle_sm_clock_mhz
-    memory_share = gpu.memory_utilization_percent
+    profile = gpu.profile
+    cold, hot = (profile.idle_temperature_c, profile.busy_temperature_c) if profile.fan else (-1, -1)
     return (
-        ("utilization", share),
-        ("memory_utilization", share // 2 if memory_share is None else memory_share),
         ("memory_used", gpu.memory_used_mib * MIB),
         ("bar1_used", MIB),
-        ("sm_clock", sm_clock if gpu.sm_clock_mhz is None else gpu.sm_clock_mhz),
-        ("memory_clock", profile.memory_clock_mhz if busy else profile.idle_memory_clock_mhz),
-        ("video_clock", profile.video_clock_mhz if busy else min(555, profile.video_clock_mhz)),
-        ("pstate", 0 if busy else profile.idle_pstate),
-        ("power", power),
-        ("energy", gpu.energy_mj),
-        ("temperature", temperature),
-        ("memory_temperature", temperature + 2 if profile.memory_temperature else -1),
-        ("fan", _between(30, 80, share) if profile.fan else -1),
-        ("idle", not busy),
+        ("memory_warmer", physics.MEMORY_WARMER_C if profile.memory_temperature else -1),
+        ("fan_low", physics.FAN_LOW if profile.fan else -1),
+        ("fan_high", physics.FAN_HIGH if profile.fan else -1),
+        ("fan_cold", cold),
+        ("fan_hot", hot),
     )
 
 
-def _between(low: int, high: int, percent: int) -> int:
-    return low + (high - low) * max(0, min(100, percent)) // 100
+def _record(gpu: NvmlGpu) -> BoardRecord:
+    """The record that was given, or one of a load that never changes."""
+    if gpu.record is not None:
+        return gpu.record
+    profile = gpu.profile
+    demand = BoardDemand(
+        utilization=gpu.utilization_percent,
+        contexts=len(gpu.processes),
+        fixed_power_mw=gpu.power_mw,
+        fixed_sm_mhz=gpu.sm_clock_mhz,
+    )
+    shown_c = physics.settled_c(profile, replace(demand, fixed_power_mw=None))
+    temperature_c = shown_c if gpu.temperature_c is None else gpu.temperature_c
+    count = len(gpu.processes)
+    span = steady_span(profile, demand, 0, gpu.energy_mj * PJ_PER_MJ, temperature_c, temperature_c)
+    shares = tuple(gpu.utilization_percent // count for _ in gpu.processes)
+    return BoardRecord(gpu.uuid, (replace(span, shares=shares),))
+
+
+def _span(span: TelemetrySpan, memory_utilization: int | None) -> str:
+    energy_mj, rest_pj = divmod(span.energy_pj, PJ_PER_MJ)
+    numbers = (
+        span.at_ns,
+        -1 if span.until_ns is None else span.until_ns,
+        span.utilization,
+        physics.memory_utilization(span.utilization) if memory_utilization is None else memory_utilization,
+        span.power_mw,
+        span.sm_clock_mhz,
+        span.memory_clock_mhz,
+        span.video_clock_mhz,
+        span.pstate,
+        int(span.reasons),
+        span.pcie_kb_s,
+        energy_mj,
+        rest_pj,
+        round(span.temperature_c * MILLION),
+        round(span.target_c * MILLION),
+        *span.shares,
+    )
+    return "span " + " ".join(map(str, numbers))
 
 
 def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
     profile = gpu.profile
     ecc_mode = -1 if not profile.ecc else int(gpu.ecc_enabled is not False)
+    counters = _counters(gpu)
     return (
         ("persistence", gpu.persistence),
         ("compute_mode", gpu.compute_mode),
@@ -263,8 +326,23 @@ def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
         ("ecc_volatile_uncorrected", gpu.ecc.volatile_uncorrected),
         ("ecc_aggregate_corrected", gpu.ecc.aggregate_corrected),
         ("ecc_aggregate_uncorrected", gpu.ecc.aggregate_uncorrected),
+        ("remapped_rows", counters.remapped_rows),
+        ("remap_pending", counters.remap_pending),
+        ("remap_failed", counters.remap_failed),
+        ("pcie_replays", counters.pcie_replays),
         ("pcie_gen", profile.pcie_gen if gpu.pcie_gen is None else gpu.pcie_gen),
         ("pcie_width", profile.pcie_width if gpu.pcie_width is None else gpu.pcie_width),
+    )
+
+
+def _counters(gpu: NvmlGpu) -> GpuCounters:
+    if gpu.record is not None:
+        return gpu.record.counters
+    return GpuCounters(
+        ecc_volatile_corrected=gpu.ecc.volatile_corrected,
+        ecc_volatile_uncorrected=gpu.ecc.volatile_uncorrected,
+        ecc_aggregate_corrected=gpu.ecc.aggregate_corrected,
+        ecc_aggregate_uncorrected=gpu.ecc.aggregate_uncorrected,
     )
 
 

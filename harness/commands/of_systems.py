@@ -1,4 +1,5 @@
-"""Sub-commands that systems add to ``mews``. Systems are loaded for a command that is none of ours, and for --help."""
+"""Sub-commands beside those of ``mews.harness.cli``: further ones of ours, and those that systems add. They are
+loaded for a command that is none of the command line's own, and for --help."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class MewsGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, systems' last; of a name of several words the first."""
-        from mews.harness.systems import all_commands
+        from mews.harness.commands.further import all_commands
 
         own = super().list_commands(ctx)
         return [*own, *dict.fromkeys(word for name in all_commands() if (word := name.split()[0]) not in own)]
@@ -31,7 +32,7 @@ class MewsGroup(TyperGroup):
 
 def _command_of_systems(word: str) -> Any:
     """The command that begins with that word, as typer has them, or None."""
-    from mews.harness.systems import all_commands
+    from mews.harness.commands.further import all_commands
 
     commands = {name: command for name, command in all_commands().items() if name.split()[0] == word}
     if not commands:

@@ -64,6 +64,17 @@ class HardwareControl(Protocol):
         """
         ...
 
+    async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Chassis -> device -> what its board shows now (``mews.emulator.telemetry.reading``), and what is ``set``."""
+        ...
+
+    async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
+        """Set values of a board (``mews.emulator.telemetry.settings``); chassis and device may be ``all``.
+
+        Raises ValueError naming what is allowed.
+        """
+        ...
+
     async def reset(self) -> None:
         """The table, the faults and the operations as they were at the start."""
         ...

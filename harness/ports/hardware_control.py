@@ -9,6 +9,7 @@ from typing import Any
 from mews.emulator.chassis.errors import Refusal
 from mews.emulator.host import act
 from mews.emulator.host.errors import HostRefusal
+from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.hosts import LocalHosts
 
@@ -53,6 +54,23 @@ class LocalHardwareControl:
         for chassis in self._fleet.fleet.boxes if name is None else [name]:
             self._fleet.fleet.box(chassis).faults.clear(self._fleet.pace.now())
             self._fleet.stirred(chassis)
+
+    async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """What every board shows now."""
+        now_s = self._fleet.pace.now()
+        for box in self._fleet.fleet.boxes.values():
+            box.settle(now_s)
+        return {name: box.telemetry.shown(now_s) for name, box in self._fleet.fleet.boxes.items()}
+
+    async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
+        """Set values of boards. Raises ValueError."""
+        fleet, now_s = self._fleet.fleet, self._fleet.pace.now()
+        boxes = list(fleet.boxes.values()) if chassis == ALL else [fleet.box(chassis)]
+        for box in boxes:
+            box.telemetry.check(device, values)
+        for box in boxes:
+            box.settle(now_s)
+            box.telemetry.set(device, values, now_s)
 
     async def reset(self) -> None:
         """The table, the faults and the operations as they were at the start."""

@@ -51,6 +51,15 @@ class HttpHardwareControl:
         """The table, the faults and the operations as they were at the start."""
         await self._client.ask("POST", "/v1/reset")
 
+    async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """What every board shows now."""
+        shown: dict[str, dict[str, dict[str, Any]]] = await self._client.ask("GET", "/v1/telemetry")
+        return shown
+
+    async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
+        """Set values of boards. Raises ValueError."""
+        await self._client.ask("POST", "/v1/telemetry", {"chassis": chassis, "device": device, "set": dict(values)})
+
     async def speed(self, speed: float) -> None:
         """Let emulated time pass that many times as fast."""
         await self._client.ask("PUT", "/v1/speed", {"speed": speed})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
@@ -12,7 +13,11 @@ from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.host.pending import PendingAction
+from mews.emulator.host.telemetry import report_of
 from mews.emulator.host.tree import HostTree
+from mews.emulator.telemetry.chassis import ChassisTelemetry
+from mews.emulator.telemetry.load import IDLE, parse_load
+from mews.emulator.telemetry.record import BoardRecord
 from mews.kube.clock import Pace
 
 
@@ -23,6 +28,8 @@ class LocalHosts:
         self.hosts = Hosts(hardware, seed, listener=listener)
         self.pace = pace
         self.trees = {name: HostTree(host) for name, host in self.hosts.hosts.items()}
+        self.telemetry: Mapping[str, ChassisTelemetry] = {}
+        self._reported: dict[str, int] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         self._waiting: list[tuple[PendingAction, asyncio.Future[None]]] = []
 
@@ -63,9 +70,10 @@ class LocalHosts:
             raise pending.refusal
 
     def stirred(self) -> None:
-        """Something changed: set timers for what is due next, wake who waited for what is done."""
+        """Something changed: set timers for what is due next, wake who waited for what is done, report."""
         for name, host in self.hosts.hosts.items():
             self._pump(name, host)
+            self._report(name, host)
         still: list[tuple[PendingAction, asyncio.Future[None]]] = []
         for pending, waiter in self._waiting:
             if not pending.done:
@@ -73,6 +81,21 @@ class LocalHosts:
             elif not waiter.done():
                 waiter.set_result(None)
         self._waiting = still
+
+    def _report(self, name: str, host: Host) -> None:
+        if self._reported.get(name) == host.version:
+            return
+        self._reported[name] = host.version
+        reports = report_of(host)
+        for telemetry in self.telemetry.values():
+            telemetry.report(name, reports, self.pace.now())
+
+    def records(self) -> dict[str, BoardRecord]:
+        """UUID -> telemetry of every board, from now on."""
+        found: dict[str, BoardRecord] = {}
+        for telemetry in self.telemetry.values():
+            found |= telemetry.records(self.pace.now(), 1)
+        return found
 
     def _pump(self, name: str, host: Host) -> None:
         due_s, timed = host.next_due(), self._timers.get(name)
@@ -108,9 +131,14 @@ class LocalUsers:
         self._hosts = hosts
         self._host = host
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
+    def check(self, load: Any) -> None:
+        """Raises ValueError for what is no load."""
+        parse_load(load)
+
+    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
         """A container's process opens devices."""
-        self._hosts.hold(self._host, Holder(key, tuple(uuids), pid=pid, name=name, computing=True))
+        given = IDLE if load is None else parse_load(load)
+        self._hosts.hold(self._host, Holder(key, tuple(uuids), pid=pid, name=name, computing=True, load=given))
 
     def end(self, key: str) -> None:
         """It has ended."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from mews.emulator.telemetry.load import parse_load
 from mews.harness.ports.control_http import ControlClient
 
 
@@ -87,8 +88,13 @@ class _HostUsers:
         self._users = users
         self._host = host
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
+    def check(self, load: Any) -> None:
+        parse_load(load)
+
+    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
         action = {"do": "hold", "key": key, "uuids": list(uuids), "pid": pid, "name": name, "computing": True}
+        if load is not None:
+            action["load"] = parse_load(load).as_value()
         self._users.post(self._host, action)
 
     def end(self, key: str) -> None:

@@ -20,6 +20,8 @@ from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
 from mews.emulator.host.act import Do
 from mews.emulator.host.faults.registry import HOST_FAULTS
+from mews.emulator.telemetry.settings import ALL
+from mews.harness.ports.telemetry import check_names
 from mews.harness.scenario.base import REFERENCE, KubeObject, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Checks
 from mews.harness.scenario.extension import STEPS, Given, StepKind, split
@@ -132,6 +134,19 @@ class HostAction(Model):
     within: Seconds = 60.0
 
 
+class TelemetryAction(Model):
+    """Set what a GPU shows, until it is cleared (``none``): temperature, power, utilization, clocks, and errors that
+    its driver counts (``mews.harness.ports.telemetry``). ``device``: an ID, a GPUID or ``all``."""
+
+    device: str = ALL
+    set: dict[str, int | float | str | None]
+
+    @model_validator(mode="after")
+    def _known(self) -> TelemetryAction:
+        check_names(self.set)
+        return self
+
+
 def _named(value: Any) -> Any:
     return {"component": value} if isinstance(value, str) else value
 
@@ -181,6 +196,7 @@ ACTIONS = (
     "chassis",
     "fault",
     "host",
+    "telemetry",
     "kill",
     "start",
     "restart",
@@ -213,6 +229,7 @@ class Step(Model):
     chassis: ChassisAction | None = None
     fault: FaultAction | None = None
     host: HostAction | None = None
+    telemetry: TelemetryAction | None = None
     kill: Component | None = None
     start: Component | None = None
     restart: Component | None = None

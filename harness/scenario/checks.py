@@ -180,6 +180,7 @@ _CHECKS: dict[str, Callable[[StepContext, Any], Awaitable[Finding]]] = {
     "table": hardware_checks.table,
     "hosts": hardware_checks.hosts,
     "host": hardware_checks.host,
+    "telemetry": hardware_checks.telemetry,
     "moves": hardware_checks.moves,
     "operations": hardware_checks.operations,
     "gpus": hardware_checks.gpus,

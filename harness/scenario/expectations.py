@@ -136,6 +136,7 @@ class Check(Model):
     host: Pattern = Field(
         default=None, description="what hosts see: host, then devices (by GPUID), holders, waiting, log (kernel lines)"
     )
+    telemetry: Pattern = Field(default=None, description="what boards show: chassis, then device, then its values")
     moves: Pattern = Field(default=None, description="completed attaches since the scenario began")
     operations: dict[str, Pattern] = Field(
         default_factory=dict, description="chassis lines by event since the scenario began: attached, detached, …"

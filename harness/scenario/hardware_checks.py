@@ -51,6 +51,12 @@ async def host(stage: StepContext, expected: Any) -> Finding:
     return Finding(wrong is None, f"hosts that see {show(expected)}", str(wrong or ""))
 
 
+async def telemetry(stage: StepContext, expected: Any) -> Finding:
+    """What the boards show matches the pattern."""
+    wrong = match(expected, await stage.cluster.hardware.telemetry())
+    return Finding(wrong is None, f"boards that show {show(expected)}", str(wrong or ""))
+
+
 async def moves(stage: StepContext, expected: Any) -> Finding:
     """So many attaches were completed."""
     lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))

@@ -214,6 +214,11 @@ def _operate(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
         yield from _one_of((*place, "device"), value.get("device"), known.devices_at(host))
 
 
+def _telemetry(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    devices = [(spec.gpuid(each.id), each.id) for spec in known.chassis.values() for each in spec.devices]
+    yield from _one_of((*place, "device"), value.get("device"), ("all", *(name for pair in devices for name in pair)))
+
+
 def _hold(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     yield from _checks((*place, "check"), value.get("check"), known)
 
@@ -229,6 +234,7 @@ _ACTIONS: Mapping[str, Reader] = {
     "chassis": _chassis,
     "fault": _fault,
     "host": _operate,
+    "telemetry": _telemetry,
     "kill": _component,
     "start": _component,
     "restart": _component,
@@ -306,6 +312,7 @@ _CHECKS: Mapping[str, Reader] = {
     "pod": _pod,
     "node": _node,
     "table": _table,
+    "telemetry": _table,
     "hosts": _free_or_hosts,
     "host": _seen_by_host,
     "gpus": _gpus,

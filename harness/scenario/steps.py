@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from mews.harness.journal import Line
+from mews.harness.ports.telemetry import set_values
 from mews.harness.scenario.actions import ComponentAction, FaultAction, Step
 from mews.harness.scenario.checks import look
 from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
@@ -215,6 +216,15 @@ async def _host(stage: StepContext, step: Step) -> None:
         raise StepFailed(Failure(f"{action.do} on {action.host} to end with {action.result}", result))
 
 
+async def _telemetry(stage: StepContext, step: Step) -> None:
+    action = step.telemetry
+    assert action is not None
+    try:
+        await set_values(stage.cluster.hardware, action.device, action.set)
+    except ValueError as error:
+        raise ScenarioError(f"telemetry: {error}") from error
+
+
 def _component(stage: StepContext, action: ComponentAction | None) -> ComponentAction:
     assert action is not None
     allowed = stage.cluster.components()
@@ -305,6 +315,7 @@ _STEPS: dict[str, Callable[[StepContext, Step], Awaitable[None]]] = {
     "chassis": _chassis,
     "fault": _fault,
     "host": _host,
+    "telemetry": _telemetry,
     "kill": _kill,
     "start": _start,
     "restart": _restart,

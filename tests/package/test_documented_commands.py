@@ -49,6 +49,13 @@ INSTEAD = {
     ),
     # the page's `mews up` is one in prose
     "mews nvidia-smi --host host-1": "mews nvidia-smi --hardware demo --host host-1",
+    # likewise: they have tests of their own (tests/harness/commands)
+    "mews telemetry": "mews telemetry --help",
+    "mews telemetry all=none": "mews telemetry --help",
+    "mews telemetry --device 000100 temperature=92 power=180.5 utilization=70 sm_clock=600 memory_clock=800": (
+        "mews telemetry --help"
+    ),
+    "mews telemetry --device 000100 xid=63 ecc_corrected=5 ecc_uncorrected=1": "mews telemetry --help",
     # needs the example package, which tests of its own install (tests/harness/extending)
     "mews run docs/example-package/dialect.yaml": "mews run scenarios/demo.yaml",
     # minutes of a grid of experiments, which has tests of its own; the plots need an extra

@@ -336,7 +336,8 @@ class EmbeddedCluster:
 
     def _reporting(self, runtime: Runtime, host: str) -> Runtime:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
-        return ReportingRuntime(runtime, self.ports.hosts.users(host), tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,))
+        envs = tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,)
+        return ReportingRuntime(runtime, self.ports.hosts.users(host), envs, self._scenario.folder)
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile

@@ -33,6 +33,7 @@ class InProcessHardware:
         self._host_feeds = {host.name: HostFeed(run.journal, host.name) for host in hardware.hosts}
         self._hosts = LocalHosts(hardware, pace=run.pace, seed=run.seed, listener=self._on_host_event)
         self._fleet = LocalFleet(hardware, pace=run.pace, seed=run.seed, listener=self._on_chassis_event)
+        self._hosts.telemetry = self._fleet.fleet.telemetry
         self.control = LocalHardwareControl(self._fleet, self._hosts)
 
     def begin(self) -> None:

@@ -190,6 +190,14 @@ class ServedHardware:
         if name not in self._names:
             await self._control().clear(name)
 
+    async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """What every board shows now."""
+        return await self._control().telemetry()
+
+    async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
+        """Set values of boards. Raises ValueError."""
+        await self._control().set_telemetry(chassis, device, values)
+
     async def reset(self) -> None:
         """As at the start."""
         await self._hosts.control().clear()

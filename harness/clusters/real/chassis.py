@@ -56,6 +56,14 @@ class PodHardware:
         """Raises Lacking."""
         raise Lacking(f"needs an operator on {host}: real nodes have no emulated host")
 
+    async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """What every board shows now."""
+        return await self._control.telemetry()
+
+    async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
+        """Set values of boards. Raises ValueError."""
+        await self._control.set_telemetry(chassis, device, values)
+
     async def reset(self) -> None:
         """As at the start."""
         await self._control.reset()

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.hostd.follower import Lost
+from mews.emulator.hostd.chassis_control import Lost
 from mews.emulator.hostd.serve import HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library

@@ -43,13 +43,15 @@ class ContainerBehaviour:
 @dataclass(frozen=True, slots=True)
 class Image:
     """One image: ``process`` is its argv on this machine (None: it cannot be one), ``simulate`` its stand-in (None: it
-    has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine."""
+    has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine.
+    ``load``: what its containers ask of their devices (``mews.kube.emulated.kubelet.load``), None: nothing."""
 
     name: str
     process: tuple[str, ...] | None = None
     simulate: ContainerBehaviour | None = None
     image: str = ""
     written: tuple[str, ...] = ()
+    load: Any = None
 
 
 class ImageBook:
@@ -102,7 +104,7 @@ def load_images(path: Path | None = None, further: Mapping[str, Any] = MappingPr
         raise ImagesError(f"{where}: not YAML: {' '.join(str(error).split())}") from error
     images = document.get("images") if isinstance(document, dict) else None
     if not isinstance(images, dict):
-        raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image")
+        raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image, load")
     book = {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
     return ImageBook(book | {name: _image(name, entry, f"image {name}") for name, entry in further.items()})
 
@@ -117,7 +119,7 @@ def _read(path: Path) -> str:
 
 
 def _image(name: str, entry: Any, where: str) -> Image:
-    _only(entry, {"process", "simulate", "image"}, where)
+    _only(entry, {"process", "simulate", "image", "load"}, where)
     process, simulate = entry.get("process"), entry.get("simulate")
     if process is None and simulate is None:
         raise ImagesError(f"{where}: needs process or simulate")
@@ -126,7 +128,7 @@ def _image(name: str, entry: Any, where: str) -> Image:
     argv = None if process is None else tuple(_filled(str(word)) for word in process)
     written = tuple(_foreign(str(word)) for word in process or ())
     played = None if simulate is None else _simulation(simulate, f"{where}.simulate")
-    return Image(name, argv, played, str(entry.get("image", "")), written)
+    return Image(name, argv, played, str(entry.get("image", "")), written, entry.get("load"))
 
 
 def _filled(word: str) -> str:

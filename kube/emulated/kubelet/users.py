@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 from zlib import crc32
 
-from mews.kube.api.objects import name_of, uid_of
+from mews.kube.api.objects import annotations_of, name_of, uid_of
 from mews.kube.client.port import ExecResult
+from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
+from mews.kube.emulated.kubelet.load import LOAD, REASON, load_of
 from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
 
 
 class DeviceUsers(Protocol):
     """Who is told which processes use devices; its methods must not wait."""
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str) -> None:
-        """A process has opened devices."""
+    def check(self, load: Any) -> None:
+        """Raises ValueError for what ``begin`` would not take as a load."""
+        ...
+
+    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
+        """A process has opened devices, on which it works as ``load`` says (None: not at all)."""
         ...
 
     def end(self, key: str) -> None:
@@ -25,10 +32,14 @@ class DeviceUsers(Protocol):
 
 
 class ReportingRuntime:
-    """A Runtime whose containers are told of: which devices they use stands in one of the variables ``uuid_envs``."""
+    """A Runtime whose containers are told of: which devices they use stands in one of the variables ``uuid_envs``.
+    Traces of loads are files in ``traces``."""
 
-    def __init__(self, runtime: Runtime, users: DeviceUsers, uuid_envs: Sequence[str]) -> None:
+    def __init__(
+        self, runtime: Runtime, users: DeviceUsers, uuid_envs: Sequence[str], traces: Path | None = None
+    ) -> None:
         self._runtime = runtime
+        self._traces = traces
         self._users = users
         self._uuid_envs = tuple(uuid_envs)
 
@@ -37,15 +48,27 @@ class ReportingRuntime:
 
         Raises StartError.
         """
-        process = await self._runtime.start(launch)
         uuids = [uuid for env in self._uuid_envs for uuid in launch.env.get(env, "").split(",") if uuid]
+        load = self._load(launch) if uuids else None
+        process = await self._runtime.start(launch)
         if not uuids:
             return process
         key = f"pod/{uid_of(launch.pod)}/{launch.container}/{launch.attempt}"
         # A simulated process has no number of its own: one that no process of a Linux machine can have.
         pid = getattr(process, "pid", 0) or 0x400000 + crc32(key.encode()) % 0x3FFFFF
-        self._users.begin(key, uuids, pid=pid, name=f"{name_of(launch.pod)}/{launch.container}")
+        self._users.begin(key, uuids, pid=pid, name=f"{name_of(launch.pod)}/{launch.container}", load=load)
         return _ReportingProcess(process, self._users, key)
+
+    def _load(self, launch: Launch) -> Any:
+        load = load_of(launch, self._traces)
+        if load is None:
+            return None
+        try:
+            self._users.check(load)
+        except ValueError as error:
+            where = f"annotation {LOAD}" if LOAD in annotations_of(launch.pod) else f"image {launch.image.name}"
+            raise StartError(REASON, f"{where}: {error}") from error
+        return load
 
     async def close(self) -> None:
         """End every container."""

@@ -111,11 +111,13 @@ def test_a_bind_that_fails_says_so_and_the_next_may_succeed(pair):
 
 def test_what_a_pod_uses_shows_as_load_memory_and_process(pair):
     from mews.emulator.host.holders import Holder
+    from mews.emulator.telemetry.load import constant
 
     uuid = pair.device("000002").device.uuid
-    pair.host.hold(Holder("pod/u/main/0", (uuid,), pid=99, name="train/main", computing=True), pair.t)
+    holder = Holder("pod/u/main/0", (uuid,), pid=99, name="train/main", computing=True, load=constant(87))
+    pair.host.hold(holder, pair.t)
     idle, busy, _ = nvml_host(pair.host).gpus
     assert (idle.utilization_percent, idle.memory_used_mib, idle.processes) == (0, 0, ())
-    assert busy.utilization_percent > 50
+    assert busy.utilization_percent == 87
     assert 0 < busy.memory_used_mib < busy.profile.memory_mib
     assert [(p.pid, p.name, p.used_mib) for p in busy.processes] == [(99, "train/main", busy.memory_used_mib)]

@@ -20,7 +20,7 @@ from mews.emulator.nvml.requests import (
     encode_request,
     socket_path,
 )
-from mews.emulator.nvml.state import NvmlEvent, NvmlGpu, NvmlHost, NvmlProcess, render, write_state
+from mews.emulator.nvml.state import NvmlEvent, NvmlGpu, NvmlHost, NvmlProcess, StateClock, render, write_state
 from mews.emulator.nvml.topology import cube_mesh, nvswitch, pcie
 
 
@@ -46,9 +46,8 @@ def test_strings_cannot_break_out_of_their_line():
 
 def test_load_moves_power_temperature_and_clocks():
     idle, busy = render(NvmlHost(gpus=(gpu(),))), render(NvmlHost(gpus=(gpu(utilization_percent=100),)))
-    assert b"\npower 25000\n" in idle
-    assert b"\npower 250000\n" in busy
-    assert b"\nsm_clock 1380\n" in busy
+    assert b"\nspan 0 -1 0 0 25000 135 877 555 0 1 0 0 0 33000000 33000000\n" in idle
+    assert b"\nspan 0 -1 100 50 250000 1380 877 1237 0 4 1970000 0 0 62000000 62000000\n" in busy
 
 
 def test_a_topology_needs_a_row_for_each_gpu():
@@ -70,7 +69,8 @@ def test_writing_replaces_the_file_and_leaves_nothing_else(tmp_path):
     path = tmp_path / "nvml.state"
     write_state(path, NvmlHost())
     write_state(path, NvmlHost(gpus=(gpu(),)))
-    assert path.read_bytes() == render(NvmlHost(gpus=(gpu(),)))
+    clock = StateClock(int(path.read_text().split("clock_monotonic ")[1].split()[0]))
+    assert path.read_bytes() == render(NvmlHost(gpus=(gpu(),), clock=clock))
     assert [one.name for one in tmp_path.iterdir()] == ["nvml.state"]
 
 

@@ -15,6 +15,8 @@ from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done
 from mews.emulator.dialects.redfish.uris import ref
 
+PROCESSOR_METRICS, MEMORY_METRICS, ENVIRONMENT = "ProcessorMetrics", "MemorySummary/MemoryMetrics", "EnvironmentMetrics"
+"""What lies below a processor, but for those of the chassis itself (``metrics``)."""
 RESETS = ("ForceRestart", "GracefulRestart")
 
 
@@ -100,6 +102,10 @@ def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
             "PartNumber": profile.part_number,
             "FirmwareVersion": profile.vbios,
         }
+        if not uri.startswith(uris.CHASSIS):
+            facts["Metrics"] = ref(f"{uri}/{PROCESSOR_METRICS}")
+            facts["EnvironmentMetrics"] = ref(f"{uri}/{ENVIRONMENT}")
+            facts["MemorySummary"] = {**facts["MemorySummary"], "Metrics": ref(f"{uri}/{MEMORY_METRICS}")}
     device = view.device_uri(row.device)
     return resource(
         "Processor",

@@ -12,6 +12,7 @@ from mews.emulator.dialects.redfish.resources import (
     fabric,
     logs,
     managers,
+    metrics,
     pcie,
     registries,
     root,
@@ -43,5 +44,6 @@ ROUTES = (
     *update.ROUTES,
     *telemetry.ROUTES,
     *sensors.ROUTES,
+    *metrics.ROUTES,
     *registries.ROUTES,
 )

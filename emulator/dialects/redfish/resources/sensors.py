@@ -1,22 +1,17 @@
-"""Sensors that look alive: readings follow from what is attached and from the time, never from chance."""
+"""Sensors of the chassis and its boards: every reading is that of the telemetry (``mews.emulator.telemetry``)."""
 
 from __future__ import annotations
 
-import math
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.resources.inventory import profile_of
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, links, resource
 from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-
-FANS, SUPPLIES = 4, 2
-IDLE_W, IDLE_C = 25.0, 33.0
-CHASSIS_W, INLET_C = 180.0, 24.0
+from mews.emulator.telemetry import enclosure
+from mews.emulator.telemetry.enclosure import FANS, SUPPLIES, SUPPLY_W
+from mews.emulator.telemetry.reading import GpuReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +26,43 @@ class Reading:
     about: str
 
 
-def wave(name: str, now_s: float, span: float) -> float:
-    """A slow swing, for each name its own: up to ``span`` up and down within a minute or two."""
-    seed = zlib.crc32(name.encode())
-    period_s = 60.0 + seed % 60
-    return span * math.sin(2 * math.pi * (now_s / period_s + (seed % 997) / 997))
-
-
-def watts(view: RedfishView, row: DeviceRow) -> float:
-    """What a GPU draws: idle where it is attached, next to nothing where it is not."""
-    profile = profile_of(view, row.device)
-    idle = profile.idle_power_mw / 1000 if profile else IDLE_W
-    return idle + wave(f"{row.device}W", view.now_s, 2.0) if row.link and row.port else 3.0
-
-
-def celsius(view: RedfishView, row: DeviceRow) -> float:
-    """How warm it is."""
-    profile = profile_of(view, row.device)
-    idle = float(profile.idle_temperature_c) if profile else IDLE_C
-    return idle + wave(f"{row.device}C", view.now_s, 1.5) if row.link and row.port else INLET_C + 2.0
+def gpu_reading(view: RedfishView, device: str) -> GpuReading:
+    """A board's telemetry at the time of the look."""
+    return view.box.telemetry.reading(device, view.now_s)
 
 
 def total_watts(view: RedfishView) -> float:
     """The whole chassis."""
-    return CHASSIS_W + sum(watts(view, row) for row in view.rows)
-
-
-def inlet(view: RedfishView) -> float:
-    """The air that comes in."""
-    return INLET_C + wave("Inlet", view.now_s, 0.5)
+    return enclosure.chassis_w(sum(gpu_reading(view, row.device).power_mw for row in view.rows))
 
 
 def readings(view: RedfishView) -> Iterator[Reading]:
     """All sensors of the chassis."""
     home = uris.chassis(view.name)
-    yield Reading("Inlet", "Temperature", "Cel", inlet(view), "Intake", home)
+    yield Reading("Inlet", "Temperature", "Cel", enclosure.inlet_c(view.now_s), "Intake", home)
     yield Reading("TotalPower", "Power", "W", total_watts(view), "Chassis", home)
     for fan in range(1, FANS + 1):
-        rpm = 4200 + wave(f"Fan{fan}", view.now_s, 60.0)
-        yield Reading(f"Fan{fan}", "Rotational", "{rev}/min", rpm, "Fan", f"{home}/ThermalSubsystem/Fans/{fan}")
+        rpm, about = enclosure.fan_rpm(fan, view.now_s), f"{home}/ThermalSubsystem/Fans/{fan}"
+        yield Reading(f"Fan{fan}", "Rotational", "{rev}/min", rpm, "Fan", about)
     for row in view.rows:
-        device = view.device_uri(row.device)
-        yield Reading(f"{row.device}Temp", "Temperature", "Cel", celsius(view, row), "GPU", device)
-        yield Reading(f"{row.device}Power", "Power", "W", watts(view, row), "GPU", device)
+        yield from board_readings(view, row.device)
+
+
+def board_readings(view: RedfishView, device: str) -> Iterator[Reading]:
+    """The sensors of one board."""
+    shown, about = gpu_reading(view, device), view.device_uri(device)
+    yield Reading(f"{device}Temp", "Temperature", "Cel", shown.temperature_c, "GPU", about)
+    yield Reading(f"{device}Power", "Power", "W", shown.power_mw / 1000, "GPU", about)
+    yield Reading(f"{device}Energy", "EnergykWh", "kW.h", shown.energy_kwh, "GPU", about)
+
+
+DIGITS = {"EnergykWh": 9}
+"""Digits after the point, where two are too few."""
+
+
+def shown_value(reading: Reading) -> float:
+    """A sensor's value as every resource shows it."""
+    return round(reading.value, DIGITS.get(reading.type, 2))
 
 
 def uri_of(view: RedfishView, name: str) -> str:
@@ -89,9 +78,18 @@ def sensors(view: RedfishView, name: str) -> Body | None:
     return collection("Sensor", f"{uris.chassis(name)}/Sensors", "Sensors", found)
 
 
+def one_reading(view: RedfishView, which: str) -> Reading | None:
+    """The sensor of that name. A board's are looked up alone: with thousands of boards the others cost more."""
+    for suffix in ("Temp", "Power", "Energy"):
+        device = which.removesuffix(suffix)
+        if device != which and view.row(device) is not None:
+            return next(each for each in board_readings(view, device) if each.name == which)
+    return next((each for each in readings(view) if each.name == which), None)
+
+
 def sensor(view: RedfishView, name: str, which: str) -> Body | None:
     """One sensor."""
-    reading = next((each for each in readings(view) if each.name == which), None)
+    reading = one_reading(view, which)
     if name != view.name or reading is None:
         return None
     return resource(
@@ -99,7 +97,7 @@ def sensor(view: RedfishView, name: str, which: str) -> Body | None:
         uri_of(view, which),
         f"{reading.type} {which}",
         ReadingType=reading.type,
-        Reading=round(reading.value, 2),
+        Reading=shown_value(reading),
         ReadingUnits=reading.units,
         PhysicalContext=reading.context,
         Status=dict(OK),
@@ -107,34 +105,41 @@ def sensor(view: RedfishView, name: str, which: str) -> Body | None:
     )
 
 
-def _excerpt(view: RedfishView, name: str, value: float) -> Body:
-    return {"DataSourceUri": uri_of(view, name), "Reading": round(value, 2)}
+def _excerpt(view: RedfishView, reading: Reading) -> Body:
+    return {"DataSourceUri": uri_of(view, reading.name), "Reading": shown_value(reading)}
 
 
 def environment(view: RedfishView, name: str) -> Body | None:
     """The chassis' environment."""
     if name != view.name:
         return None
+    sensors = {reading.name: reading for reading in readings(view)}
     return resource(
         "EnvironmentMetrics",
         f"{uris.chassis(name)}/EnvironmentMetrics",
         "Environment of the chassis",
-        TemperatureCelsius=_excerpt(view, "Inlet", inlet(view)),
-        PowerWatts=_excerpt(view, "TotalPower", total_watts(view)),
+        TemperatureCelsius=_excerpt(view, sensors["Inlet"]),
+        PowerWatts=_excerpt(view, sensors["TotalPower"]),
     )
 
 
 def device_environment(view: RedfishView, name: str, device: str) -> Body | None:
     """A GPU's environment."""
-    row = view.row(device)
-    if name != view.name or row is None:
+    if name != view.name or view.row(device) is None:
         return None
+    return board_environment(view, device, f"{view.device_uri(device)}/EnvironmentMetrics")
+
+
+def board_environment(view: RedfishView, device: str, uri: str) -> Body:
+    """A board's environment, wherever it is shown."""
+    temperature, power, energy = board_readings(view, device)
     return resource(
         "EnvironmentMetrics",
-        f"{view.device_uri(device)}/EnvironmentMetrics",
+        uri,
         f"Environment of {device}",
-        TemperatureCelsius=_excerpt(view, f"{device}Temp", celsius(view, row)),
-        PowerWatts=_excerpt(view, f"{device}Power", watts(view, row)),
+        TemperatureCelsius=_excerpt(view, temperature),
+        PowerWatts=_excerpt(view, power),
+        EnergykWh=_excerpt(view, energy),
     )
 
 
@@ -164,7 +169,7 @@ def fan(view: RedfishView, name: str, number: str) -> Body | None:
         f"Fan {number}",
         PhysicalContext="Chassis",
         HotPluggable=True,
-        SpeedPercent={**speed, "Reading": round(reading.value / 120, 1)},
+        SpeedPercent={**speed, "Reading": round(100 * reading.value / enclosure.FULL_RPM, 1)},
         Status=dict(OK),
     )
 
@@ -178,7 +183,7 @@ def power(view: RedfishView, name: str) -> Body | None:
         "PowerSubsystem",
         uri,
         "Power",
-        CapacityWatts=SUPPLIES * 2000.0,
+        CapacityWatts=SUPPLIES * SUPPLY_W,
         PowerSupplies=ref(f"{uri}/PowerSupplies"),
         Status=dict(OK),
     )
@@ -201,7 +206,7 @@ def supply(view: RedfishView, name: str, number: str) -> Body | None:
         f"{uris.chassis(name)}/PowerSubsystem/PowerSupplies/{number}",
         f"Power supply {number}",
         PowerSupplyType="AC",
-        PowerCapacityWatts=2000.0,
+        PowerCapacityWatts=SUPPLY_W,
         Manufacturer="H3 Platform",
         Model="PSU-2000",
         SerialNumber=f"PS{view.box.spec.index:02d}{number}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.resources.sensors import readings, uri_of
+from mews.emulator.dialects.redfish.resources.sensors import readings, shown_value, uri_of
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, resource
 from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
@@ -12,7 +12,7 @@ DEFINITIONS = f"{uris.TELEMETRY}/MetricDefinitions"
 REPORTS = f"{uris.TELEMETRY}/MetricReports"
 REPORT_DEFINITIONS = f"{uris.TELEMETRY}/MetricReportDefinitions"
 REPORT = "Sensors"
-UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min"}
+UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min", "EnergykWh": "kW.h"}
 
 
 def service(view: RedfishView) -> Body:
@@ -88,7 +88,7 @@ def report(view: RedfishView) -> Body:
         {
             "MetricId": reading.name,
             "MetricProperty": f"{uri_of(view, reading.name)}#/Reading",
-            "MetricValue": str(round(reading.value, 2)),
+            "MetricValue": str(shown_value(reading)),
             "Timestamp": view.stamp(),
         }
         for reading in readings(view)

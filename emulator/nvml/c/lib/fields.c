@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "getter.h"
+#include "now.h"
 
 typedef struct {
     Return result;
@@ -42,15 +43,19 @@ static Told told_of(const View *view, const Gpu *gpu, size_t place, unsigned fie
     if ((field >= 3 && field <= 6) || (field >= 11 && field <= 17) || (field >= 22 && field <= 28))
         return ecc_field(gpu, field);
     if ((field >= 29 && field <= 31) || field == 92 || field == 93) return volta_or_turing ? wide(0) : none();
-    if (field >= 142 && field <= 145) return remaps ? number(0) : none();
+    if (field >= 142 && field <= 145) {
+        const long long remapped[] = {0, gpu->remapped_rows, gpu->remap_pending, gpu->remap_failed};
+        return remaps ? number(remapped[field - 142]) : none();
+    }
     switch (field) {
     case 1: case 2: return gpu->ecc_mode >= 0 ? number(gpu->ecc_mode) : none();
-    case 82: return gpu->memory_temperature >= 0 ? number(gpu->memory_temperature) : none();
-    case 83: case 191: return wide(gpu->energy);
+    case 82: return gpu->memory_warmer >= 0 ? number(memory_temperature_now(view, gpu)) : none();
+    case 83: case 191: return wide((long long)energy_now(view, gpu));
     case 91: return number(link_count(view, place));
-    case 94: case 95: return number(0);
+    case 94: return number(gpu->pcie_replays);
+    case 95: return number(0);
     case 147: return number(view->state->switched ? link_count(view, place) : 0);
-    case 185: case 186: return number(gpu->power);
+    case 185: case 186: return number(span_now(view, gpu)->power);
     case 187: return number(gpu->power_min);
     case 188: return number(gpu->power_max);
     case 189: return number(gpu->power_default);

@@ -173,7 +173,7 @@ EXPORT Return nvmlDeviceGetPciInfoExt(Device device, PciInfoExt *info) {
     info->device_id = (unsigned)gpu->device_id;
     info->subsystem_id = (unsigned)gpu->subsystem_id;
     info->base_class = 3;
-    info->sub_class = gpu->fan >= 0 ? 0 : 2;
+    info->sub_class = gpu->fan_low >= 0 ? 0 : 2;
     return session_leave(OK);
 }
 

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "getter.h"
+#include "now.h"
 
 static Return memory_of(Device device, Memory2 *told) {
     View view;
@@ -130,7 +131,10 @@ EXPORT Return nvmlDeviceGetRemappedRows(Device device, unsigned *corrected, unsi
     if (result != OK) return result;
     if (!corrected || !uncorrected || !pending || !failed) return session_leave(INVALID_ARGUMENT);
     if (!remaps_rows(gpu)) return session_leave(NOT_SUPPORTED);
-    *corrected = *uncorrected = *pending = *failed = 0;
+    *corrected = 0;
+    *uncorrected = (unsigned)gpu->remapped_rows;
+    *pending = (unsigned)gpu->remap_pending;
+    *failed = (unsigned)gpu->remap_failed;
     return session_leave(OK);
 }
 
@@ -207,7 +211,6 @@ EXPORT Return nvmlDeviceGetRunningProcessDetailList(Device device, ProcessDetail
     return session_leave(there > room ? INSUFFICIENT_SIZE : OK);
 }
 
-/* The load is shared evenly among the processes. */
 EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessSample *samples, unsigned *count,
                                               unsigned long long since) {
     View view;
@@ -222,9 +225,12 @@ EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessSample *samp
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     unsigned long long time = (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+    unsigned busy = (unsigned)span_now(&view, gpu)->utilization;
+    if (busy == 0) busy = 1;
     for (unsigned i = 0; i < there; i++)
-        samples[i] = (ProcessSample){gpu->processes[i].pid, time, (unsigned)gpu->utilization / there,
-                                     (unsigned)gpu->memory_utilization / there, 0, 0};
+        samples[i] = (ProcessSample){gpu->processes[i].pid, time, share_now(&view, gpu, i),
+                                     share_now(&view, gpu, i) * (unsigned)span_now(&view, gpu)->memory_utilization /
+                                         busy, 0, 0};
     return session_leave(OK);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GPU_LIMIT = 4096, PROCESS_LIMIT = 65536 };
+enum { GPU_LIMIT = 4096, PROCESS_LIMIT = 65536, SPAN_LIMIT = 65536 };
 
 static const long long BYTES_LIMIT = 1LL << 56;
 
@@ -18,6 +18,7 @@ typedef struct {
 static const Field HOST_FIELDS[] = {
     TEXT(State, driver_version), TEXT(State, nvml_version), TEXT(State, dev_root),
     NUMBER(State, cuda_version), NUMBER(State, driver_loaded), NUMBER(State, switched),
+    NUMBER(State, clock_monotonic), NUMBER(State, clock_emulated), NUMBER(State, clock_speed), NUMBER(State, lag),
 };
 
 static const Field GPU_FIELDS[] = {
@@ -26,17 +27,17 @@ static const Field GPU_FIELDS[] = {
     NUMBER(Gpu, architecture), NUMBER(Gpu, cc_major), NUMBER(Gpu, cc_minor), NUMBER(Gpu, cores),
     NUMBER(Gpu, bus_width), NUMBER(Gpu, device_id), NUMBER(Gpu, subsystem_id), NUMBER(Gpu, memory_total),
     NUMBER(Gpu, memory_reserved), NUMBER(Gpu, memory_used), NUMBER(Gpu, bar1_total), NUMBER(Gpu, bar1_used),
-    NUMBER(Gpu, sm_clock), NUMBER(Gpu, memory_clock), NUMBER(Gpu, video_clock), NUMBER(Gpu, max_sm_clock),
-    NUMBER(Gpu, max_memory_clock), NUMBER(Gpu, max_video_clock), NUMBER(Gpu, power), NUMBER(Gpu, power_limit),
-    NUMBER(Gpu, power_default), NUMBER(Gpu, power_min), NUMBER(Gpu, power_max), NUMBER(Gpu, energy),
-    NUMBER(Gpu, temperature), NUMBER(Gpu, memory_temperature), NUMBER(Gpu, slowdown_temperature),
-    NUMBER(Gpu, shutdown_temperature), NUMBER(Gpu, fan), NUMBER(Gpu, utilization), NUMBER(Gpu, memory_utilization),
-    NUMBER(Gpu, pstate), NUMBER(Gpu, idle), NUMBER(Gpu, pcie_gen), NUMBER(Gpu, pcie_width),
+    NUMBER(Gpu, max_sm_clock), NUMBER(Gpu, max_memory_clock), NUMBER(Gpu, max_video_clock), NUMBER(Gpu, power_limit),
+    NUMBER(Gpu, power_default), NUMBER(Gpu, power_min), NUMBER(Gpu, power_max), NUMBER(Gpu, memory_warmer),
+    NUMBER(Gpu, slowdown_temperature), NUMBER(Gpu, shutdown_temperature), NUMBER(Gpu, max_temperature),
+    NUMBER(Gpu, memory_max_temperature), NUMBER(Gpu, fan_low), NUMBER(Gpu, fan_high), NUMBER(Gpu, fan_cold),
+    NUMBER(Gpu, fan_hot), NUMBER(Gpu, pcie_gen), NUMBER(Gpu, pcie_width),
     NUMBER(Gpu, max_pcie_gen), NUMBER(Gpu, max_pcie_width), NUMBER(Gpu, ecc_mode),
     NUMBER(Gpu, ecc_volatile_corrected), NUMBER(Gpu, ecc_volatile_uncorrected),
     NUMBER(Gpu, ecc_aggregate_corrected), NUMBER(Gpu, ecc_aggregate_uncorrected), NUMBER(Gpu, persistence),
     NUMBER(Gpu, compute_mode), NUMBER(Gpu, draining), NUMBER(Gpu, lost), NUMBER(Gpu, unknown_error),
-    NUMBER(Gpu, mig_capable),
+    NUMBER(Gpu, mig_capable), NUMBER(Gpu, remapped_rows), NUMBER(Gpu, remap_pending), NUMBER(Gpu, remap_failed),
+    NUMBER(Gpu, pcie_replays),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -140,7 +141,7 @@ static int add_gpu(State *state) {
     state->gpus = gpus;
     Gpu *gpu = &gpus[state->gpu_count++];
     memset(gpu, 0, sizeof *gpu);
-    gpu->numa_node = gpu->fan = gpu->memory_temperature = gpu->ecc_mode = -1;
+    gpu->numa_node = gpu->fan_low = gpu->memory_warmer = gpu->ecc_mode = -1;
     return 1;
 }
 
@@ -158,6 +159,36 @@ static int add_process(Gpu *gpu, char *rest) {
     process->kind = kind[0];
     process->used = (unsigned long long)used_number;
     text_parse(name ? name : "", process->name, sizeof process->name);
+    return 1;
+}
+
+/* The numbers of a span in their order, then a share per process. */
+static int add_span(Gpu *gpu, char *rest) {
+    if (gpu->span_count >= SPAN_LIMIT) return 0;
+    Span *spans = grown(gpu->spans, gpu->span_count, sizeof *spans);
+    if (spans == NULL) return 0;
+    gpu->spans = spans;
+    Span span = {.shares = gpu->share_count};
+    long long *const numbers[] = {
+        &span.at,           &span.until,       &span.utilization, &span.memory_utilization, &span.power, &span.sm_clock,
+        &span.memory_clock, &span.video_clock, &span.pstate,      &span.reasons,            &span.pcie,  &span.energy,
+        &span.energy_rest,  &span.temperature, &span.target,
+    };
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        char *word = next_word(&rest);
+        if (word == NULL || !number_parse(word, numbers[i])) return 0;
+    }
+    for (char *word; (word = next_word(&rest)) != NULL;) {
+        long long share;
+        if (!number_parse(word, &share) || share < 0 || share > 100) return 0;
+        unsigned char *shares = grown(gpu->shares, gpu->share_count, sizeof *shares);
+        if (shares == NULL) return 0;
+        gpu->shares = shares;
+        shares[gpu->share_count++] = (unsigned char)share;
+    }
+    span.share_count = gpu->share_count - span.shares;
+    if (gpu->span_count > 0 && spans[gpu->span_count - 1].at > span.at) return 0;
+    spans[gpu->span_count++] = span;
     return 1;
 }
 
@@ -231,6 +262,7 @@ static int parse_line(State *state, char *line, size_t *rows) {
     if (strcmp(key, "event") == 0) return add_event(state, rest);
     Gpu *gpu = state->gpu_count ? &state->gpus[state->gpu_count - 1] : NULL;
     if (strcmp(key, "process") == 0) return gpu != NULL && add_process(gpu, rest);
+    if (strcmp(key, "span") == 0) return gpu != NULL && add_span(gpu, rest);
     const char *value = rest ? rest : "";
     if (gpu != NULL) return set_field(GPU_FIELDS, COUNT(GPU_FIELDS), gpu, key, value);
     return set_field(HOST_FIELDS, COUNT(HOST_FIELDS), state, key, value);
@@ -244,6 +276,7 @@ static int plausible(const State *state, size_t rows) {
         if (gpu->index < 0 || gpu->minor < 0 || gpu->minor > 0xFFFFF) return 0;
         if (gpu->memory_total < 0 || gpu->memory_total > BYTES_LIMIT) return 0;
         if (gpu->memory_reserved < 0 || gpu->memory_reserved > gpu->memory_total) gpu->memory_reserved = 0;
+        if (gpu->span_count == 0) return 0;
         if (gpu->memory_used < 0) gpu->memory_used = 0;
         if (gpu->memory_used > gpu->memory_total - gpu->memory_reserved)
             gpu->memory_used = gpu->memory_total - gpu->memory_reserved;
@@ -310,6 +343,7 @@ State *state_parse(const char *bytes, size_t length) {
         memcpy(copy, body, body_length);
         copy[body_length] = 0;
         state->driver_loaded = 1;
+        state->clock_speed = CLOCK_SPEED;
         good = parse_body(state, copy);
     }
     free(copy);
@@ -320,7 +354,11 @@ State *state_parse(const char *bytes, size_t length) {
 
 void state_free(State *state) {
     if (state == NULL) return;
-    for (size_t i = 0; i < state->gpu_count; i++) free(state->gpus[i].processes);
+    for (size_t i = 0; i < state->gpu_count; i++) {
+        free(state->gpus[i].processes);
+        free(state->gpus[i].spans);
+        free(state->gpus[i].shares);
+    }
     free(state->gpus);
     free(state->topology);
     free(state->events);

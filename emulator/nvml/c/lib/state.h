@@ -4,7 +4,16 @@
 
 #include "nvml.h"
 
-enum { EVENT_MAX = 256 };
+enum { EVENT_MAX = 256, CLOCK_SPEED = 1000000 };
+
+/* What holds for a while (state.py documents it): within, energy grows with the time, the temperature lags. */
+typedef struct {
+    long long at, until; /* emulated nanoseconds; until < 0: for ever */
+    long long utilization, memory_utilization, power, sm_clock, memory_clock, video_clock, pstate, reasons, pcie;
+    long long energy, energy_rest; /* mJ and pJ at the beginning */
+    long long temperature, target; /* millionths of a degree */
+    size_t shares, share_count;    /* where in the GPU's shares those of its processes are */
+} Span;
 
 typedef struct {
     unsigned pid;
@@ -18,17 +27,21 @@ typedef struct {
     long long index, minor, numa_node;
     long long brand, architecture, cc_major, cc_minor, cores, bus_width, device_id, subsystem_id;
     long long memory_total, memory_reserved, memory_used, bar1_total, bar1_used;
-    long long sm_clock, memory_clock, video_clock, max_sm_clock, max_memory_clock, max_video_clock;
-    long long power, power_limit, power_default, power_min, power_max, energy;
-    long long temperature, memory_temperature, slowdown_temperature, shutdown_temperature, fan;
-    long long utilization, memory_utilization, pstate, idle;
+    long long max_sm_clock, max_memory_clock, max_video_clock;
+    long long power_limit, power_default, power_min, power_max;
+    long long memory_warmer, slowdown_temperature, shutdown_temperature, max_temperature;
+    long long memory_max_temperature, fan_low, fan_high, fan_cold, fan_hot;
     long long pcie_gen, pcie_width, max_pcie_gen, max_pcie_width;
     long long ecc_mode, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
-    long long ecc_aggregate_uncorrected;
+    long long ecc_aggregate_uncorrected, remapped_rows, remap_pending, remap_failed, pcie_replays;
     long long persistence, compute_mode, draining, lost, unknown_error, mig_capable;
     unsigned domain, bus, device;
     Process *processes;
     size_t process_count;
+    Span *spans; /* at least one */
+    size_t span_count;
+    unsigned char *shares;
+    size_t share_count;
 } Gpu;
 
 typedef struct {
@@ -41,6 +54,7 @@ typedef struct {
 typedef struct {
     char driver_version[80], nvml_version[80], dev_root[512];
     long long cuda_version, driver_loaded, switched;
+    long long clock_monotonic, clock_emulated, clock_speed, lag; /* ns, ns, millionths, ns */
     Gpu *gpus;
     size_t gpu_count;
     short *topology; /* gpu_count squared: a level, or minus the number of NVLinks; NULL = not told */

@@ -3,9 +3,9 @@
 #include <time.h>
 
 #include "getter.h"
+#include "now.h"
 
 enum { SAMPLING_US = 167000, PSTATES = 16, PSTATE_UNKNOWN = 32 };
-enum { REASON_IDLE = 1 };
 
 EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization *out) {
     View view;
@@ -13,7 +13,8 @@ EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization *out) {
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    *out = (Utilization){(unsigned)gpu->utilization, (unsigned)gpu->memory_utilization};
+    const Span *span = span_now(&view, gpu);
+    *out = (Utilization){(unsigned)span->utilization, (unsigned)span->memory_utilization};
     return session_leave(OK);
 }
 
@@ -59,7 +60,7 @@ static Return temperature_of(Device device, unsigned sensor, int *out) {
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL || sensor != 0) return session_leave(INVALID_ARGUMENT);
-    *out = (int)gpu->temperature;
+    *out = (int)temperature_now(&view, gpu);
     return session_leave(OK);
 }
 
@@ -81,7 +82,7 @@ EXPORT Return nvmlDeviceGetMarginTemperature(Device device, MarginTemperature *o
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
     if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
     if (gpu->architecture < ARCH_ADA) return session_leave(NOT_SUPPORTED);
-    out->margin = (int)(gpu->slowdown_temperature - gpu->temperature);
+    out->margin = (int)(gpu->slowdown_temperature - temperature_now(&view, gpu));
     return session_leave(OK);
 }
 
@@ -94,8 +95,8 @@ EXPORT Return nvmlDeviceGetTemperatureThreshold(Device device, unsigned type, un
     long long at = -1;
     if (type == THRESHOLD_SHUTDOWN) at = gpu->shutdown_temperature;
     if (type == THRESHOLD_SLOWDOWN) at = gpu->slowdown_temperature;
-    if (type == THRESHOLD_GPU_MAX) at = gpu->slowdown_temperature - 4;
-    if (type == THRESHOLD_MEMORY_MAX && gpu->memory_temperature >= 0) at = gpu->shutdown_temperature - 5;
+    if (type == THRESHOLD_GPU_MAX) at = gpu->max_temperature;
+    if (type == THRESHOLD_MEMORY_MAX && gpu->memory_warmer >= 0) at = gpu->memory_max_temperature;
     if (at < 0) return session_leave(NOT_SUPPORTED);
     *out = (unsigned)at;
     return session_leave(OK);
@@ -112,25 +113,25 @@ EXPORT Return nvmlDeviceGetThermalSettings(Device device, unsigned sensor, Therm
     out->count = 1;
     out->sensor[0].controller = INTERNAL_SENSOR;
     out->sensor[0].max = (int)gpu->shutdown_temperature;
-    out->sensor[0].current = (int)gpu->temperature;
+    out->sensor[0].current = (int)temperature_now(&view, gpu);
     out->sensor[0].target = TARGET_GPU;
     return session_leave(OK);
 }
 
 /* ---- Fans ---- */
 
-GETTER_IF(nvmlDeviceGetFanSpeed, unsigned, gpu->fan >= 0, gpu->fan)
-GETTER(nvmlDeviceGetNumFans, unsigned, gpu->fan >= 0 ? 2 : 0)
-PAIR_IF(nvmlDeviceGetMinMaxFanSpeed, unsigned, gpu->fan >= 0, 30, 100)
+GETTER_IF(nvmlDeviceGetFanSpeed, unsigned, gpu->fan_low >= 0, fan_now(&view, gpu))
+GETTER(nvmlDeviceGetNumFans, unsigned, gpu->fan_low >= 0 ? 2 : 0)
+PAIR_IF(nvmlDeviceGetMinMaxFanSpeed, unsigned, gpu->fan_low >= 0, gpu->fan_low, 100)
 
 static Return one_fan(Device device, unsigned fan, unsigned *out) {
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
-    if (gpu->fan < 0) return session_leave(NOT_SUPPORTED);
+    if (gpu->fan_low < 0) return session_leave(NOT_SUPPORTED);
     if (out == NULL || fan > 1) return session_leave(INVALID_ARGUMENT);
-    *out = (unsigned)gpu->fan;
+    *out = (unsigned)fan_now(&view, gpu);
     return session_leave(OK);
 }
 
@@ -141,20 +142,20 @@ EXPORT Return nvmlDeviceGetTargetFanSpeed(Device device, unsigned fan, unsigned 
 
 /* ---- Power ---- */
 
-GETTER(nvmlDeviceGetPowerUsage, unsigned, gpu->power)
+GETTER(nvmlDeviceGetPowerUsage, unsigned, span_now(&view, gpu)->power)
 GETTER(nvmlDeviceGetPowerManagementLimit, unsigned, gpu->power_limit)
 GETTER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, gpu->power_default)
 GETTER(nvmlDeviceGetEnforcedPowerLimit, unsigned, gpu->power_limit)
 GETTER(nvmlDeviceGetPowerManagementMode, unsigned, 1)
-GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, gpu->energy)
+GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_now(&view, gpu))
 PAIR_IF(nvmlDeviceGetPowerManagementLimitConstraints, unsigned, 1, gpu->power_min, gpu->power_max)
 
 /* ---- Performance states and clocks ---- */
 
-GETTER(nvmlDeviceGetPerformanceState, unsigned, gpu->pstate)
-GETTER(nvmlDeviceGetPowerState, unsigned, gpu->pstate)
-GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, gpu->idle ? REASON_IDLE : 0)
-GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, gpu->idle ? REASON_IDLE : 0)
+GETTER(nvmlDeviceGetPerformanceState, unsigned, span_now(&view, gpu)->pstate)
+GETTER(nvmlDeviceGetPowerState, unsigned, span_now(&view, gpu)->pstate)
+GETTER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, span_now(&view, gpu)->reasons)
+GETTER(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, span_now(&view, gpu)->reasons)
 GETTER(nvmlDeviceGetSupportedClocksEventReasons, unsigned long long, 0x1FF)
 GETTER(nvmlDeviceGetSupportedClocksThrottleReasons, unsigned long long, 0x1FF)
 GETTER(nvmlDeviceGetAdaptiveClockInfoStatus, unsigned, 1)
@@ -165,7 +166,7 @@ EXPORT Return nvmlDeviceGetSupportedPerformanceStates(Device device, unsigned *o
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
-    unsigned count = gpu->pstate == 8 || gpu->fan >= 0 ? 2 : 1;
+    unsigned count = span_now(&view, gpu)->pstate == 8 || gpu->fan_low >= 0 ? 2 : 1;
     if (size / sizeof *out < count) return session_leave(INSUFFICIENT_SIZE);
     for (unsigned i = 0; i < size / sizeof *out; i++) out[i] = i == 0 ? 0 : i < count ? 8 : PSTATE_UNKNOWN;
     return session_leave(OK);
@@ -179,28 +180,31 @@ EXPORT Return nvmlDeviceGetDynamicPstatesInfo(Device device, DynamicPstates *out
     if (out == NULL) return session_leave(INVALID_ARGUMENT);
     memset(out, 0, sizeof *out);
     out->utilization[0].present = out->utilization[1].present = 1;
-    out->utilization[0].percent = (unsigned)gpu->utilization;
-    out->utilization[1].percent = (unsigned)gpu->memory_utilization;
+    const Span *span = span_now(&view, gpu);
+    out->utilization[0].percent = (unsigned)span->utilization;
+    out->utilization[1].percent = (unsigned)span->memory_utilization;
     return session_leave(OK);
 }
 
-static long long clock_now(const Gpu *gpu, unsigned type) {
-    const long long now[] = {gpu->sm_clock, gpu->sm_clock, gpu->memory_clock, gpu->video_clock};
+static long long clock_now(const View *view, const Gpu *gpu, unsigned type) {
+    const Span *span = span_now(view, gpu);
+    const long long now[] = {span->sm_clock, span->sm_clock, span->memory_clock, span->video_clock};
     return now[type];
 }
 
-static long long clock_max(const Gpu *gpu, unsigned type) {
+static long long clock_max(const View *view, const Gpu *gpu, unsigned type) {
     const long long max[] = {gpu->max_sm_clock, gpu->max_sm_clock, gpu->max_memory_clock, gpu->max_video_clock};
     return max[type];
 }
 
-static Return clock_of(Device device, unsigned type, unsigned *out, long long (*pick)(const Gpu *, unsigned)) {
+static Return clock_of(Device device, unsigned type, unsigned *out,
+                       long long (*pick)(const View *, const Gpu *, unsigned)) {
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL || type > CLOCK_VIDEO) return session_leave(INVALID_ARGUMENT);
-    *out = (unsigned)pick(gpu, type);
+    *out = (unsigned)pick(&view, gpu, type);
     return session_leave(OK);
 }
 
@@ -221,8 +225,8 @@ static Return application_clock(Device device, unsigned type, unsigned *out) {
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL || type > CLOCK_VIDEO) return session_leave(INVALID_ARGUMENT);
-    if (gpu->fan >= 0 || type == CLOCK_VIDEO) return session_leave(NOT_SUPPORTED);
-    *out = (unsigned)clock_max(gpu, type);
+    if (gpu->fan_low >= 0 || type == CLOCK_VIDEO) return session_leave(NOT_SUPPORTED);
+    *out = (unsigned)clock_max(&view, gpu, type);
     return session_leave(OK);
 }
 
@@ -248,7 +252,7 @@ EXPORT Return nvmlDeviceGetMinMaxClockOfPState(Device device, unsigned type, uns
     if (result != OK) return result;
     if (!low || !high || type > CLOCK_VIDEO || pstate >= PSTATES) return session_leave(INVALID_ARGUMENT);
     if (pstate != 0) return session_leave(NOT_SUPPORTED);
-    *high = (unsigned)clock_max(gpu, type);
+    *high = (unsigned)clock_max(&view, gpu, type);
     *low = type == CLOCK_MEMORY ? *high : *high / 8;
     return session_leave(OK);
 }
@@ -311,16 +315,15 @@ GETTER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, gpu->pcie_gen)
 GETTER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, gpu->pcie_width)
 GETTER(nvmlDeviceGetPcieLinkMaxSpeed, unsigned, gpu->max_pcie_gen)
 GETTER(nvmlDeviceGetPcieSpeed, unsigned, lane_mbps(gpu->pcie_gen))
-GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, 0)
+GETTER(nvmlDeviceGetPcieReplayCounter, unsigned, gpu->pcie_replays)
 
 /* Kilobytes per second, following the load. */
 EXPORT Return nvmlDeviceGetPcieThroughput(Device device, unsigned counter, unsigned *out) {
-    enum { PER_PERCENT = 10240 };
     View view;
     const Gpu *gpu;
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (out == NULL || counter > 1) return session_leave(INVALID_ARGUMENT);
-    *out = (unsigned)gpu->utilization * PER_PERCENT;
+    *out = (unsigned)span_now(&view, gpu)->pcie;
     return session_leave(OK);
 }

@@ -1,0 +1,52 @@
+"""What a host says to its boards' telemetry, and what it shows of a board of which nothing is known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mews.emulator.host.cards import gpu_profile
+from mews.emulator.host.function import BringUpStage, Function
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.host import Host
+from mews.emulator.telemetry.chassis import BoardReport
+from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
+from mews.emulator.telemetry.load import GpuLoad
+from mews.emulator.telemetry.record import BoardRecord
+
+
+def computing_on(host: Host, function: Function) -> list[Holder]:
+    """The processes that work on a GPU."""
+    return [holder for holder in host.holders.of(function.device.uuid) if holder.computing]
+
+
+def report_of(host: Host) -> Mapping[str, BoardReport]:
+    """UUID -> what works on each of the host's boards and what its driver has counted; boards without a driver are left
+    out."""
+    return {
+        function.device.uuid: BoardReport(_loads(host, function), _counts(function))
+        for function in host.functions()
+        if function.is_gpu and function.plugged and function.stage >= BringUpStage.DRIVER
+    }
+
+
+def _loads(host: Host, function: Function) -> dict[str, GpuLoad]:
+    return {} if function.lost else {holder.key: holder.load for holder in computing_on(host, function)}
+
+
+def _counts(function: Function) -> DriverCounts:
+    """What the driver had counted before it was last loaded tells that load from those before."""
+    ecc = function.ecc
+    before = f"{ecc.total_corrected - ecc.corrected}.{ecc.total_uncorrected - ecc.uncorrected}"
+    return DriverCounts(f"{function.number}.{before}", ecc.corrected, ecc.uncorrected)
+
+
+def record_alone(host: Host, function: Function, at_ns: int) -> BoardRecord:
+    """The board's record as it would begin now: for hosts without a chassis."""
+    board = GpuTelemetry(function.device.uuid, gpu_profile(function.device.model), seed="", at_ns=at_ns, powered=True)
+    for key, load in _loads(host, function).items():
+        board.begin(f"{host.spec.name}/{key}", load, at_ns)
+    ecc = function.ecc
+    earlier = ecc.total_corrected - ecc.corrected, ecc.total_uncorrected - ecc.uncorrected
+    board.counted(DriverCounts("earlier", *earlier))
+    board.counted(_counts(function))
+    return board.record(at_ns)

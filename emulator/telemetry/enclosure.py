@@ -1,0 +1,34 @@
+"""What a chassis measures of itself: air, fans, power beside its boards. Assumed; functions of the time alone."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+FANS, SUPPLIES = 4, 2
+SUPPLY_W = 2000.0
+FULL_RPM = 12_000
+_BASE_W, _INLET_C, _FAN_RPM = 180.0, 24.0, 4200.0
+_INLET_SWING_C, _FAN_SWING_RPM = 0.5, 60.0
+
+
+def inlet_c(now_s: float) -> float:
+    """The air that comes in, degrees Celsius."""
+    return _INLET_C + _wave("Inlet", now_s, _INLET_SWING_C)
+
+
+def fan_rpm(number: int, now_s: float) -> float:
+    """One fan's revolutions per minute."""
+    return _FAN_RPM + _wave(f"Fan{number}", now_s, _FAN_SWING_RPM)
+
+
+def chassis_w(boards_mw: int) -> float:
+    """The whole chassis with its boards, watts."""
+    return _BASE_W + boards_mw / 1000
+
+
+def _wave(name: str, now_s: float, span: float) -> float:
+    """A slow swing, for each name its own: up to ``span`` up and down within a minute or two."""
+    seed = zlib.crc32(name.encode())
+    period_s = 60.0 + seed % 60
+    return span * math.sin(2 * math.pi * (now_s / period_s + (seed % 997) / 997))

@@ -1,0 +1,248 @@
+"""One board's telemetry: what works on it, what is set on it, and from that every value at any time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.telemetry import physics
+from mews.emulator.telemetry.load import GpuLoad, LoadLevels, parse_load
+from mews.emulator.telemetry.physics import BoardDemand
+from mews.emulator.telemetry.reading import GpuCounters, GpuReading
+from mews.emulator.telemetry.record import BoardRecord, steady_span
+from mews.emulator.telemetry.settings import BoardSettings, changed
+from mews.emulator.telemetry.timeline import TelemetrySpan, Timeline
+from mews.emulator.telemetry.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCounts:
+    """Errors that one load of the driver has counted; ``session`` tells that load from all others."""
+
+    session: str
+    corrected: int = 0
+    uncorrected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningLoad:
+    """A process' load since ``began_ns``."""
+
+    load: GpuLoad
+    began_ns: int
+    levels: LoadLevels
+
+
+class GpuTelemetry:
+    """One board. All methods take ``at_ns``, which never goes back between changes; reading changes nothing."""
+
+    def __init__(self, uuid: str, profile: GpuProfile, *, seed: str, at_ns: int = 0, powered: bool = False) -> None:
+        self.uuid = uuid
+        self.profile = profile
+        self.settings = BoardSettings()
+        self.powered = powered
+        self._seed = seed
+        self._loads: dict[str, RunningLoad] = {}
+        self._earlier = (0, 0)
+        self._driver = DriverCounts("")
+        self._replays = 0
+        start_c = physics.settled_c(profile, BoardDemand(powered))
+        self._timeline = Timeline(self._span, at_ns, 0, start_c)
+
+    # Looking
+
+    def span(self, at_ns: int) -> TelemetrySpan:
+        """What holds at a time."""
+        return self._timeline.at(at_ns)
+
+    def loads(self) -> Mapping[str, GpuLoad]:
+        """What each process asks."""
+        return {key: running.load for key, running in self._loads.items()}
+
+    @property
+    def counters(self) -> GpuCounters:
+        """The errors so far."""
+        corrected, uncorrected = self._earlier
+        replays = self._replays if self.settings.pcie_replays is None else self.settings.pcie_replays
+        return GpuCounters(
+            ecc_volatile_corrected=self._driver.corrected,
+            ecc_volatile_uncorrected=self._driver.uncorrected,
+            ecc_aggregate_corrected=corrected + self._driver.corrected,
+            ecc_aggregate_uncorrected=uncorrected + self._driver.uncorrected,
+            pcie_replays=replays,
+        )
+
+    def memory_mib(self, key: str) -> int:
+        """What a process fills; those that name nothing share what a load fills."""
+        own = self._loads[key].load.memory_mib
+        if own is not None:
+            return min(own, self.profile.memory_mib - self.profile.reserved_mib)
+        sharing = sum(running.load.memory_mib is None for running in self._loads.values())
+        return physics.filled_mib(self.profile) // sharing
+
+    def record(self, at_ns: int, limit: int = 1) -> BoardRecord:
+        """All that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
+        processes = tuple((key, self.memory_mib(key)) for key in self._loads)
+        return BoardRecord(self.uuid, self._timeline.ahead(at_ns, limit), processes, self.counters)
+
+    def reading(self, at_ns: int) -> GpuReading:
+        """Everything, at one moment."""
+        return self.record(at_ns).reading(self.profile, at_ns)
+
+    # Changing
+
+    def begin(self, key: str, load: GpuLoad, at_ns: int) -> None:
+        """A process begins to work, or goes on with another load; the same load again changes nothing."""
+        there = self._loads.get(key)
+        if there is not None and there.load == load:
+            return
+        self._anchor(at_ns, loads={**self._loads, key: RunningLoad(load, at_ns, self._levels(key, load))})
+
+    def end(self, key: str, at_ns: int) -> None:
+        """It has ended; nothing if there is no such process."""
+        if key in self._loads:
+            self._anchor(at_ns, loads={name: each for name, each in self._loads.items() if name != key})
+
+    def power(self, powered: bool, at_ns: int) -> None:
+        """A host has it now, or none has."""
+        if powered != self.powered:
+            self._anchor(at_ns, powered=powered)
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raises ValueError where ``set`` would."""
+        changed(self.settings, values, self.profile)
+
+    def set(self, values: Mapping[str, Any], at_ns: int) -> None:
+        """Settings by name (``mews.emulator.telemetry.settings``). Raises ValueError."""
+        self._anchor(at_ns, settings=changed(self.settings, values, self.profile))
+
+    def replayed(self) -> None:
+        """The link was trained anew: one packet went twice."""
+        self._replays += 1
+
+    def counted(self, counts: DriverCounts | None) -> None:
+        """What the driver has counted since it was loaded; None: no driver has the board."""
+        fresh = DriverCounts("") if counts is None else counts
+        if fresh.session != self._driver.session:
+            corrected, uncorrected = self._earlier
+            self._earlier = corrected + self._driver.corrected, uncorrected + self._driver.uncorrected
+        self._driver = fresh
+
+    # Over restarts
+
+    def state(self, at_ns: int) -> dict[str, Any]:
+        """Everything, as of a time, for JSON; ``resume`` goes on with it."""
+        span = self.span(at_ns)
+        at_ns = max(at_ns, span.at_ns)
+        driver = self._driver
+        return {
+            "uuid": self.uuid,
+            "energy_pj": span.energy_at(at_ns),
+            "temperature_c": span.temperature_at(at_ns),
+            "powered": self.powered,
+            "settings": self.settings.as_dict(),
+            "earlier": list(self._earlier),
+            "driver": [driver.session, driver.corrected, driver.uncorrected],
+            "replays": self._replays,
+            "loads": [[key, each.load.as_value(), at_ns - each.began_ns] for key, each in self._loads.items()],
+        }
+
+    def resume(self, state: Mapping[str, Any], at_ns: int) -> None:
+        """Go on from a state as of that time. Raises KeyError, TypeError, ValueError for anything else."""
+        loads = {}
+        for key, value, age_ns in state["loads"]:
+            load = parse_load(value)
+            loads[str(key)] = RunningLoad(load, at_ns - int(age_ns), self._levels(str(key), load))
+        session, corrected, uncorrected = state["driver"]
+        settings = changed(BoardSettings(), {"all": "none", **state["settings"]}, self.profile)
+        energy_pj, temperature_c = int(state["energy_pj"]), float(state["temperature_c"])
+        self._loads, self.settings, self.powered = loads, settings, bool(state["powered"])
+        self._earlier = int(state["earlier"][0]), int(state["earlier"][1])
+        self._driver = DriverCounts(str(session), int(corrected), int(uncorrected))
+        self._replays = int(state["replays"])
+        self._timeline = Timeline(self._span, at_ns, energy_pj, temperature_c)
+
+    def driver_session(self) -> str:
+        """Which load of which driver counts errors now; "" for none."""
+        return self._driver.session
+
+    def _levels(self, key: str, load: GpuLoad) -> LoadLevels:
+        return load.levels(f"{self._seed}/{self.uuid}/{key}")
+
+    def _anchor(
+        self,
+        at_ns: int,
+        *,
+        loads: dict[str, RunningLoad] | None = None,
+        powered: bool | None = None,
+        settings: BoardSettings | None = None,
+    ) -> None:
+        """Change causes from that time on; energy and temperature go on from where they are."""
+        span = self.span(at_ns)
+        at_ns = max(at_ns, span.at_ns)
+        energy_pj, temperature_c = span.energy_at(at_ns), span.temperature_at(at_ns)
+        self._loads = self._loads if loads is None else loads
+        self.powered = self.powered if powered is None else powered
+        self.settings = self.settings if settings is None else settings
+        self._timeline = Timeline(self._span, at_ns, energy_pj, temperature_c)
+
+    # Spans
+
+    def _span(self, at_ns: int, energy_pj: int, temperature_c: float) -> TelemetrySpan:
+        shares, until_ns = self._shares(at_ns)
+        settings, profile = self.settings, self.profile
+        if settings.temperature is not None:
+            temperature_c = settings.temperature
+        demand = BoardDemand(
+            powered=self.powered,
+            utilization=sum(shares),
+            contexts=len(self._loads),
+            slowed=self.powered and temperature_c >= profile.slowdown_temperature_c,
+            fixed_power_mw=None if settings.power is None else round(settings.power * 1000),
+            fixed_sm_mhz=settings.sm_clock,
+            fixed_memory_mhz=settings.memory_clock,
+        )
+        if settings.utilization is not None and self.powered:
+            demand = replace(demand, utilization=settings.utilization)
+        target_c = physics.settled_c(profile, demand) if settings.temperature is None else settings.temperature
+        if demand.slowed and settings.temperature is None:
+            until_ns = self._cooled_ns(at_ns, temperature_c, target_c, until_ns)
+        span = steady_span(profile, demand, at_ns, energy_pj, temperature_c, target_c)
+        return replace(span, until_ns=until_ns, shares=self._scaled(shares, demand.utilization))
+
+    def _shares(self, at_ns: int) -> tuple[tuple[int, ...], int | None]:
+        """What each process gets of at most 100 percent, and when that may change."""
+        wanted, until_ns = [], None
+        for running in self._loads.values():
+            percent, age_ns = running.levels.at(at_ns - running.began_ns)
+            wanted.append(percent)
+            if age_ns is not None:
+                due_ns = running.began_ns + age_ns
+                until_ns = due_ns if until_ns is None else min(until_ns, due_ns)
+        if not self.powered:
+            return (0,) * len(wanted), until_ns
+        return self._scaled(tuple(wanted), min(sum(wanted), 100)), until_ns
+
+    @staticmethod
+    def _scaled(wanted: tuple[int, ...], total: int) -> tuple[int, ...]:
+        """Cut to a sum of ``total``, in proportion; what rounding leaves goes to the first."""
+        whole = sum(wanted)
+        if whole == total or not wanted:
+            return wanted
+        if whole == 0:
+            wanted, whole = (1,) * len(wanted), len(wanted)
+        shares = [each * total // whole for each in wanted]
+        shares[0] += total - sum(shares)
+        return tuple(shares)
+
+    def _cooled_ns(self, at_ns: int, start_c: float, target_c: float, until_ns: int | None) -> int | None:
+        """When the board is below its slowdown threshold again, or the load changes before."""
+        passed_s = physics.reaches_s(start_c, target_c, self.profile.slowdown_temperature_c)
+        if passed_s is None and start_c == self.profile.slowdown_temperature_c and target_c < start_c:
+            passed_s = 0.0
+        if passed_s is None:
+            return until_ns
+        cooled_ns = at_ns + round(passed_s * NS_PER_S) + 1_000
+        return cooled_ns if until_ns is None else min(cooled_ns, until_ns)

@@ -1,0 +1,131 @@
+"""``mews telemetry``: what the boards of a running ``mews up`` show, and setting it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mews.harness.commands.instances import alive, recorded
+from mews.kube.system.command import Command, CommandContext
+
+SUMMARY = "What the GPUs of a running `mews up` show; NAME=VALUE sets it (temperature=90, power=none, xid=79, …)."
+USAGE = "[--name NAME] [--device ID|all] [--json] [NAME=VALUE]…"
+_COLUMNS = ("device", "host", "power", "energy", "temperature", "load", "memory", "SM clock", "set")
+
+
+class _Failing(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise ValueError(message)
+
+
+def run(arguments: Sequence[str], context: CommandContext) -> int:
+    """The command.
+
+    Raises ValueError for bad arguments and refused values, LookupError where no such instance runs.
+    """
+    parser = _Failing(prog="mews telemetry", add_help=False)
+    parser.add_argument("--name", default="mews")
+    parser.add_argument("--device", default="all")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("values", nargs="*")
+    chosen = parser.parse_args(arguments)
+    values = _values(chosen.values)
+    ready = _ready(chosen.name)
+    table, shown = asyncio.run(_ask(ready, chosen.device, values))
+    if values:
+        return 0
+    if chosen.device != "all":
+        shown = {chassis: _only(chosen.device, table[chassis], devices) for chassis, devices in shown.items()}
+    if not any(shown.values()):
+        known = ", ".join(device for devices in table.values() for device in devices)
+        raise ValueError(f"--device {chosen.device}: must be one of {known}, or all")
+    context.write(json.dumps(shown) + "\n" if chosen.json else _text(table, shown))
+    return 0
+
+
+def _only(device: str, rows: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    """The device of that ID or GPUID."""
+    return {name: one for name, one in shown.items() if device in (name, rows[name]["gpuid"])}
+
+
+def _values(words: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise ValueError(f"{word!r}: must be NAME=VALUE, such as power=100 or power=none")
+        values[name] = _number(text)
+    return values
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _ready(name: str) -> dict[str, Any]:
+    found = [instance for instance in recorded() if instance.name == name and alive(instance)]
+    if not found:
+        raise ValueError(f"--name {name}: no `mews up` of that name is running")
+    try:
+        ready: dict[str, Any] = json.loads((Path(found[0].folder) / "ready.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--name {name}: its ready.json cannot be read yet: {error}") from error
+    return ready
+
+
+async def _ask(ready: Mapping[str, Any], device: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
+    from mews.harness.ports.hardware_http import HttpHardwareControl
+    from mews.harness.ports.hosts_http import HttpHosts
+    from mews.harness.ports.telemetry import set_values
+
+    chassis = HttpHardwareControl(ready["control"]["url"], ready["control"]["token"])
+    hosts = HttpHosts(ready["hosts"]["url"], ready["hosts"]["token"])
+
+    class Both:
+        """Chassis and hosts as one."""
+
+        table = staticmethod(chassis.table)
+        set_telemetry = staticmethod(chassis.set_telemetry)
+        host_fault = staticmethod(hosts.fault)
+
+    try:
+        if values:
+            await set_values(Both(), device, values)
+        return await chassis.table(), await chassis.telemetry()
+    finally:
+        await chassis.close()
+        await hosts.close()
+
+
+def _text(table: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    lines = [_COLUMNS]
+    for chassis, devices in shown.items():
+        for device, one in devices.items():
+            lines.append(
+                (
+                    device,
+                    table[chassis][device]["host"] or "-",
+                    f"{one['power_mw'] / 1000:.1f} W",
+                    f"{one['energy_mj'] / 1e6:.3f} kJ",
+                    f"{one['temperature_c']:.1f} C",
+                    f"{one['utilization_percent']} %",
+                    f"{one['memory_used_mib']} MiB",
+                    f"{one['sm_clock_mhz']} MHz",
+                    " ".join(f"{name}={value:g}" for name, value in one["set"].items()) or "-",
+                )
+            )
+    widths = [max(len(line[place]) for line in lines) for place in range(len(_COLUMNS))]
+    padded = (zip(line, widths, strict=True) for line in lines)
+    return "".join("  ".join(word.ljust(width) for word, width in line).rstrip() + "\n" for line in padded)
+
+
+COMMAND = Command("telemetry", SUMMARY, run, USAGE)

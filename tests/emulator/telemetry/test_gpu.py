@@ -1,0 +1,221 @@
+"""One board over time: exact, whoever looks and however often."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
+from mews.emulator.telemetry.load import GpuLoad, constant, parse_load
+from mews.emulator.telemetry.physics import STANDBY_MW, TAU_S, ThrottleReason
+from mews.emulator.telemetry.record import BoardRecord
+from mews.emulator.telemetry.units import ns
+
+V100 = PROFILES["V100"]
+
+
+def board(profile=V100, **more):
+    return GpuTelemetry("GPU-1", profile, seed="7", **{"powered": True, **more})
+
+
+def test_an_idle_board_draws_and_is_as_warm_as_its_model_says():
+    reading = board().reading(ns(1000))
+    assert (reading.power_mw, reading.temperature_c, reading.utilization_percent) == (25_000, 33.0, 0)
+    assert reading.throttle_reasons == ThrottleReason.IDLE
+    assert reading.energy_mj == 25_000 * 1000
+
+
+def test_a_board_that_no_host_has_stands_by():
+    reading = board(powered=False).reading(ns(10))
+    assert reading.power_mw == STANDBY_MW
+    assert reading.energy_mj == STANDBY_MW * 10
+
+
+def test_a_constant_load_draws_between_idle_and_limit():
+    gpu = board()
+    gpu.begin("train", constant(87), ns(100))
+    reading = gpu.reading(ns(100))
+    assert (reading.power_mw, reading.utilization_percent, reading.sm_clock_mhz) == (224_000, 87, 1380)
+    gpu.begin("other", constant(50), ns(100))
+    reading = gpu.reading(ns(100))
+    assert (reading.power_mw, reading.utilization_percent) == (250_000, 100)
+    assert reading.throttle_reasons == ThrottleReason.POWER_CAP
+    assert [process.utilization_percent for process in reading.processes] == [64, 36]
+
+
+def test_the_temperature_lags_by_a_minute():
+    gpu = board()
+    gpu.begin("train", constant(100), ns(0))
+    after_a_minute = gpu.reading(ns(TAU_S)).temperature_c
+    assert after_a_minute == pytest.approx(62 - 29 * math.exp(-1))
+    gpu.end("train", ns(TAU_S))
+    assert gpu.reading(ns(TAU_S)).temperature_c == after_a_minute
+    assert gpu.reading(ns(2 * TAU_S)).temperature_c == pytest.approx(33 + (after_a_minute - 33) * math.exp(-1))
+
+
+def test_a_curve_is_followed_to_the_second_and_energy_is_its_integral():
+    gpu = board()
+    gpu.begin("train", parse_load({"curve": {0: 0, 10: 50, 30: 100}}), ns(5))
+    powers = [gpu.reading(ns(t)).power_mw for t in (5, 14.999, 15, 34.999, 35, 1000)]
+    assert powers == [50_000, 50_000, 150_000, 150_000, 250_000, 250_000]
+    assert gpu.reading(ns(45)).energy_mj == 25_000 * 5 + 50_000 * 10 + 150_000 * 20 + 250_000 * 10
+
+
+def test_a_curve_that_repeats_begins_anew():
+    gpu = board()
+    gpu.begin("train", parse_load({"curve": [[0, 0], [10, 80]], "repeat_s": 20}), 0)
+    assert [gpu.reading(ns(t)).utilization_percent for t in (0, 10, 20, 30, 200_010)] == [0, 80, 0, 80, 80]
+
+
+def test_a_walk_follows_from_the_seed_alone():
+    def utilizations(seed):
+        gpu = GpuTelemetry("GPU-1", V100, seed=seed, powered=True)
+        gpu.begin("train", parse_load({"walk": {"low": 20, "high": 90, "step": 10, "every_s": 5}}), 0)
+        return [gpu.reading(ns(5 * n)).utilization_percent for n in range(50)]
+
+    first = utilizations("7")
+    assert first == utilizations("7")
+    assert first != utilizations("8")
+    assert first[0] == 55
+    assert all(abs(a - b) <= 10 for a, b in pairwise(first))
+    assert min(first) >= 20
+    assert max(first) <= 90
+    assert len(set(first)) > 5
+
+
+def test_processes_that_name_no_memory_share_what_a_load_fills():
+    gpu = board()
+    gpu.begin("a", constant(10), 0)
+    gpu.begin("b", constant(10), 0)
+    gpu.begin("c", GpuLoad(constant(10).course, 100), 0)
+    used = {process.key: process.memory_mib for process in gpu.reading(0).processes}
+    assert used == {"a": 32768 * 72 // 200, "b": 32768 * 72 // 200, "c": 100}
+    assert gpu.reading(0).memory_used_mib == sum(used.values())
+
+
+def test_a_set_value_holds_until_it_is_cleared_and_the_board_goes_on_from_there():
+    gpu = board()
+    gpu.set({"temperature": 80, "power": 123.5, "utilization": 42, "sm_clock": 500}, ns(10))
+    reading = gpu.reading(ns(1000))
+    assert (reading.temperature_c, reading.power_mw) == (80.0, 123_500)
+    assert (reading.utilization_percent, reading.sm_clock_mhz) == (42, 500)
+    gpu.set({"all": "none"}, ns(1000))
+    assert gpu.reading(ns(1000)).power_mw == 25_000
+    assert gpu.reading(ns(1000 + TAU_S)).temperature_c == pytest.approx(33 + 47 * math.exp(-1))
+
+
+def test_a_board_above_its_threshold_slows_down_and_recovers_by_itself():
+    gpu = board()
+    gpu.begin("train", constant(100), 0)
+    gpu.set({"temperature": 95}, 0)
+    hot = gpu.reading(ns(10))
+    assert hot.throttle_reasons & ThrottleReason.HW_THERMAL
+    assert (hot.sm_clock_mhz, hot.power_mw) == (690, 150_000)
+    gpu.set({"temperature": "none"}, ns(10))
+    span = gpu.span(ns(10))
+    assert span.temperature_at(span.until_ns) == pytest.approx(87, abs=1e-3)
+    cool = gpu.reading(span.until_ns)
+    assert (cool.sm_clock_mhz, cool.power_mw) == (1380, 250_000)
+    assert cool.temperature_c < 87
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"power": 251}, "power 251: must be a number from 0 to 250 watts on a Tesla V100-PCIE-32GB, or none"),
+        ({"temperature": "hot"}, "temperature 'hot': must be a number from 0 to 150 degrees Celsius, or none"),
+        ({"utilization": 1.5}, "utilization 1.5: must be a whole number from 0 to 100 percent, or none"),
+        (
+            {"fan": 3},
+            "set 'fan': must be one of temperature, power, utilization, sm_clock, memory_clock, pcie_replays, ",
+        ),
+        ({}, "set: must have at least one of temperature"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_changes_nothing(values, complaint):
+    gpu = board()
+    before = gpu.reading(5)
+    with pytest.raises(ValueError) as refusal:
+        gpu.set(values, 0)
+    assert str(refusal.value).startswith(complaint)
+    assert gpu.reading(5) == before
+
+
+def test_errors_are_volatile_for_one_load_of_the_driver_and_aggregate_for_ever():
+    gpu = board()
+    gpu.counted(DriverCounts("a", 3, 1))
+    gpu.counted(DriverCounts("a", 4, 1))
+    counters = gpu.counters
+    assert (counters.ecc_volatile_corrected, counters.ecc_aggregate_corrected) == (4, 4)
+    assert (counters.remapped_rows, counters.remap_pending) == (1, True)
+    gpu.counted(None)
+    gpu.counted(DriverCounts("b", 2, 0))
+    counters = gpu.counters
+    assert (counters.ecc_volatile_corrected, counters.ecc_aggregate_corrected) == (2, 6)
+    assert (counters.ecc_volatile_uncorrected, counters.ecc_aggregate_uncorrected) == (0, 1)
+    assert (counters.remapped_rows, counters.remap_pending) == (1, False)
+
+
+LOADS = st.one_of(
+    st.integers(0, 100).map(constant),
+    st.lists(st.tuples(st.integers(1, 500), st.integers(0, 100)), min_size=1, max_size=6, unique_by=lambda p: p[0]).map(
+        lambda points: parse_load({"curve": sorted(points)})
+    ),
+    st.just(parse_load({"walk": {"step": 20, "every_s": 7}})),
+)
+CHANGES = st.lists(
+    st.tuples(
+        st.floats(0, 300),
+        st.one_of(
+            st.tuples(st.just("begin"), st.sampled_from("ab"), LOADS),
+            st.tuples(st.just("end"), st.sampled_from("ab")),
+            st.tuples(st.just("power"), st.booleans()),
+            st.tuples(st.just("set"), st.sampled_from([{"power": 100}, {"temperature": 95}, {"all": "none"}])),
+        ),
+    ),
+    max_size=8,
+)
+
+
+def played(changes, looks):
+    """(time, reading) of every look, and every span that was in force."""
+    gpu, t, seen, spans = board(), 0.0, [], []
+    for wait_s, (what, *arguments) in changes:
+        for look in looks:
+            if look < wait_s:
+                seen.append((t + look, gpu.reading(ns(t + look))))
+        start, t = ns(t), t + wait_s
+        while start < ns(t):
+            span = gpu.span(start)
+            end = ns(t) if span.until_ns is None else min(span.until_ns, ns(t))
+            spans.append((span, start, end))
+            start = end
+        getattr(gpu, what)(*arguments, ns(t))
+    return gpu.reading(ns(t)), seen, spans
+
+
+@given(CHANGES, st.lists(st.floats(0, 300), max_size=5))
+def test_looking_changes_nothing_and_energy_is_the_integral_of_power(changes, looks):
+    last, _, spans = played(changes, [])
+    again, seen, _ = played(changes, sorted(looks))
+    assert last == again
+    assert last.energy_mj == sum(span.power_mw * (end - start) for span, start, end in spans) // 10**9
+    energies = [reading.energy_mj for _, reading in seen]
+    assert energies == sorted(energies)
+    for _, reading in seen:
+        assert 0 <= reading.power_mw <= V100.power_limit_mw
+        assert 26.0 <= reading.temperature_c <= 95.0
+        assert sum(process.utilization_percent for process in reading.processes) <= 100
+
+
+@given(CHANGES, st.floats(0, 100))
+def test_a_record_that_has_travelled_reads_the_same(changes, later):
+    gpu, t = board(), 0.0
+    for wait_s, (what, *arguments) in changes:
+        t += wait_s
+        getattr(gpu, what)(*arguments, ns(t))
+    record = BoardRecord.from_value(gpu.record(ns(t), 64).as_value())
+    assert record.reading(V100, ns(t + later)) == gpu.reading(ns(t + later))

@@ -106,7 +106,7 @@ class _Run:
         violations: list[dict[str, Any]] = []
         async with self._judged():
             await demand(self._scenario, self._cluster)
-            bounds = _bounds(self._scenario, self._cluster)
+            bounds = bounds_for(self._scenario, self._cluster)
             oracle = Oracle(self._cluster, bounds=bounds, named=self._scenario.invariants)
             await oracle.start()
             try:
@@ -239,7 +239,7 @@ class _Run:
             self.ending.add("failed", f"invariant {violation['invariant']} ({violation['name']}): {violation['what']}")
 
 
-def _bounds(scenario: Scenario, cluster: Cluster) -> Bounds:
+def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
     """The invariants' bounds; what the scenario says of a system that does not run binds nobody."""
     theirs = bounds_of(cluster.systems)
     given = {name: value for name, value in scenario.bounds.items() if name in (*Bounds.names(), *theirs)}

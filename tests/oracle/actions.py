@@ -34,8 +34,9 @@ class Action:
 
 
 def moment(rng: random.Random, steps: int, latest_s: float = LATEST_S) -> tuple[int, float]:
-    """A step and a time after its beginning; many are short, so that what follows from a step is met."""
-    return rng.randrange(max(steps, 1)), round(rng.choice((rng.uniform(0, 3), rng.uniform(0, latest_s))), 3)
+    """A step and a time after its beginning; most are short, so that what follows from a step is met."""
+    later_s = rng.choice((0.0, 0.0, rng.uniform(0, 3), rng.uniform(0, latest_s)))
+    return rng.randrange(max(steps, 1)), round(later_s, 3)
 
 
 def admits(kind: str, hardware: Hardware) -> bool:
@@ -109,10 +110,13 @@ def _host_spec(kind: str, device: str, rng: random.Random) -> dict[str, Any]:
 
 def a_schedule(hardware: Hardware, components: Sequence[str], rng: random.Random, length_s: float) -> list[Action]:
     """Everything that may befall a cluster, in one step of that length."""
-    names = [f"pod-{number}" for number in range(rng.randint(2, 7))]
+    names = [f"pod-{number}" for number in range(rng.randint(3, 8))]
     made = [_a_pod(name, hardware, rng, length_s) for name in names]
+    births_s = [action.after_s for action in made]
     for _ in range(rng.randint(2, 6)):
-        made.append(a_fault(rng.choice(KINDS), hardware, rng, (0, _when(rng, length_s))))
+        near_s = max(0.0, rng.choice(births_s) + rng.uniform(-5.0, 15.0))
+        at_s = rng.choice((near_s, _when(rng, length_s)))
+        made.append(a_fault(rng.choice(KINDS), hardware, rng, (0, round(at_s, 3))))
     for _ in range(rng.randint(0, 3)):
         chassis = rng.choice([one for one in hardware.chassis if one.devices])
         port = rng.choice([None, *(port for port, host in chassis.ports.items() if host)])
@@ -133,7 +137,7 @@ def _when(rng: random.Random, length_s: float) -> float:
 
 
 def _a_pod(name: str, hardware: Hardware, rng: random.Random, length_s: float) -> Action:
-    gpus = rng.choice((1, 1, 2, 3, 5, 6))
+    gpus = rng.choice((1, 2, 3, 5, 5, 6))
     given = {"gpus": gpus, "duration_s": rng.choice((20, 90, 300, 100000)), "node": ""}
     if rng.random() < 0.3:
         given["node"] = rng.choice([host.name for host in hardware.hosts])

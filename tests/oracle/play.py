@@ -23,15 +23,12 @@ from mews.harness.scenario.trace import read_trace
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.resources import PODS
 from mews.registry import looking_in
-
 from tests.oracle.actions import Action
 
 Draw = Callable[[Cluster], Sequence[Action]]
 """The actions of a run, once its cluster is there."""
 Tamper = Callable[[Cluster], None]
 """Puts a wrong component in place of a right one: what the oracle must find."""
-TAIL_S = 400.0
-"""How long a run goes on after its steps, so that clocks have the time to run out."""
 
 
 @dataclass(slots=True)
@@ -45,7 +42,7 @@ class Outcome:
     refused: int = 0
 
 
-def play(scenario: Scenario, seed: int, draw: Draw, *, tail_s: float = TAIL_S, tamper: Tamper | None = None) -> Outcome:
+def play(scenario: Scenario, seed: int, draw: Draw, *, tail_s: float, tamper: Tamper | None = None) -> Outcome:
     """Play it once in virtual time."""
 
     async def main() -> Outcome:

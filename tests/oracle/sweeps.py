@@ -22,8 +22,10 @@ from tests.oracle.play import Outcome, Tamper, play
 FOLDER = Path(mews.scenarios.__file__).parent
 LONG = ("testbed/",)
 """Replays of hours; the pairs and schedules leave them out, each fault alone meets them too."""
-LENGTH_S = 500.0
+LENGTH_S = 300.0
 """Of a schedule."""
+TAILS_S = (60.0, 60.0, 60.0, 400.0)
+"""How long a world goes on after its steps."""
 HARDWARE = ("demo", "two-pools", "testbed", "unattached", "multi-chassis")
 STACKS = ("{}", "{kubecomp: {config: {partial: true}}}", "{kubecomp: {config: {policy: best-fit}}}")
 
@@ -78,8 +80,9 @@ def singles(seeds: Sequence[int], *, long: bool = True) -> Iterator[Case]:
 
 
 def run(case: Case, tamper: Tamper | None = None) -> Outcome:
-    """Play that world."""
+    """Play that world. Every fourth goes on until the longest clocks have run out."""
     rng = random.Random(f"{case}")
+    tail_s = rng.choice(TAILS_S)
     draw: Callable[[Cluster], Sequence[Action]]
     if case.sort == "schedule":
         scenario = _empty(rng)
@@ -88,7 +91,7 @@ def run(case: Case, tamper: Tamper | None = None) -> Outcome:
         def draw(cluster: Cluster) -> Sequence[Action]:
             return a_schedule(hardware, sorted(cluster.components()), rng, LENGTH_S)
 
-        return play(scenario, case.seed, draw, tamper=tamper)
+        return play(scenario, case.seed, draw, tail_s=tail_s, tamper=tamper)
     name = case.scenario or rng.choice([name for name in scenarios() if not name.startswith(LONG)])
     scenario = _load(name)
     hardware = hardware_of(scenario)
@@ -97,7 +100,7 @@ def run(case: Case, tamper: Tamper | None = None) -> Outcome:
     def draw(cluster: Cluster) -> Sequence[Action]:
         return [a_fault(kind, hardware, rng, moment(rng, len(scenario.steps))) for kind in kinds]
 
-    return play(scenario, case.seed, draw, tamper=tamper)
+    return play(scenario, case.seed, draw, tail_s=tail_s, tamper=tamper)
 
 
 def _empty(rng: random.Random) -> Scenario:

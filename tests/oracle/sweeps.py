@@ -58,9 +58,9 @@ def scenarios() -> tuple[str, ...]:
         name = str(path.relative_to(FOLDER))
         scenario = _load(name)
         dialect = scenario.stack.dialect or "h3api"
-        if foreseen(scenario, cluster=RunOptions().cluster, time="virtual", dialect=dialect) is None:
-            if hardware_of(scenario).chassis:
-                found.append(name)
+        lacking = foreseen(scenario, cluster=RunOptions().cluster, time="virtual", dialect=dialect)
+        if lacking is None and hardware_of(scenario).chassis:
+            found.append(name)
     return tuple(found)
 
 

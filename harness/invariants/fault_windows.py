@@ -9,7 +9,8 @@ say, or until it is cleared. What follows in the layers above is added here, fro
   longer than the effect.
 - Laws that are judged at a moment (1, 2, 3, 6) are about who has a device. After the effect the nodes may go by what
   was for as long as they take to notice (``notice_s``), longer where they could not look (a window of law 4, a
-  component that is down), and a pod that was given the device by then keeps it until it ends.
+  component that is down). A pod that was given the device by then keeps it until it ends: until then two pods may hold
+  it (3) where it is not on that pod's host any more, and what the pod was told may not be what the chassis says (6).
 
 A fault on one device excuses the momentary laws and law 4 for that device alone; 5 and 8 are about time that
 components spend, so they are excused for all.
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.journal import Line
+from mews.kube.system.invariant import ObservedHolding
 
 FOREVER = math.inf
 
@@ -31,6 +33,10 @@ BLINDNESS = 4
 
 MOMENTARY = frozenset({1, 2, 3, 6})
 """Judged at the moment of a line."""
+
+AGREEMENT = 6
+KEPT = frozenset({3, AGREEMENT})
+"""Those of them that a pod breaks for as long as it keeps what it was given."""
 
 FOR_ALL = frozenset({5, 8})
 """Not a matter of one device: who waits for one operation serves no other device."""
@@ -105,7 +111,7 @@ class FaultWindows:
         return sorted(self._down)
 
     def noticed_s(self, t: float) -> float:
-        """When the nodes know at the latest what was the case at ``t``: after the time that they take, not counting what
+        """When the nodes know at the latest what was the case at ``t``: after the time that they take, without what
         kept them from looking."""
         due, moved = t + self._notice_s, True
         while moved:
@@ -120,8 +126,15 @@ class FaultWindows:
         noticed_s = self.noticed_s(window.until)
         if t <= noticed_s:
             return True
+        if window.invariant not in KEPT:
+            return False
         holdings = self._world.holders(device) if device is not None else self._world.all_holdings()
-        return any(held.line is None or held.line.t <= noticed_s for held in holdings)
+        given = [held for held in holdings if held.line is None or held.line.t <= noticed_s]
+        return any(window.invariant == AGREEMENT or self._is_elsewhere(held, device) for held in given)
+
+    def _is_elsewhere(self, held: ObservedHolding, device: str | None) -> bool:
+        found = self._world.devices.get(device or "")
+        return found is not None and found.host != held.host
 
     def _of(self, invariant: int, device: str | None) -> list[_Window]:
         anyway = invariant in FOR_ALL

@@ -24,7 +24,7 @@ LONG = ("testbed/",)
 """Replays of hours; the pairs and schedules leave them out, each fault alone meets them too."""
 LENGTH_S = 300.0
 """Of a schedule."""
-TAILS_S = (60.0, 60.0, 60.0, 400.0)
+TAILS_S = (60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 400.0, 1500.0)
 """How long a world goes on after its steps."""
 HARDWARE = ("demo", "two-pools", "testbed", "unattached", "multi-chassis")
 STACKS = ("{}", "{kubecomp: {config: {partial: true}}}", "{kubecomp: {config: {policy: best-fit}}}")
@@ -80,7 +80,7 @@ def singles(seeds: Sequence[int], *, long: bool = True) -> Iterator[Case]:
 
 
 def run(case: Case, tamper: Tamper | None = None) -> Outcome:
-    """Play that world. Every fourth goes on until the longest clocks have run out."""
+    """Play that world. Some go on until the longest clocks have run out."""
     rng = random.Random(f"{case}")
     tail_s = rng.choice(TAILS_S)
     draw: Callable[[Cluster], Sequence[Action]]

@@ -22,7 +22,7 @@ from tests.oracle.play import Outcome, Tamper, play
 FOLDER = Path(mews.scenarios.__file__).parent
 LONG = ("testbed/",)
 """Replays of hours; the pairs and schedules leave them out, each fault alone meets them too."""
-LENGTH_S = 300.0
+LENGTHS_S = (60.0, 120.0, 300.0)
 """Of a schedule."""
 TAILS_S = (60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 400.0, 1500.0)
 """How long a world goes on after its steps."""
@@ -85,11 +85,12 @@ def run(case: Case, tamper: Tamper | None = None) -> Outcome:
     tail_s = rng.choice(TAILS_S)
     draw: Callable[[Cluster], Sequence[Action]]
     if case.sort == "schedule":
-        scenario = _empty(rng)
+        length_s = rng.choice(LENGTHS_S)
+        scenario = _empty(rng, length_s)
         hardware = hardware_of(scenario)
 
         def draw(cluster: Cluster) -> Sequence[Action]:
-            return a_schedule(hardware, sorted(cluster.components()), rng, LENGTH_S)
+            return a_schedule(hardware, sorted(cluster.components()), rng, length_s)
 
         return play(scenario, case.seed, draw, tail_s=tail_s, tamper=tamper)
     name = case.scenario or rng.choice([name for name in scenarios() if not name.startswith(LONG)])
@@ -103,7 +104,7 @@ def run(case: Case, tamper: Tamper | None = None) -> Outcome:
     return play(scenario, case.seed, draw, tail_s=tail_s, tamper=tamper)
 
 
-def _empty(rng: random.Random) -> Scenario:
+def _empty(rng: random.Random, length_s: float) -> Scenario:
     name = rng.choice(HARDWARE)
     path = shipped("hardware", name)
     if path is None:
@@ -111,6 +112,6 @@ def _empty(rng: random.Random) -> Scenario:
     profile = ", profile: falcon-4005" if name == "demo" and rng.random() < 0.5 else ""
     text = (
         "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: schedule}\n"
-        f"hardware: {{file: {name}{profile}}}\nstack: {rng.choice(STACKS)}\nsteps: [{{sleep: {LENGTH_S:g}}}]\n"
+        f"hardware: {{file: {name}{profile}}}\nstack: {rng.choice(STACKS)}\nsteps: [{{sleep: {length_s:g}}}]\n"
     )
     return parse_scenario(text, path.parent / "schedule.yaml")

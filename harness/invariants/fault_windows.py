@@ -19,7 +19,7 @@ components spend, so they are excused for all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mews.harness.invariants.observed_hardware import ObservedHardware
@@ -42,8 +42,9 @@ FOR_ALL = frozenset({5, 8})
 """Not a matter of one device: who waits for one operation serves no other device."""
 
 EDITED: Mapping[int, float] = {2: 0.0, 3: 0.0, 4: 0.0, 5: FOREVER, 6: 0.0}
-"""What becomes of a device that another editor moved, or of all when the hardware is reset under the running cluster,
-is that editor's doing: invariant -> seconds. Nobody owes him a repair; it is over when a system attaches the device."""
+"""What becomes of a device that another editor moved, or that a reset of the hardware under the running cluster put
+elsewhere, is that editor's doing: invariant -> seconds. Nobody owes him a repair; it is over when a system attaches
+the device."""
 
 ABSENCE: Mapping[int, str] = {4: "nobody tells the API", 5: "nobody repairs", 8: "nobody schedules"}
 """What need not happen while a component or a chassis is down."""
@@ -78,12 +79,12 @@ class FaultWindows:
         if line.layer == "fault":
             self._fault(line)
         elif line.layer == "chassis" and line.event in ("edited", "removed"):
-            self._open(EDITED, line, (EDITOR,))
+            self._open(EDITED, line, (EDITOR,), line.fields.get("gpuid"))
         elif line.layer == "chassis" and line.event == "attached":
             self._end(line.t, lambda window: window.source == (EDITOR,) and window.device == line.fields.get("gpuid"))
         elif line.layer == "chassis" and line.event == "table":
-            if line.actor in self._tables:
-                self._open(EDITED, line, (EDITOR,))
+            for device in self._rearranged(line) if line.actor in self._tables else ():
+                self._open(EDITED, line, (EDITOR,), device)
             self._tables.add(line.actor)
         elif line.event in ("killed", "crashed", "down"):
             self._down.setdefault(line.actor, line.t)
@@ -148,13 +149,20 @@ class FaultWindows:
             self._end(line.t, lambda window: window.source == source)
         given = line.fields.get("excuses") or {}
         spans = {int(number): FOREVER if span is None else float(span) for number, span in given.items()}
-        self._open(spans, line, source)
+        self._open(spans, line, source, line.fields.get("gpuid"))
 
     def _end(self, t: float, ends: Callable[[_Window], bool]) -> None:
         for window in self._windows:
             if window.until == FOREVER and ends(window):
                 window.until = t
 
-    def _open(self, excuses: Mapping[int, float], line: Line, source: tuple[str, ...]) -> None:
-        device = line.fields.get("gpuid")
+    def _rearranged(self, line: Line) -> Iterator[str]:
+        """The devices that a further table (a reset, a restart) shows elsewhere, or as another one, than before."""
+        rows = {row["gpuid"]: row for row in line.fields["devices"].values()}
+        for gpuid, known in self._world.devices.items():
+            row = rows.get(gpuid, {})
+            if known.chassis == line.actor and (known.port, known.uuid) != (row.get("port"), row.get("uuid")):
+                yield gpuid
+
+    def _open(self, excuses: Mapping[int, float], line: Line, source: tuple[str, ...], device: str | None) -> None:
         self._windows += [_Window(n, device, line.t, line.t + span, source) for n, span in excuses.items()]

@@ -12,8 +12,8 @@ say, or until it is cleared. What follows in the layers above is added here, fro
   component that is down). A pod that was given the device by then keeps it until it ends: until then two pods may hold
   it (3) where it is not on that pod's host any more, and what the pod was told may not be what the chassis says (6).
 
-A fault on one device excuses the momentary laws and law 4 for that device alone; 5 and 8 are about time that
-components spend, so they are excused for all.
+A fault on one device excuses the momentary laws and law 4 for that device alone. Pods name no devices, so 8 is excused
+for all; so is 5 for an effect that passes, since who waits for one device serves no other.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ AGREEMENT = 6
 KEPT = frozenset({3, AGREEMENT})
 """Those of them that a pod breaks for as long as it keeps what it was given."""
 
-FOR_ALL = frozenset({5, 8})
-"""Not a matter of one device: who waits for one operation serves no other device."""
+UNATTACHED, SCHEDULED = 5, 8
 
 EDITED: Mapping[int, float] = {2: 0.0, 3: 0.0, 4: 0.0, 5: FOREVER, 6: 0.0}
 """What becomes of a device that another editor moved, or that a reset of the hardware under the running cluster put
@@ -62,6 +61,11 @@ class _Window:
     since: float
     until: float
     source: tuple[str, ...] = ()
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whose time it costs: everybody's while one operation is waited for, nobody's for a device that is broken."""
+        return self.invariant == SCHEDULED or (self.invariant == UNATTACHED and self.until < FOREVER)
 
 
 class FaultWindows:
@@ -138,8 +142,7 @@ class FaultWindows:
         return found is not None and found.host != held.host
 
     def _of(self, invariant: int, device: str | None) -> list[_Window]:
-        anyway = invariant in FOR_ALL
-        return [w for w in self._windows if w.invariant == invariant and (anyway or w.device in (None, device))]
+        return [w for w in self._windows if w.invariant == invariant and (w.is_for_all or w.device in (None, device))]
 
     def _fault(self, line: Line) -> None:
         """A fault declares as it fires (or is added) what it may break, in seconds from then on (None: until it is

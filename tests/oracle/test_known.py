@@ -2,33 +2,7 @@
 
 import pytest
 
-from mews.harness.scenario.loader import parse_scenario, shipped
-from tests.oracle.actions import Action
-from tests.oracle.play import play
-
-
-def scenario(length_s=60.0):
-    text = (
-        "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: known}\nhardware: demo\n"
-        f"steps: [{{sleep: {length_s:g}}}]\n"
-    )
-    return parse_scenario(text, shipped("hardware", "demo").parent / "known.yaml")
-
-
-def fault(after_s, **spec):
-    return Action(0, after_s, "fault", "A", spec)
-
-
-def edit(after_s, device, port):
-    return Action(0, after_s, "edit", "A", {"device": device, "port": port})
-
-
-def create(after_s, name, gpus, node=""):
-    return Action(0, after_s, "create", name, {"gpus": gpus, "node": node})
-
-
-def kill(after_s, component, down_s):
-    return Action(0, after_s, "kill", component, {"down_s": down_s})
+from tests.oracle.scenes import create, edit, fault, scene
 
 
 @pytest.mark.parametrize(
@@ -53,6 +27,4 @@ def kill(after_s, component, down_s):
     ],
 )
 def test_is_no_violation(actions):
-    outcome = play(scenario(), 1, lambda cluster: actions, tail_s=40.0)
-    assert outcome.refused == 0
-    assert [str(violation) for violation in outcome.violations] == []
+    assert [str(violation) for violation in scene(actions).violations] == []

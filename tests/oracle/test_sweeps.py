@@ -16,10 +16,11 @@ def chunks(sort, count):
 
 
 def found(cases):
-    outcomes = {str(case): run(case) for case in cases}
-    return {
-        name: [str(v) for v in o.violations] + o.crashes for name, o in outcomes.items() if o.violations or o.crashes
-    }
+    wrong = {}
+    for case in cases:
+        outcome = run(case)
+        wrong[str(case)] = [*map(str, outcome.violations), *(line.as_json() for line in outcome.crashes)]
+    return {name: what for name, what in wrong.items() if what}
 
 
 @pytest.mark.parametrize("cases", [*chunks("pair", PAIRS), *chunks("schedule", SCHEDULES)])

@@ -22,7 +22,7 @@ def _notice_s(timing: Timing, times: HardwareTimes) -> float:
 def _repair_s(timing: Timing, times: HardwareTimes) -> float:
     """A device whose move cannot go on is tried again after ``requeue_last_s``, once the pods that wait had their turn:
     one turn is a withdrawal, a detach and an attach, each read back."""
-    backoff_s = timing.retry_backoff_s * 2 ** max(timing.retries - 2, 0)
+    backoff_s = timing.retry_backoff_s * 2.0 ** max(timing.retries - 2, 0)
     read_back_s = timing.read_back_bound_s + timing.read_back_poll_s + min(times.read_s, timing.chassis_timeout_s)
     between_s = read_back_s + backoff_s
     writes_s = min(times.detach_s, timing.chassis_timeout_s) + min(times.attach_s, timing.chassis_timeout_s)

@@ -1,4 +1,4 @@
-"""Bounds follow from the configuration: they grow with what the hardware and the systems take, and with nothing else."""
+"""Bounds follow from the configuration: they grow with what hardware and systems take, and with nothing else."""
 
 import pytest
 
@@ -22,11 +22,11 @@ def bounds(stack="{}", profile="instant", speed=1.0):
 @pytest.mark.parametrize(
     ("option", "bound"),
     [
-        ("devicePollS: 5", "allocatable_s"),
-        ("vanishReads: 20", "allocatable_s"),
-        ("requeueLastS: 600", "unattached_s"),
-        ("readBackBoundS: 90", "unattached_s"),
-        ("withdrawalTimeoutS: 200", "unattached_s"),
+        ("device_poll_s: 5", "allocatable_s"),
+        ("vanish_reads: 20", "allocatable_s"),
+        ("requeue_last_s: 600", "unattached_s"),
+        ("read_back_bound_s: 90", "unattached_s"),
+        ("withdrawal_timeout_s: 200", "unattached_s"),
     ],
 )
 def test_a_more_patient_system_has_the_time_that_it_asks_for(option, bound):

@@ -365,13 +365,16 @@ class EmulatedChassis:
     # Telling
 
     def emit(self, event: str, **fields: Any) -> None:
-        """Tell the listener, unless a fault holds the event back."""
+        """Tell the listener, unless a fault holds the event back: that fault's own event comes first, at once."""
         if event in _BOARD_CHANGES:
             self._reinstall(event, fields["device"])
+        delay_s = self.faults.delay(ChassisEvent(self._events + 1, self._now_s, self.spec.name, event, fields))
         self._events += 1
         emitted = ChassisEvent(self._events, self._now_s, self.spec.name, event, fields)
-        if not self.faults.holds(emitted):
+        if delay_s is None:
             self._deliver(emitted)
+        else:
+            self.at(emitted.t + delay_s, lambda t: self._deliver(emitted), HELD)
 
     def _board(self, row: DeviceRow) -> InstalledBoard:
         spec = self._table.spec(row.device)
@@ -393,10 +396,6 @@ class EmulatedChassis:
         self._listener(event)
         for listener in self._listeners:
             listener(event)
-
-    def hold(self, event: ChassisEvent, delay_s: float) -> None:
-        """Tell the listener that much later."""
-        self.at(event.t + delay_s, lambda t: self._deliver(event), HELD)
 
     def _release(self) -> None:
         """Tell now what is held back: no event is lost."""

@@ -15,6 +15,11 @@ from typing import Any, Protocol
 class Latency(Protocol):
     """A distribution of durations."""
 
+    @property
+    def longest_s(self) -> float:
+        """No draw is longer."""
+        ...
+
     def draw(self, rng: random.Random) -> float:
         """Draw one duration, in seconds."""
         ...
@@ -25,6 +30,11 @@ class Fixed:
     """A duration that is the same every time."""
 
     seconds: float
+
+    @property
+    def longest_s(self) -> float:
+        """No draw is longer."""
+        return self.seconds
 
     def draw(self, rng: random.Random) -> float:
         """Draw one duration, in seconds."""
@@ -37,6 +47,11 @@ class Uniform:
 
     low: float
     high: float
+
+    @property
+    def longest_s(self) -> float:
+        """No draw is longer."""
+        return self.high
 
     def draw(self, rng: random.Random) -> float:
         """Draw one duration, in seconds."""
@@ -52,6 +67,11 @@ class Normal:
     min: float
     max: float
 
+    @property
+    def longest_s(self) -> float:
+        """No draw is longer."""
+        return self.max
+
     def draw(self, rng: random.Random) -> float:
         """Draw one duration, in seconds."""
         return min(max(rng.normalvariate(self.mean, self.sd), self.min), self.max)
@@ -65,6 +85,11 @@ class Gamma:
     shape: float
     scale: float
     max: float
+
+    @property
+    def longest_s(self) -> float:
+        """No draw is longer."""
+        return self.max
 
     def draw(self, rng: random.Random) -> float:
         """Draw one duration, in seconds."""

@@ -68,7 +68,9 @@ class Agreement(Invariant[ObservedState]):
             if sorted(ids) not in (gpuids, uuids):
                 holds = ", ".join(gpuids) or "none"
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"
-                yield Breach((uid, container, "env"), what, line)
+                unnamed = [gpuid for gpuid in gpuids if gpuid not in ids and devices[gpuid].uuid not in ids]
+                for gpuid in unnamed or [None]:
+                    yield Breach((uid, container, "env", gpuid or ""), what, line, gpuid)
 
     def _checkpoint(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         host = line.actor.partition("/")[2]

@@ -25,8 +25,8 @@ class InUse(Invariant[ObservedState]):
                 continue
             how = _how(device)
             for holding in state.world.holders(device.gpuid) if how else ():
-                if device.port_before is None and device.host == holding.host:
-                    continue  # It came to where it is held: an event that lags behind, or a lost one that is back.
+                if device.host_before != holding.host:
+                    continue  # It was not where it is held: that loss was told, or it came there now.
                 what = (
                     f"device {device.gpuid} {how} while {holding.pod} ({holding.container}) on {holding.host} holds it"
                 )

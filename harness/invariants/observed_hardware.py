@@ -24,6 +24,7 @@ class Device:
     port: str | None
     host: str | None
     port_before: str | None
+    host_before: str | None
     uuid_before: str
     changed: Line
     pending: bool = False
@@ -143,7 +144,8 @@ class ObservedHardware:
             self._place(line.fields, line)
 
     def _leave(self, device: Device, line: Line) -> None:
-        device.port_before, device.uuid_before, device.changed = device.port, device.uuid, line
+        device.port_before, device.host_before, device.uuid_before = device.port, device.host, device.uuid
+        device.changed = line
         device.port, device.host, device.present = None, None, False
 
     def _place(self, row: dict[str, Any], line: Line) -> None:
@@ -156,6 +158,7 @@ class ObservedHardware:
             port=port,
             host=row.get("host"),
             port_before=known.port if known else port,
+            host_before=known.host if known else row.get("host"),
             uuid_before=known.uuid if known else uuid,
             changed=line,
             pending=known.pending if known else False,

@@ -38,7 +38,8 @@ class Visible(Invariant[ObservedState]):
             if t - since <= bound_s or key not in wrong:
                 continue
             what, devices = wrong[key]
-            if not any(state.windows.excused(self.number, t, device) for device in devices):
+            clock = max(state.windows.clock_from(self.number, since, device) for device in (None, *devices))
+            if t - clock > bound_s:
                 yield Breach((*key, str(line.number)), f"{what} for {t - since:.1f} s", line)
 
     def _wrong(self, state: ObservedState) -> Iterator[tuple[Key, tuple[str, tuple[str, ...]]]]:

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.invariants import Bounds, Oracle
+from mews.harness.invariants.reactions import computed_bounds
 from mews.harness.invariants.systems import bounds_of
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.driver import Driver
 from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import demand
@@ -106,7 +108,7 @@ class _Run:
         violations: list[dict[str, Any]] = []
         async with self._judged():
             await demand(self._scenario, self._cluster)
-            bounds = _bounds(self._scenario, self._cluster)
+            bounds = bounds_for(self._scenario, self._cluster)
             oracle = Oracle(self._cluster, bounds=bounds, named=self._scenario.invariants)
             await oracle.start()
             try:
@@ -239,11 +241,13 @@ class _Run:
             self.ending.add("failed", f"invariant {violation['invariant']} ({violation['name']}): {violation['what']}")
 
 
-def _bounds(scenario: Scenario, cluster: Cluster) -> Bounds:
-    """The invariants' bounds; what the scenario says of a system that does not run binds nobody."""
+def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
+    """The invariants' bounds: as the scenario says, else as they follow from the configuration. What it says of a
+    system that does not run binds nobody."""
     theirs = bounds_of(cluster.systems)
     given = {name: value for name, value in scenario.bounds.items() if name in (*Bounds.names(), *theirs)}
-    return Bounds.of(given, theirs)
+    computed = computed_bounds(cluster.systems, hardware_of(scenario), cluster.pace.speed)
+    return Bounds.of({**computed, **given}, theirs)
 
 
 def _all_steps(scenario: Scenario) -> tuple[Step, ...]:

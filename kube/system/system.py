@@ -20,6 +20,7 @@ from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
+from mews.kube.system.reaction import HardwareTimes, Reaction
 
 KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
@@ -87,7 +88,8 @@ class System:
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
-    authors write it. ``deployment`` is what a real cluster needs of it; None where none can run it.
+    authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools
+    nothing. ``deployment`` is what a real cluster needs of it; None where none can run it.
     """
 
     name: str
@@ -114,4 +116,5 @@ class System:
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     programs: Callable[[], Mapping[str, PlayedProgram]] = dict
     profiles: Callable[[], Mapping[str, MakeOverhead]] = dict
+    reaction: Callable[[Any, HardwareTimes], Reaction | None] = lambda configuration, times: None
     deployment: SystemDeployment | None = None

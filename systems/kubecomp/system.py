@@ -22,6 +22,7 @@ from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.system import Component, Pooled, System
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
+from mews.systems.kubecomp.reaction import reaction
 
 if TYPE_CHECKING:
     from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
@@ -208,5 +209,6 @@ SYSTEM = System(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
     ),
     profiles=_profiles,
+    reaction=reaction,
 )
 """What the harness knows of it."""

@@ -15,7 +15,7 @@ class SlowReads:
     on: ClassVar[tuple[str, ...]] = ("read",)  # the operations that it looks at: attach, detach, read
     count: ClassVar[int | None] = None  # how often it strikes unless told; None: until it is cleared
     may_break: ClassVar[tuple[int, ...]] = ()  # the numbers of the invariants that it may break
-    grace_s: ClassVar[float] = 0.0  # and for how long after it struck
+    grace_s: ClassVar[float] = 0.0  # and how long its effect lasts: seconds
 
     def strike(self, operation, bench):
         """Change an operation that just begins; True: it was struck."""

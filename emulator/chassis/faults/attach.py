@@ -19,8 +19,8 @@ class HalfAppliedAttach:
     kind: ClassVar[str] = "half-applied-attach"
     on: ClassVar[tuple[str, ...]] = ("attach",)
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (5,)
-    grace_s: ClassVar[float] = 300.0
+    may_break: ClassVar[tuple[int, ...]] = (5, 8)
+    grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Leave the table alone and reply as told."""

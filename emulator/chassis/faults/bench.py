@@ -65,7 +65,11 @@ class ChassisFault(Protocol):
     on: ClassVar[tuple[str, ...]]
     count: ClassVar[int | None]
     may_break: ClassVar[tuple[int, ...]]
-    grace_s: ClassVar[float]
+
+    @property
+    def grace_s(self) -> float:
+        """How long its effect lasts; infinite: until it is cleared."""
+        ...
 
 
 @runtime_checkable

@@ -165,30 +165,44 @@ class FaultBoard:
             self._count(armed, None)
             armed.fault.happen(armed)
 
-    def holds(self, event: ChassisEvent) -> bool:
-        """Whether a fault holds the event back; it is then delivered later."""
+    def delay(self, event: ChassisEvent) -> float | None:
+        """For how long a fault holds the event back that is to be emitted, None where none does. What faults emit of
+        themselves is never held: from then on everybody knows what the fault excuses."""
+        if event.event.startswith("fault-"):
+            return None
         for armed in self._armed:
             if armed.delayer is None:
                 continue
             delay_s = armed.delayer.delay(event)
             if delay_s is not None and self._fires(armed):
                 self._count(armed, None)
-                self._box.hold(event, delay_s)
-                return True
-        return False
+                return delay_s
+        return None
 
     def _fires(self, armed: ArmedChassisFault) -> bool:
         return fires(armed, self._box.now_s)
 
     def _count(self, armed: ArmedChassisFault, operation: Operation | None) -> None:
         armed.when.fired += 1
-        number = None if operation is None else operation.number
-        shown = _described(armed)
-        self._box.emit(
-            "fault-fired",
-            **{key: shown[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")},
-            operation=number,
-        )
+        shown = {key: _described(armed)[key] for key in ("fault", "kind", "fired", "may_break", "grace_s", "built_in")}
+        number = None
+        if operation is not None:
+            number = operation.number
+            if shown["may_break"] and shown["grace_s"] is not None:
+                ends_s = max(operation.due_s, operation.answer_s)
+                shown["grace_s"] = round(shown["grace_s"] + ends_s - self._box.now_s, 6)
+        device = _struck(armed.fault, operation) if shown["may_break"] else None
+        named = {} if device is None else {"device": device}
+        self._box.emit("fault-fired", **shown, **named, operation=number)
+
+
+def _struck(fault: ChassisFault, operation: Operation | None) -> str | None:
+    """The device that a fault is about, None where it is about the whole chassis."""
+    for name in ("edit", "device"):
+        device = getattr(fault, name, None)
+        if device is not None:
+            return str(device)
+    return None if operation is None else operation.device or None
 
 
 def _described(armed: ArmedChassisFault) -> dict[str, Any]:

@@ -21,8 +21,8 @@ class DroppedConnection:
     kind: ClassVar[str] = "dropped-connection"
     on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (5,)
-    grace_s: ClassVar[float] = 300.0
+    may_break: ClassVar[tuple[int, ...]] = (4, 5, 8)
+    grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Drop the connection in place of answering the operation."""

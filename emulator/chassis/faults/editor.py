@@ -25,8 +25,8 @@ class ConcurrentEditor:
     kind: ClassVar[str] = "concurrent-editor"
     on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (2, 4, 5, 6)
-    grace_s: ClassVar[float] = 300.0
+    may_break: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6)
+    grace_s: ClassVar[float] = 0.0
 
     def arm(self, bench: ChassisHandle) -> None:
         """Ask for the time of the edit."""

@@ -21,7 +21,7 @@ class LinkDownFault:
     kind: ClassVar[str] = "link-down"
     on: ClassVar[tuple[str, ...]] = ()
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (2, 4, 6, 8)
+    may_break: ClassVar[tuple[int, ...]] = (2, 4, 5, 6, 8)
     grace_s: ClassVar[float] = float("inf")
 
     def arm(self, bench: ChassisHandle) -> None:

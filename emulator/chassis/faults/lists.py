@@ -22,7 +22,7 @@ class PartialList:
     kind: ClassVar[str] = "partial-list"
     on: ClassVar[tuple[str, ...]] = ("read",)
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = ()
+    may_break: ClassVar[tuple[int, ...]] = (4, 5, 8)
     grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
@@ -46,7 +46,7 @@ class StaleList:
     kind: ClassVar[str] = "stale-list"
     on: ClassVar[tuple[str, ...]] = ("read",)
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = ()
+    may_break: ClassVar[tuple[int, ...]] = (4, 5, 8)
     grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:

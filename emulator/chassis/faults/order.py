@@ -19,8 +19,12 @@ class EventsOutOfOrder:
     kind: ClassVar[str] = "events-out-of-order"
     on: ClassVar[tuple[str, ...]] = ()
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (4,)
-    grace_s: ClassVar[float] = 60.0
+    may_break: ClassVar[tuple[int, ...]] = (2, 4, 5, 6, 8)
+
+    @property
+    def grace_s(self) -> float:
+        """Until the late event is there: so long the hosts, and whoever listens, know less than the table."""
+        return self.delay_s
 
     def delay(self, event: ChassisEvent) -> float | None:
         """Hold back what a host would act on."""

@@ -22,8 +22,12 @@ class ManagementReboot:
     kind: ClassVar[str] = "management-reboot"
     on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (5,)
-    grace_s: ClassVar[float] = 300.0
+    may_break: ClassVar[tuple[int, ...]] = (4, 5, 8)
+
+    @property
+    def grace_s(self) -> float:
+        """While it is away."""
+        return self.down_s
 
     def arm(self, bench: ChassisHandle) -> None:
         """Ask for the time of the restart."""

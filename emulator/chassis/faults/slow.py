@@ -19,7 +19,7 @@ class SlowOperation:
     kind: ClassVar[str] = "slow-operation"
     on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = ()
+    may_break: ClassVar[tuple[int, ...]] = (4, 5, 8)
     grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:

@@ -19,8 +19,8 @@ class Timeout:
     kind: ClassVar[str] = "timeout"
     on: ClassVar[tuple[str, ...]] = ("attach", "detach", "read")
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (5,)
-    grace_s: ClassVar[float] = 900.0
+    may_break: ClassVar[tuple[int, ...]] = (4, 5, 8)
+    grace_s: ClassVar[float] = 0.0
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:
         """Hold the answer back; the management CPU is not held."""

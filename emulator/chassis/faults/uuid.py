@@ -18,7 +18,7 @@ class WrongUuid:
     kind: ClassVar[str] = "wrong-uuid"
     on: ClassVar[tuple[str, ...]] = ("attach",)
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (6,)
+    may_break: ClassVar[tuple[int, ...]] = (1, 2, 6, 8)
     grace_s: ClassVar[float] = float("inf")
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:

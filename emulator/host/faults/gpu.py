@@ -107,8 +107,12 @@ class NvmlUnknownError:
     kind: ClassVar[str] = "nvml-unknown-error"
     on: ClassVar[tuple[str, ...]] = ("nvml",)
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (4,)
-    grace_s: ClassVar[float] = 120.0
+    may_break: ClassVar[tuple[int, ...]] = (4, 8)
+
+    @property
+    def grace_s(self) -> float:
+        """While NVML does not know."""
+        return self.for_s
 
     def tops(self, function: Function, bench: HostHandle) -> bool:
         """It fails from the start on."""

@@ -44,7 +44,11 @@ class LayerSlow:
     on: ClassVar[tuple[str, ...]] = ARROWS
     count: ClassVar[int | None] = 1
     may_break: ClassVar[tuple[int, ...]] = (4, 8)
-    grace_s: ClassVar[float] = 600.0
+
+    @property
+    def grace_s(self) -> float:
+        """As long as the layer takes longer."""
+        return self.delay_s
 
     def slows(self, function: Function, arrow: str) -> float:
         """On its own arrow."""

@@ -1,0 +1,56 @@
+"""The bounds that follow from a run's configuration: latency profiles of its hardware, options of its systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.chassis.profiles import ChassisProfile
+from mews.emulator.host.profiles import ARROWS, HostProfile
+from mews.kube.emulated.kubelet.timings import Timings
+from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.reaction import HardwareTimes, Reaction
+
+
+def computed_bounds(systems: Iterable[ConfiguredSystem], hardware: Hardware, speed: float) -> Mapping[str, float]:
+    """``allocatable_s`` and ``unattached_s`` for these systems on that hardware; {} where no system says how soon it
+    follows. The slowest system counts, and the kubelets' node status loop on top of it."""
+    times = hardware_times(hardware, speed)
+    found = [each.system.reaction(each.configuration, times) for each in systems]
+    reactions: list[Reaction] = [each for each in found if each is not None]
+    if not reactions:
+        return {}
+    tick_s = Timings().tick.high_s
+    return {
+        "allocatable_s": max(each.notice_s for each in reactions) + max(tick_s, tick_s / speed),
+        "unattached_s": max(each.repair_s for each in reactions),
+    }
+
+
+def hardware_times(hardware: Hardware, speed: float) -> HardwareTimes:
+    """The longest that hardware takes by its profiles, in seconds of a clock of which one holds ``speed`` emulated
+    ones."""
+    chassis = [each.profile for each in hardware.chassis]
+    hosts = [each.profile for each in hardware.hosts]
+    return HardwareTimes(
+        read_s=max(map(_read_s, chassis), default=0.0) / speed,
+        attach_s=max(map(_attach_s, chassis), default=0.0) / speed,
+        detach_s=max((each.detach.longest_s for each in chassis), default=0.0) / speed,
+        arrive_s=max(map(_arrive_s, hosts), default=0.0) / speed,
+        leave_s=max((each.surprise.longest_s for each in hosts), default=0.0) / speed,
+    )
+
+
+def _read_s(profile: ChassisProfile) -> float:
+    queue_s = max(_attach_s(profile), profile.detach.longest_s) if profile.reads_queue else 0.0
+    return profile.read.longest_s + queue_s
+
+
+def _attach_s(profile: ChassisProfile) -> float:
+    """By nature it may also lie, and take longer for it."""
+    lies = [quirk["latency"] for quirk in profile.quirks if hasattr(quirk.get("latency"), "longest_s")]
+    return max(profile.attach.longest_s, *(latency.longest_s for latency in lies), 0.0)
+
+
+def _arrive_s(profile: HostProfile) -> float:
+    return sum(profile.arrow(arrow).longest_s for arrow in ARROWS)

@@ -1,0 +1,29 @@
+"""How soon a system follows the hardware under it: what its own configuration lets it take, no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareTimes:
+    """The longest that undisturbed hardware takes, in seconds of the API's time: an operation of a chassis, and a
+    device's way up (``arrive_s``) or out (``leave_s``) through the layers of its host."""
+
+    read_s: float = 0.0
+    attach_s: float = 0.0
+    detach_s: float = 0.0
+    arrive_s: float = 0.0
+    leave_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """The longest that a configured system takes while nothing disturbs its hardware or itself, in seconds.
+
+    ``notice_s``: from a change of a chassis' table, or of what a host sees, until the nodes' kubelets are offered what
+    is there. ``repair_s``: for how long a device in the middle of a move may be on no port with no operation pending.
+    """
+
+    notice_s: float
+    repair_s: float

@@ -1,0 +1,144 @@
+"""What is done to a run beside its scenario, drawn by seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
+from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.host.faults.registry import HOST_FAULTS
+
+ARROWS = ("link", "function", "driver", "node", "nvml")
+KINDS = (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours())
+LATEST_S = 60.0
+"""How long after a step began a fault may come."""
+DEVICE_KINDS = ("concurrent-editor", "link-down", "lost-uuid", "xid", "fallen-off-bus", "ecc-errors")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``do`` is fault, host-fault, edit, kill, create, delete or clear; it comes ``after_s`` after step ``step`` began,
+    or the run's end if that is first."""
+
+    step: int
+    after_s: float
+    do: str
+    on: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"step {self.step} + {self.after_s:g} s: {self.do} {self.on} {dict(self.given)}"
+
+
+def moment(rng: random.Random, steps: int, latest_s: float = LATEST_S) -> tuple[int, float]:
+    """A step and a time after its beginning; most are short, so that what follows from a step is met."""
+    later_s = rng.choice((0.0, 0.0, rng.uniform(0, 3), rng.uniform(0, latest_s)))
+    return rng.randrange(max(steps, 1)), round(later_s, 3)
+
+
+def admits(kind: str, hardware: Hardware) -> bool:
+    """Whether that hardware has what such a fault strikes."""
+    if kind in HOST_FAULTS.ours() or kind in DEVICE_KINDS:
+        return any(one.devices and any(one.ports.values()) for one in hardware.chassis)
+    return bool(hardware.chassis)
+
+
+def a_fault(kind: str, hardware: Hardware, rng: random.Random, when: tuple[int, float]) -> Action:
+    """A fault of that kind, with parameters drawn."""
+    chassis = rng.choice([one for one in hardware.chassis if one.devices] or hardware.chassis)
+    hosts = sorted({host for host in chassis.ports.values() if host})
+    device = rng.choice(chassis.devices).id if chassis.devices else ""
+    if kind in HOST_FAULTS.ours():
+        return Action(*when, "host-fault", rng.choice(hosts), {"kind": kind, **_host_spec(kind, device, rng)})
+    port = rng.choice([None, *(port for port, host in chassis.ports.items() if host)])
+    return Action(*when, "fault", chassis.name, {"kind": kind, **_chassis_spec(kind, device, port, rng)})
+
+
+def _chassis_spec(kind: str, device: str, port: str | None, rng: random.Random) -> dict[str, Any]:
+    on = list(CHASSIS_FAULTS.find(kind).on)
+    struck: dict[str, Any] = {"operation": rng.choice(on)} if on and rng.random() < 0.8 else {}
+    many: dict[str, Any] = {"count": rng.choice((1, 2, 5, 30))} if rng.random() < 0.5 else {}
+    match kind:
+        case "slow-operation":
+            return {**struck, **many, "extra_s": rng.choice((5.0, 30.0, 90.0))}
+        case "lying-result" | "never-trains":
+            return {**struck, **many}
+        case "dropped-connection" | "http-error":
+            return {**struck, **many, "when": rng.choice(("before", "after"))}
+        case "timeout":
+            return {**struck, **many, "hold_s": rng.choice((20.0, 600.0)), "when": rng.choice(("before", "after"))}
+        case "half-applied-attach":
+            return {**many, "says": rng.choice((True, False))}
+        case "stale-list":
+            return {**many, "age_s": rng.choice((5.0, 30.0, 120.0))}
+        case "partial-list":
+            return {**many, **({"keep": rng.choice((0, 1, 3))} if rng.random() < 0.5 else {})}
+        case "management-reboot":
+            return {**struck, "down_s": rng.choice((20.0, 60.0, 120.0))}
+        case "concurrent-editor" if "operation" in struck and struck["operation"] != "read":
+            return {**struck, "port": port, "when": rng.choice(("before", "after"))}
+        case "concurrent-editor":
+            return {"edit": device, "port": port, "after_s": rng.choice((0.0, 10.0))}
+        case "link-down" | "lost-uuid":
+            return {"device": device, "after_s": rng.choice((0.0, 10.0))}
+        case "wrong-uuid":
+            return {**many, **({"uuid": ""} if rng.random() < 0.5 else {})}
+        case "events-out-of-order":
+            return {**many, "delay_s": rng.choice((1.0, 5.0, 60.0))}
+    return {}
+
+
+def _host_spec(kind: str, device: str, rng: random.Random) -> dict[str, Any]:
+    match kind:
+        case "layer-cut":
+            return {"arrow": rng.choice(ARROWS)}
+        case "layer-slow":
+            return {"arrow": rng.choice(ARROWS), "delay_s": rng.choice((2.0, 30.0, 200.0))}
+        case "xid":
+            return {"device": device, "xid": rng.choice((31, 79))}
+        case "fallen-off-bus":
+            return {"device": device, "after_s": rng.choice((0.0, 10.0))}
+        case "ecc-errors":
+            return {"device": device, "corrected": rng.choice((0, 3)), "uncorrected": rng.choice((0, 1))}
+        case "nvml-unknown-error":
+            return {"for_s": rng.choice((5.0, 60.0))}
+    return {}
+
+
+def a_schedule(hardware: Hardware, components: Sequence[str], rng: random.Random, length_s: float) -> list[Action]:
+    """Everything that may befall a cluster, in one step of that length."""
+    names = [f"pod-{number}" for number in range(rng.randint(3, 8))]
+    made = [_a_pod(name, hardware, rng, length_s) for name in names]
+    births_s = [action.after_s for action in made]
+    for _ in range(rng.randint(2, 6)):
+        near_s = max(0.0, rng.choice(births_s) + rng.uniform(-5.0, 15.0))
+        at_s = rng.choice((near_s, _when(rng, length_s)))
+        made.append(a_fault(rng.choice(KINDS), hardware, rng, (0, round(at_s, 3))))
+    for _ in range(rng.randint(0, 3)):
+        chassis = rng.choice([one for one in hardware.chassis if one.devices])
+        port = rng.choice([None, *(port for port, host in chassis.ports.items() if host)])
+        edit = {"device": rng.choice(chassis.devices).id, "port": port}
+        made.append(Action(0, _when(rng, length_s), "edit", chassis.name, edit))
+    for _ in range(rng.randint(0, 3)):
+        down_s = rng.choice((0.0, 5.0, 45.0, 120.0))
+        made.append(Action(0, _when(rng, length_s), "kill", rng.choice(components), {"down_s": down_s}))
+    for name in rng.sample(names, rng.randint(0, len(names))):
+        made.append(Action(0, _when(rng, length_s), "delete", name))
+    if rng.random() < 0.3:
+        made.append(Action(0, _when(rng, length_s), "clear"))
+    return sorted(made, key=lambda action: action.after_s)
+
+
+def _when(rng: random.Random, length_s: float) -> float:
+    return round(rng.uniform(5.0, length_s), 3)
+
+
+def _a_pod(name: str, hardware: Hardware, rng: random.Random, length_s: float) -> Action:
+    gpus = rng.choice((1, 2, 3, 5, 5, 6))
+    given = {"gpus": gpus, "duration_s": rng.choice((20, 90, 300, 100000)), "node": ""}
+    if rng.random() < 0.3:
+        given["node"] = rng.choice([host.name for host in hardware.hosts])
+    return Action(0, _when(rng, length_s), "create", name, given)

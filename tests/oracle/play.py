@@ -1,0 +1,160 @@
+"""Plays a scenario to its end whatever its checks say, with actions beside it, and keeps what the oracle found."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mews.harness.clock import run_virtual
+from mews.harness.clusters import open_cluster
+from mews.harness.invariants import Oracle, Violation
+from mews.harness.journal import Line
+from mews.harness.ports.cluster import Cluster
+from mews.harness.scenario.driver import Driver
+from mews.harness.scenario.errors import ScenarioError, StepFailed
+from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.runner import bounds_for
+from mews.harness.scenario.step_context import StepContext
+from mews.harness.scenario.steps import apply_objects, do
+from mews.harness.scenario.trace import read_trace
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.resources import PODS
+from mews.registry import looking_in
+from tests.oracle.actions import Action
+
+Draw = Callable[[Cluster], Sequence[Action]]
+"""The actions of a run, once its cluster is there."""
+Tamper = Callable[[Cluster], None]
+"""Puts a wrong component in place of a right one: what the oracle must find."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run came to. ``refused``: actions that could not be done in that world."""
+
+    violations: list[Violation]
+    crashes: list[Line]
+    actions: Sequence[Action]
+    lines: list[Line] = field(repr=False, default_factory=list)
+    refused: int = 0
+
+
+def play(scenario: Scenario, seed: int, draw: Draw, *, tail_s: float, tamper: Tamper | None = None) -> Outcome:
+    """Play it once in virtual time."""
+
+    async def main() -> Outcome:
+        with looking_in(scenario.folder):
+            cluster = await open_cluster(scenario, seed=seed)
+            try:
+                return await _Play(scenario, cluster, draw(cluster), tail_s).to_the_end(tamper)
+            finally:
+                await cluster.close()
+
+    logging.getLogger("mews").setLevel(logging.CRITICAL)
+    return run_virtual(main)
+
+
+class _Play:
+    def __init__(self, scenario: Scenario, cluster: Cluster, actions: Sequence[Action], tail_s: float) -> None:
+        self._scenario = scenario
+        self._cluster = cluster
+        self._actions = actions
+        self._tail_s = tail_s
+        self._tasks: list[asyncio.Task[None]] = []
+        self._refused = 0
+        loop = asyncio.get_running_loop()
+        self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
+
+    async def to_the_end(self, tamper: Tamper | None) -> Outcome:
+        scenario, cluster = self._scenario, self._cluster
+        oracle = Oracle(cluster, bounds=bounds_for(scenario, cluster), named=scenario.invariants)
+        await oracle.start()
+        if tamper is not None:
+            tamper(cluster)
+        try:
+            await self._steps()
+            await asyncio.sleep(self._tail_s)
+            for step in scenario.finally_:
+                with contextlib.suppress(StepFailed, ScenarioError):
+                    await do(self._stage, step)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._stage.driver is not None:
+                await self._stage.driver.close()
+            found = await oracle.finish()
+        expected = [violation for violation in found if violation.invariant not in scenario.expects]
+        crashes = list(cluster.journal.find("component", "crashed"))
+        return Outcome(expected, crashes, self._actions, cluster.journal.lines(), self._refused)
+
+    async def _steps(self) -> None:
+        scenario, workload = self._scenario, self._scenario.workload
+        if workload is not None:
+            jobs = read_trace(workload, str(scenario.path or scenario.name))
+            template = workload.pod.pooling(scenario.stack.pooled)
+            self._stage.driver = Driver(self._cluster, workload, jobs, scenario.name, template=template)
+        await apply_objects(self._stage, scenario.objects)
+        for number, step in enumerate(scenario.steps):
+            self._begin(number)
+            if step.name:
+                self._stage.marks[step.name] = len(self._cluster.journal)
+            with contextlib.suppress(StepFailed, ScenarioError):
+                await do(self._stage, step)
+
+    def _begin(self, number: int) -> None:
+        for action in self._actions:
+            if action.step == number:
+                self._tasks.append(asyncio.create_task(self._later(action)))
+
+    async def _later(self, action: Action) -> None:
+        await asyncio.sleep(action.after_s)
+        try:
+            await self._do(action)
+        except (ValueError, LookupError, ApiError, Unavailable):
+            self._refused += 1
+
+    async def _do(self, action: Action) -> None:
+        cluster, given = self._cluster, action.given
+        match action.do:
+            case "fault":
+                await cluster.hardware.fault(action.on, given)
+            case "host-fault":
+                await cluster.hardware.host_fault(action.on, given)
+            case "clear":
+                await cluster.hardware.clear()
+            case "edit":
+                await cluster.hardware.edit(action.on, given["device"], given["port"])
+            case "kill":
+                if action.on in _down(cluster):
+                    raise ValueError(f"{action.on} is down")
+                await cluster.kill(action.on)
+                await asyncio.sleep(given["down_s"])
+                await cluster.start(action.on)
+            case "create":
+                await cluster.kube.create(PODS, a_pod(action.on, **given), namespace="default")
+            case "delete":
+                await cluster.kube.delete(PODS, action.on, namespace="default")
+
+
+def _down(cluster: Cluster) -> set[str]:
+    down: set[str] = set()
+    for line in cluster.journal.find("component"):
+        (down.discard if line.event == "started" else down.add)(line.actor)
+    return down
+
+
+def a_pod(name: str, gpus: int, duration_s: float = 100000, node: str = "") -> dict[str, object]:
+    """A pod of that many pooled GPUs."""
+    limits = {"falcon.com/gpu": str(gpus)}
+    spec = {
+        "schedulerName": "kubecomp-scheduler",
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "main", "image": "mews/train", "resources": {"limits": limits}}],
+        **({"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}),
+    }
+    return {"metadata": {"name": name, "annotations": {"mews.dev/duration-s": str(duration_s)}}, "spec": spec}

@@ -1,0 +1,59 @@
+"""Tests of the tests: with one component wrong on purpose the oracle finds it, also while faults are at work."""
+
+import pytest
+
+from mews.kube.emulated.kubelet.devices import choice
+from mews.systems.kubecomp import rules
+from mews.systems.kubecomp.mover import Mover
+from mews.systems.kubecomp.node_devices import NodeDevices
+from tests.oracle.scenes import create, delete, edit, fault, scene
+
+FAULTS = [
+    fault(2, kind="link-down", device="000C00"),
+    fault(3, kind="timeout", operation="read", hold_s=20.0),
+    fault(3, kind="lying-result", operation="attach", count=3),
+    fault(3, kind="partial-list", count=3),
+]
+"""At work all the time, and no excuse for what is planted."""
+
+
+async def loses_it(self, intent, target, tries):
+    return None
+
+
+def keeps_all(self, devices, *, round_begun):
+    self._known |= {device.gpuid: device for device in devices}
+    self._here = dict(self._known)
+
+
+MANY = [create(5 + n / 10, f"user-{n}", 1, f"host-{2 + n // 4}") for n in range(8)]
+PLANTED = [
+    pytest.param(
+        (rules, "in_use", lambda *args, **kwargs: False),
+        [*MANY, delete(25, "user-3"), create(35, "a", 5, "host-1")],
+        2,
+        60.0,
+        id="a manager that moves a GPU in use",
+    ),
+    pytest.param(
+        (Mover, "_attach", loses_it), [create(5, "a", 5, "host-1")], 5, 400.0, id="a manager that loses an attach"
+    ),
+    pytest.param(
+        (choice, "without", lambda ids, taken: ids),
+        [create(5, "a", 1, "host-1"), create(5.1, "b", 1, "host-1"), create(15, "c", 2, "host-1")],
+        3,
+        40.0,
+        id="a kubelet that gives a device twice",
+    ),
+    pytest.param(
+        (NodeDevices, "seen", keeps_all), [edit(5, "000100", None)], 4, 120.0, id="a plugin that announces what is gone"
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "actions", "number", "tail_s"), PLANTED)
+@pytest.mark.parametrize("faults", [[], FAULTS], ids=["nothing else", "faults"])
+def test_what_is_wrong_is_found(monkeypatch, wrong, actions, number, tail_s, faults):
+    monkeypatch.setattr(*wrong)
+    outcome = scene([*faults, *actions], tail_s=tail_s)
+    assert number in [violation.invariant for violation in outcome.violations]

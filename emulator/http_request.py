@@ -15,6 +15,7 @@ from typing import IO, Any
 from cheroot.server import HTTPConnection, HTTPRequest
 
 from mews.emulator.clock import EmulatedClock
+from mews.emulator.tls_adapter import shut_reading
 
 MAX_HEADER = 1 << 20
 """Bytes of request line and headers; net/http's default."""
@@ -117,7 +118,7 @@ class Deadlines:
             for connection in overdue:
                 with contextlib.suppress(OSError):  # it has just closed
                     # Reading only: what waits in recv wakes up, and may still answer 408.
-                    connection.shutdown(socket.SHUT_RD)
+                    shut_reading(connection)
 
 
 class StrictRequest(HTTPRequest):
@@ -145,14 +146,3 @@ class StrictRequest(HTTPRequest):
             super().respond()
         finally:
             self.server.deadlines.end(self.conn.socket)
-
-
-class StrictConnection(HTTPConnection):
-    """A connection whose requests are strict."""
-
-    RequestHandlerClass = StrictRequest
-
-    def close(self) -> None:
-        """Close it; nobody waits for its request any more."""
-        self.server.deadlines.end(self.socket)
-        super().close()

@@ -214,13 +214,10 @@ def serve(
         Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")
     ] = None,
     speed: SpeedOption = 1.0,
-    openapi: Annotated[
-        str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
-    ] = None,
-    tls: Annotated[
-        bool, typer.Option("--tls", help="speak TLS only; a certificate is made unless one is given")
-    ] = False,
-    certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="in PEM")] = None,
+    openapi: Annotated[str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description")] = None,
+    tls: Annotated[bool, typer.Option("--tls", help="the default: TLS where passwords are asked for")] = False,
+    insecure: Annotated[bool, typer.Option("--insecure", help="passwords and tokens over plain HTTP")] = False,
+    certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="default: made")] = None,
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="in PEM")] = None,
 ) -> int:
     """Serve the chassis alone."""
@@ -236,7 +233,7 @@ def serve(
     from mews.harness.commands.serve import Tls
     from mews.harness.commands.serve import serve as serve_chassis
 
-    identity = Tls(tls, certificate, key)
+    identity = Tls(tls, insecure, certificate, key)
     return serve_chassis(hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed, tls=identity)
 
 

@@ -17,14 +17,17 @@ from mews.harness.scenario.loader import file_of, shipped
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whether TLS is wanted, and by which certificate and key."""
+    """Whether TLS is asked for or declined, and by which certificate and key it is."""
 
     wanted: bool
+    insecure: bool
     certificate: Path | None
     key: Path | None
 
     def identity(self) -> Identity | None:
-        """Who the server is. Raises ValueError."""
+        """Who the server is, None for one that it makes itself. Raises ValueError."""
+        if self.insecure and (self.wanted or self.certificate is not None):
+            raise ValueError(f"--insecure {'--tls' if self.wanted else '--certificate'}: only one of the two")
         given = [None if path is None else str(path) for path in (self.certificate, self.key)]
         return identity(self.wanted, *given)
 
@@ -56,6 +59,7 @@ def serve(
             state=state,
             speed=speed,
             tls=tls.identity(),
+            insecure=tls.insecure,
         )
     except (HardwareError, ValueError) as error:
         raise BadInput(_one_line(error)) from error

@@ -69,6 +69,15 @@ class InstalledSystem:
 
 
 @dataclass(frozen=True, slots=True)
+class ChassisCertificate:
+    """Texts in PEM: the chassis' certificate, its key, and what to trust it by."""
+
+    certificate: str
+    key: str
+    trusted: str
+
+
+@dataclass(frozen=True, slots=True)
 class StackSpec:
     """What is deployed.
 
@@ -101,6 +110,8 @@ class StackSpec:
     """Those of the default scheduler; None for one that runs already."""
     named: Sequence[str] = ()
     """What the scenario calls the namespace."""
+    certificate: ChassisCertificate | None = None
+    """Where components reach the chassis under TLS."""
 
     def components(self) -> Iterator[tuple[str, Component]]:
         """All that run, ours or replaced, in order."""

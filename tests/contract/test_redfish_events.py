@@ -32,7 +32,7 @@ class Stream:
     """An open stream of server-sent events."""
 
     def __init__(self, box, client, **headers):
-        self._connection = http.client.HTTPConnection(box.address, timeout=60)
+        self._connection = box.connection(ROOT)
         sent = {"X-Auth-Token": client.token, "Accept": "text/event-stream", **headers}
         self._connection.request("GET", f"{ROOT}/EventService/SSE", headers=sent)
         self.response = self._connection.getresponse()

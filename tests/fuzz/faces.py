@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import random
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -266,10 +267,11 @@ def chassis() -> Iterator[list[Face]]:
         [first, *_] = ready["chassis"].values()
         basic = base64.b64encode(f"admin:{PASSWORD}".encode()).decode()
         admin = {"Authorization": f"Basic {basic}", "OData-Version": "4.0"}
+        trusted = ssl.create_default_context(cafile=ready["ca"])
         yield [
             Face("h3api and resource-pool", _address(first["h3api"]), h3api()),
-            Face("redfish as administrator", _address(first["redfish"]), redfish(admin)),
-            Face("redfish as nobody", _address(first["redfish"]), redfish({})),
+            Face("redfish as administrator", _address(first["redfish"]), redfish(admin), trusted),
+            Face("redfish as nobody", _address(first["redfish"]), redfish({}), trusted),
             Face("control with the token", _address(ready["control"]["url"]), control(TOKEN)),
             Face("control without it", _address(ready["control"]["url"]), control("another")),
         ]

@@ -13,14 +13,18 @@ from mews.emulator.dialects.wire import Request
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="Redfish"'}
 PUBLIC = frozenset({"/redfish", uris.ROOT, f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata"})
+SECRETS = ("x-auth-token", "authorization")
 LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})
 
 
 def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Requester:
     """Who asks.
 
-    Raises Failed: 401 where that must be known and is not.
+    Raises Failed: 401 where that must be known and is not; 403 for a password or a token over plain HTTP, unless the
+    settings take them: what anybody could have read proves nothing.
     """
+    if not request.secure and not accounts.settings.plain_logins and _shows_a_secret(request, path):
+        raise fail(403, "AccessDenied", f"{path} over plain HTTP")
     if request.method in ("GET", "HEAD") and path in PUBLIC:
         return Requester()
     if request.method == "POST" and path in LOGINS:
@@ -29,6 +33,10 @@ def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> R
     if who is None:
         raise Failed(401, (RedfishMessage("NoValidSession"),), CHALLENGE)
     return who
+
+
+def _shows_a_secret(request: Request, path: str) -> bool:
+    return (request.method == "POST" and path in LOGINS) or not request.headers.keys().isdisjoint(SECRETS)
 
 
 def _known(request: Request, accounts: Accounts, now_s: float) -> Requester | None:

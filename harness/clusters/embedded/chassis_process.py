@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -9,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from mews.dialects import OURS
+from mews.emulator.tls import Identity, made
 from mews.harness.clusters.embedded.served_process import ServedProcess
 from mews.harness.run_context import RunContext
 
 
 class ChassisProcess:
-    """Serves a hardware file from ``folder``; its table outlives it there, or in ``keep`` as long as that does."""
+    """Serves a hardware file from ``folder``; its table outlives it there, or in ``keep`` as long as that does.
+
+    Its ports and its certificate are the same after each start: ``tls``, or one that is made in ``folder``.
+    """
 
     def __init__(
         self,
@@ -24,6 +29,7 @@ class ChassisProcess:
         *,
         keep: Path | None = None,
         env: Mapping[str, str] | None = None,
+        tls: Identity | None = None,
     ) -> None:
         self.hardware = folder / "hardware.json"
         text = json.dumps(document, sort_keys=True)
@@ -34,6 +40,7 @@ class ChassisProcess:
             self._options += ["--dialect", run.dialect]
         self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]
         self._process = ServedProcess("mews.emulator.serve", folder, "chassis", env=env)
+        self._folder, self._tls = folder, tls
         self._listen: tuple[str, ...] = ()
 
     @property
@@ -46,9 +53,11 @@ class ChassisProcess:
 
         Raises Lacks when it ends instead, or is not there in time.
         """
-        ready = await self._process.start([*self._options, *self._listen])
-        first = next(iter(next(iter(ready["chassis"].values())).values()))
-        self._listen = ("--listen", first.rpartition("/")[2])
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(made, self._folder)
+        known = ("--certificate", str(self._tls.certificate), "--key", str(self._tls.key))
+        ready = await self._process.start([*self._options, *known, *self._listen])
+        self._listen = _same_ports(ready)
         return ready
 
     async def kill(self) -> None:
@@ -58,3 +67,13 @@ class ChassisProcess:
     async def stop(self) -> None:
         """TERM, and wait."""
         await self._process.stop()
+
+
+def _same_ports(ready: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options by which it listens where it did: plain ports first, then those under TLS."""
+    urls = [url for faces in ready["chassis"].values() for url in faces.values()]
+    first, *further = dict.fromkeys(sorted(urls, key=lambda url: url.partition(":")[0]))
+    options = ["--listen", first.rpartition("/")[2]]
+    for url in further:
+        options += ["--further", url.rpartition(":")[2]]
+    return tuple(options)

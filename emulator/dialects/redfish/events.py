@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mews.emulator.dialects.redfish.filters import Test
 from mews.emulator.dialects.redfish.schemas import odata_type
 from mews.emulator.dialects.redfish.uris import SUBSCRIPTIONS
 
 KEPT = 1000
 """Events that wait for one reader, and that can be read again by their ID."""
 
-REGISTRY_PREFIXES = ("Base", "Fabric", "Mews", "ResourceEvent", "TaskEvent")
+REGISTRY_PREFIXES = ("Base", "Fabric", "ResourceEvent", "TaskEvent")
 RESOURCE_TYPES = ("Endpoint", "Manager", "PCIeDevice", "Port", "Task", "Zone")
 
 
@@ -56,6 +57,7 @@ class EventSubscription:
     policy: str = "RetryForever"
     stream: bool = False
     open: bool = True
+    test: Test | None = None
     waiting: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def wants(self, published: RedfishEvent) -> bool:
@@ -69,12 +71,29 @@ class EventSubscription:
             "OriginResources": (published.origin,),
             "Severities": (published.severity,),
         }
+        if self.test is not None and not self.test(_filtered(published, prefix)):
+            return False
         return all(not wanted or set(wanted) & set(named[name]) for name, wanted in self.wanted.items())
 
     @property
     def uri(self) -> str:
         """Where it can be read."""
         return f"{SUBSCRIPTIONS}/{self.id}"
+
+
+FILTERED = frozenset({"EventFormatType", "MessageId", "OriginResource", "RegistryPrefix", "ResourceType"})
+"""What the ``$filter`` of a stream may name."""
+
+
+def _filtered(published: RedfishEvent, prefix: str) -> dict[str, str]:
+    """The event as such a filter sees it."""
+    return {
+        "EventFormatType": "Event",
+        "MessageId": published.message_id,
+        "OriginResource": published.origin,
+        "RegistryPrefix": prefix,
+        "ResourceType": published.kind,
+    }
 
 
 class Hub:

@@ -79,6 +79,7 @@ class RedfishFace:
         who = gate.identify(request, path, self.state.accounts, now_s)
         if request.headers.get("odata-version", "4.0") != "4.0":
             raise fail(412, "HeaderInvalid", "OData-Version")
+        gate.acceptable(request, path)
         if request.method not in VERBS:
             raise fail(501, "OperationNotAllowed")
         if (found := document(request.method, path)) is not None:

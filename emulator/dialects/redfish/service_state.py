@@ -44,6 +44,7 @@ class ServiceState:
         self.revisions: dict[str, int] = {}
         self.composed: dict[str, str] = {}
         self.ready: set[str] = set()
+        self.power: dict[str, Any] = {}
         self.slots: dict[str, int] = {}
         self.sync()
 

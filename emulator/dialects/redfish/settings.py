@@ -35,6 +35,7 @@ class RedfishSettings:
     lockout_s: int = 30
     reboot_s: float = 20.0
     flap_s: float = 2.0
+    host_off_s: float = 5.0
     page: int = 100
     certificate: str | None = None
     install: Callable[[str], str] | None = None

@@ -275,31 +275,31 @@ def test_basic_authentication_lets_in_under_tls(client, box):
     client.token = ""
     given = base64.b64encode(f"admin:{box.password}".encode()).decode()
     assert client.ask("GET", ACCOUNTS, Authorization=f"Basic {given}").status == 200
-    wrong = base64.b64encode(b"admin:not-it").decode()
-    assert client.ask("GET", ACCOUNTS, Authorization=f"Basic {wrong}").status == 401
+    for bad in ("Basic", "Basic x", "Basic " + base64.b64encode(b"admin").decode(), "Bearer x"):
+        assert client.ask("GET", ACCOUNTS, Authorization=bad).status == 401
 
 
-@pytest.mark.parametrize(
-    ("path", "headers", "status"),
-    [
-        (f"{ROOT}/Systems", {"Accept": "text/html"}, 406),
-        (f"{ROOT}/Systems", {"Accept": "text/html, application/json;q=0"}, 406),
-        (f"{ROOT}/Systems", {"Accept": "application/xml, */*;q=0"}, 406),
-        (f"{ROOT}/Systems", {"Accept": "text/html, application/*;q=0.1"}, 200),
-        (f"{ROOT}/Systems", {"Accept": "text/html, */*"}, 200),
-        (f"{ROOT}/$metadata", {"Accept": "application/json"}, 406),
-        (f"{ROOT}/$metadata", {"Accept": "application/xml"}, 200),
-        (f"{ROOT}/Systems", {"Accept_Encoding": "identity;q=0"}, 406),
-        (f"{ROOT}/Systems", {"Accept_Encoding": "gzip, *;q=0"}, 406),
-        (f"{ROOT}/Systems", {"Accept_Encoding": "gzip, identity"}, 200),
-        (f"{ROOT}/Systems", {"Accept_Encoding": "gzip"}, 200),
-    ],
+ACCEPTED = (
+    (f"{ROOT}/Systems", {"Accept": "text/html"}, 406),
+    (f"{ROOT}/Systems", {"Accept": "text/html, application/json;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept": "application/xml, */*;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept": "text/html, application/*;q=0.1"}, 200),
+    (f"{ROOT}/Systems", {"Accept": "text/html, */*"}, 200),
+    (f"{ROOT}/$metadata", {"Accept": "application/json"}, 406),
+    (f"{ROOT}/$metadata", {"Accept": "application/xml"}, 200),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "identity;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "gzip, *;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "gzip, identity"}, 200),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "gzip"}, 200),
 )
-def test_what_cannot_be_accepted_is_not_sent(path, headers, status, box):
-    said = Client(box).ask("GET", path, **headers)
-    assert said.status == status, said
-    if status == 406:
-        assert said.messages == ["HeaderInvalid"]
+
+
+def test_what_cannot_be_accepted_is_not_sent(client):
+    for path, headers, status in ACCEPTED:
+        said = client.ask("GET", path, **headers)
+        assert said.status == status, (path, headers, said)
+        if status == 406:
+            assert said.messages == ["HeaderInvalid"]
 
 
 def test_each_registry_that_is_named_is_served_with_the_messages_in_use(box):

@@ -11,22 +11,24 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.common import await_condition, process, progress, report
+from benchmarks.common import await_condition, in_turns, process, progress, report
 from benchmarks.hardware import hardware
 
 ROOT = "/redfish/v1"
-CONNECTIONS, SECONDS = 4, 3.0
+CONNECTIONS, SECONDS = 4, 1.0
 BASELINE = "sushy-tools' sushy-static, the same resources"
 KINDS = ("root", "zone", "pcie_device", "sensor")
 
@@ -103,51 +105,59 @@ def requests_per_s(place: Place, path: str) -> float:
     return sum(counts) / SECONDS
 
 
-def measured(place: Place, paths: Mapping[str, str]) -> dict[str, float]:
-    """Kind -> requests per second."""
-    found = {}
-    for kind, path in paths.items():
-        progress(f"GET {place.base}{path}")
-        found[kind] = requests_per_s(place, path)
-    return found
-
-
-def ours(folder: Path, *options: str) -> tuple[dict[str, float], dict[str, bytes], dict[str, str], Any]:
-    """Kind -> requests per second; path -> body; kind -> path; and what the ready file says."""
+@contextmanager
+def ours(folder: Path, *options: str) -> Iterator[Place]:
+    """Our server; somebody is logged in."""
     file, ready = folder / "hardware.yaml", folder / "ready.json"
     file.write_text(hardware(hosts=4, gpus_per_host=3))
     argv = ("-m", "mews.emulator.serve", "--hardware", str(file), "--ready", str(ready), *options)
     with process(sys.executable, *argv):
         await_condition(ready.exists, "the chassis")
         announced = json.loads(ready.read_text())
-        ((name, urls),) = list(announced["chassis"].items())[:1]
         trusted = ssl.create_default_context(cafile=announced["ca"]) if "ca" in announced else None
-        place = Place(urls["redfish"], trusted)
+        place = Place(announced["chassis"]["C0"]["redfish"], trusted)
         log_in(place, announced["accounts"]["redfish"]["password"])
-        lists = (f"{ROOT}/Fabrics/PCIe/Zones", f"{ROOT}/Chassis/{name}/PCIeDevices", f"{ROOT}/Chassis/{name}/Sensors")
-        members = [json.loads(place.fetch(path))["Members"][-1]["@odata.id"] for path in lists]
-        paths = dict(zip(KINDS, (f"{ROOT}/", *members), strict=True))
-        return measured(place, paths), {path: place.fetch(path) for path in paths.values()}, paths, announced
+        yield place
 
 
-def theirs(folder: Path, bodies: Mapping[str, bytes], paths: Mapping[str, str], tls: Mapping[str, str]) -> Any:
-    """Kind -> requests per second of sushy-static; None where it is not installed."""
+def paths_of(place: Place) -> dict[str, str]:
+    """Kind -> path."""
+    home = f"{ROOT}/Chassis/C0"
+    lists = (f"{ROOT}/Fabrics/PCIe/Zones", f"{home}/PCIeDevices", f"{home}/Sensors")
+    members = [json.loads(place.fetch(path))["Members"][-1]["@odata.id"] for path in lists]
+    return dict(zip(KINDS, (f"{ROOT}/", *members), strict=True))
+
+
+@contextmanager
+def theirs(folder: Path, place: Place, paths: Mapping[str, str], tls: Mapping[str, str]) -> Iterator[Place | None]:
+    """sushy-static with the same resources; None where it is not installed."""
     script = Path(sys.executable).parent / "sushy-static"
     if not script.exists():
         progress("sushy-tools is not installed: no baseline")
-        return {}
-    for path, body in bodies.items():
+        yield None
+        return
+    for path in paths.values():
         file = folder / "mockup" / path.removeprefix(ROOT).strip("/") / "index.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(body)
+        file.write_bytes(place.fetch(path))
     port = free_port()
     options = ["--mockup-files", str(folder / "mockup"), "--interface", "127.0.0.1", "--port", str(port)]
     options += ["--ssl-certificate", tls["certificate"], "--ssl-key", tls["key"]] if tls else []
-    trusted = ssl.create_default_context(cafile=tls["certificate"]) if tls else None
-    place = Place(f"{'https' if tls else 'http'}://127.0.0.1:{port}", trusted)
-    with process(str(script), *options):
-        await_condition(lambda: answers(place), "sushy-static")
-        return measured(place, paths)
+    found = Place(f"{'https' if tls else 'http'}://127.0.0.1:{port}", place.trusted)
+    with quiet_process(str(script), *options):
+        await_condition(lambda: answers(found), "sushy-static")
+        yield found
+
+
+@contextmanager
+def quiet_process(*argv: str) -> Iterator[None]:
+    """A child that says every request."""
+    child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        child.kill()
+        child.wait()
 
 
 def main() -> None:
@@ -161,12 +171,19 @@ def main() -> None:
             identity = made(folder)
             files = {"certificate": str(identity.certificate), "key": str(identity.key)} if suffix else {}
             options = [word for key, path in files.items() for word in (f"--{key}", path)] or ["--insecure"]
-            found, bodies, paths, _ = ours(folder, *options)
-            baseline = theirs(folder, bodies, paths, files)
-        for kind, speed in found.items():
-            report(
-                f"redfish_get_{kind}{suffix}", speed, "requests/s", baseline=baseline.get(kind), baseline_name=BASELINE
-            )
+            with ours(folder, *options) as place:
+                paths = paths_of(place)
+                with theirs(folder, place, paths, files) as other:
+                    for kind, path in paths.items():
+                        measure(f"redfish_get_{kind}{suffix}", path, place, other)
+
+
+def measure(bench: str, path: str, place: Place, other: Place | None) -> None:
+    """One figure."""
+    progress(f"GET {place.base}{path}")
+    places = [each for each in (place, other) if each is not None]
+    speeds = in_turns(*(partial(requests_per_s, each, path) for each in places))
+    report(bench, speeds[0], "requests/s", baseline=speeds[1] if other else None, baseline_name=BASELINE)
 
 
 if __name__ == "__main__":

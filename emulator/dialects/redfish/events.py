@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,9 +97,10 @@ def _filtered(published: RedfishEvent, prefix: str) -> dict[str, str]:
 
 
 class Hub:
-    """All subscriptions and the latest events."""
+    """All subscriptions and the latest events; ``changed`` is called when there are others than before."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
         self.subscriptions: dict[str, EventSubscription] = {}
         self._made = 0
         self._emitted = 0
@@ -110,11 +111,13 @@ class Hub:
         self._made += 1
         made = EventSubscription(str(self._made), protocol, **fields)
         self.subscriptions[made.id] = made
+        self._changed()
         return made
 
     def unsubscribe(self, subscription: EventSubscription) -> None:
         """End a subscription; its stream ends with it."""
         subscription.open = False
+        self._changed()
         self.subscriptions.pop(subscription.id, None)
 
     def replay(self, subscription: EventSubscription, after: int) -> None:

@@ -85,11 +85,7 @@ def happenings(service: Service, rng: random.Random) -> list[Any]:
         ("POST", f"{system}/Actions/ComputerSystem.Reset", {"ResetType": rng.choice(["ForceOff", "On", "PowerCycle"])}),
         ("POST", ACCOUNTS, {"UserName": f"u{rng.random()}", "Password": "Passw0rd-1", "RoleId": "Operator"}),
         ("POST", SESSIONS, {"UserName": "admin", "Password": "Passw0rd-1"}),
-        (
-            "POST",
-            f"{ROOT}/Systems",
-            {"Name": "c", "Links": {"ResourceBlocks": [{"@odata.id": f"{BLOCKS}/host-{zone}"}]}},
-        ),
+        ("POST", f"{ROOT}/Systems", {"Name": "c", "Links": {"ResourceBlocks": block}}),
         ("DELETE", f"{ROOT}/Systems/c", None),
     ]
     behind = [
@@ -133,3 +129,11 @@ def test_a_kept_reply_is_for_those_who_may_read_it_and_answers_what_they_have_al
     assert service.ask("GET", f"{ZONES}/1", **{"if-none-match": '"x"'}).status == 200
     service.token = "nobody's"
     assert service.ask("GET", f"{ZONES}/1").status == 401
+
+
+def test_a_change_whose_event_comes_late_is_seen_at_once():
+    service = Service(1)
+    assert f"{ENDPOINTS}/d0" in str(service.ask("GET", f"{ZONES}/1").body)
+    service.box.faults.add({"kind": "events-out-of-order", "count": 5}, service.now_s)
+    service.box.edit("d0", None, service.now_s)
+    assert f"{ENDPOINTS}/d0" not in str(service.ask("GET", f"{ZONES}/1").body)

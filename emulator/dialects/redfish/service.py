@@ -93,7 +93,6 @@ class RedfishFace:
                 view = self._view(self._box.rows(now_s), now_s)
                 return self._ready(request, now_s, route.answer(view, request, args))
             return self._get(request, route, path, now_s)
-        self.state.rendered.changed()
         if request.method == "OPTIONS":
             return self._ready(request, now_s, PreparedReply(204, None, {"Allow": route.allow()}))
         if request.method not in route.allow().split(", "):
@@ -176,7 +175,6 @@ class RedfishFace:
     # Writing
 
     def _act(self, request: Request, path: str, who: Requester, now_s: float) -> Pending:
-        self.state.rendered.changed()
         target, _, name = path.partition("/Actions/")
         found = self._tree.find(target)
         handler = found[0].actions.get(name) if found else None

@@ -121,6 +121,7 @@ class ChassisServer:
             epoch_s=unix_s(),
             certificate=self._tls.certificate_text() if self._tls else None,
             install=(lambda text: self._secure[chassis].install(text)) if self._tls else None,
+            port=lambda: (self._secure if self._secret else self._servers)[chassis].port,
             plain_logins=not self._secret,
         )
         for name in names:

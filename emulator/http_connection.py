@@ -100,7 +100,7 @@ class StrictConnection(HTTPConnection):
                 return False
             if not self._more_soon():
                 return True
-        return bool(super().communicate())
+        return bool(super().communicate())  # type: ignore[no-untyped-call]
 
     def _read_quickly(self, quick: QuickAnswer) -> QuickReply | None:
         """The answer to a request in plain words; None for another, which is still to be read."""

@@ -18,7 +18,7 @@ PLAIN = b"Client sent an HTTP request to an HTTPS server.\n"
 _REFUSAL = b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%b" % (len(PLAIN), PLAIN)
 
 
-class WorkerTls(Adapter):  # type: ignore[misc]
+class WorkerTls(Adapter):
     """Wraps an accepted connection at once; ``shake_hands`` follows, on the thread that reads its request. cheroot's
     own adapters shake hands on the one thread that accepts."""
 

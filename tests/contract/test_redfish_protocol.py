@@ -285,6 +285,7 @@ ACCEPTED = (
     (f"{ROOT}/Systems", {"Accept": "application/xml, */*;q=0"}, 406),
     (f"{ROOT}/Systems", {"Accept": "text/html, application/*;q=0.1"}, 200),
     (f"{ROOT}/Systems", {"Accept": "text/html, */*"}, 200),
+    (f"{ROOT}/openapi.yaml", {"Accept": "application/yaml"}, 404),
     (f"{ROOT}/$metadata", {"Accept": "application/json"}, 406),
     (f"{ROOT}/$metadata", {"Accept": "application/xml"}, 200),
     (f"{ROOT}/Systems", {"Accept_Encoding": "identity;q=0"}, 406),

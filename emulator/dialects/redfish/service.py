@@ -79,14 +79,15 @@ class RedfishFace:
         who = gate.identify(request, path, self.state.accounts, now_s)
         if request.headers.get("odata-version", "4.0") != "4.0":
             raise fail(412, "HeaderInvalid", "OData-Version")
-        gate.acceptable(request, path)
         if request.method not in VERBS:
             raise fail(501, "OperationNotAllowed")
         if (found := document(request.method, path)) is not None:
+            gate.acceptable(request, path)
             return self._ready(request, now_s, found)
         if "/Actions/" in path:
             return self._act(request, path, who, now_s)
         route, args, path = self._route(path, request.method)
+        gate.acceptable(request, path)
         gate.admit(who, request.method, path, route.privilege)
         if request.method in ("GET", "HEAD"):
             if route.answer is not None:
@@ -181,6 +182,7 @@ class RedfishFace:
         if found is None or handler is None:
             raise fail(404, "ActionNotSupported", name)
         route, args = found
+        gate.acceptable(request, path)
         gate.admit(who, "POST", path, route.privilege)
         if request.method != "POST":
             raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})

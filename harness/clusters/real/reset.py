@@ -52,8 +52,8 @@ class Reset:
         with contextlib.suppress(NotFound):
             secret = (await self._kube.get(SECRETS, TLS_SECRET, namespace=namespace))["data"]
             trusted = (await self._kube.get(CONFIGMAPS, TRUST, namespace=namespace))["data"][CA_FILE]
-            texts = [base64.b64decode(secret[name]).decode() for name in ("tls.crt", "tls.key")]
-            return ChassisCertificate(*texts, trusted=trusted)
+            certificate, key = (base64.b64decode(secret[name]).decode() for name in ("tls.crt", "tls.key"))
+            return ChassisCertificate(certificate, key, trusted)
         return fresh
 
     async def scenario_objects(self) -> None:

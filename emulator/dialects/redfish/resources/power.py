@@ -38,7 +38,8 @@ class HostPower:
 
 def power_of(view: RedfishView, host: str) -> HostPower:
     """That of a host; nobody has touched it: on."""
-    return view.state.power.setdefault(host, HostPower())
+    power: HostPower = view.state.power.setdefault(host, HostPower())
+    return power
 
 
 def power_body(view: RedfishView, host: str) -> Body:

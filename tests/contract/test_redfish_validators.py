@@ -182,7 +182,8 @@ def test_a_profile_that_asks_for_what_is_not_there_is_not_kept(tmp_path):
     with chassis(tmp_path) as (_, url, certificate):
         said = judge(
             "redfish_interop_validator", "rf_interop_validator", "-r", url, "--authtype", "Session",
-            "--logdir", str(tmp_path / "logs"), str(tmp_path / "more.json"), certificate=certificate, folder=tmp_path,
+            "--payload", "single", f"{ROOT}/Chassis/A", "--logdir", str(tmp_path / "logs"), str(tmp_path / "more.json"),
+            certificate=certificate, folder=tmp_path,
         )  # fmt: skip
     assert counts(said)[2] == 1
 

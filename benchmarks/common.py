@@ -58,6 +58,12 @@ def process(*argv: str) -> Iterator[subprocess.Popen[bytes]]:
             child.wait()
 
 
+def in_turns(*measures: Callable[[], float], turns: int = 3) -> list[float]:
+    """The mean of each, taken one after the other several times: what else the machine does meets all of them."""
+    found = [[measure() for measure in measures] for _ in range(turns)]
+    return [sum(values) / turns for values in zip(*found, strict=True)]
+
+
 def requests_per_s(host: str, port: int, path: str, *, connections: int = 8, seconds: float = 3.0) -> float:
     """GETs answered with 200 per second over keep-alive connections, one thread each."""
     request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()

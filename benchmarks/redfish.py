@@ -1,40 +1,67 @@
-"""GET of the service root, a Zone and a PCIeDevice, beside sushy-tools' static server with the very same resources."""
+"""GETs of Redfish, logged in and with ETags, beside sushy-tools' static server with the very same resources.
+
+Each request has a connection of its own, as sushy-static keeps none open; both in plain HTTP (ours ``--insecure``),
+and both under TLS. What does not change is one thing, a sensor, whose reading is another at each moment, another.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
+import ssl
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.common import await_condition, process, progress, report
+from benchmarks.common import await_condition, in_turns, process, progress, report
 from benchmarks.hardware import hardware
 
 ROOT = "/redfish/v1"
-CONNECTIONS, SECONDS = 4, 3.0
+CONNECTIONS, SECONDS = 4, 1.0
 BASELINE = "sushy-tools' sushy-static, the same resources"
+KINDS = ("root", "zone", "pcie_device", "sensor")
 
 
-def login(base: str, password: str) -> str:
-    """A session's token."""
+@dataclass
+class Place:
+    """A server: where it is, whom to trust there, what to send with each request."""
+
+    base: str
+    trusted: ssl.SSLContext | None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def connection(self) -> http.client.HTTPConnection:
+        """One more."""
+        port = urlsplit(self.base).port or 80
+        if self.trusted is None:
+            return http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=self.trusted)
+
+    def fetch(self, path: str) -> bytes:
+        """A resource."""
+        request = urllib.request.Request(self.base + path, headers=self.headers)
+        with urllib.request.urlopen(request, context=self.trusted) as answer:
+            return bytes(answer.read())
+
+
+def log_in(place: Place, password: str) -> None:
+    """Send a session's token from now on."""
     body = json.dumps({"UserName": "admin", "Password": password}).encode()
     headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{base}{ROOT}/SessionService/Sessions", body, headers)
-    with urllib.request.urlopen(request) as answer:
-        return str(answer.headers["X-Auth-Token"])
-
-
-def fetch(base: str, path: str, token: str) -> bytes:
-    """A resource."""
-    request = urllib.request.Request(base + path, headers={"X-Auth-Token": token})
-    with urllib.request.urlopen(request) as answer:
-        return bytes(answer.read())
+    request = urllib.request.Request(f"{place.base}{ROOT}/SessionService/Sessions", body, headers)
+    with urllib.request.urlopen(request, context=place.trusted) as answer:
+        place.headers = {"X-Auth-Token": str(answer.headers["X-Auth-Token"])}
 
 
 def free_port() -> int:
@@ -43,24 +70,26 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def answers(port: int) -> bool:
-    """Whether somebody listens there."""
+def answers(place: Place) -> bool:
+    """Whether somebody answers there."""
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        connection = place.connection()
+        connection.connect()
+        connection.close()
     except OSError:
         return False
     return True
 
 
-def requests_per_s(port: int, path: str, headers: dict[str, str]) -> float:
-    """GETs answered with 200 per second, each on a connection of its own: sushy-static keeps none open."""
+def requests_per_s(place: Place, path: str) -> float:
+    """GETs answered with 200 per second, each on a connection of its own."""
     counts = [0] * CONNECTIONS
     end = time.monotonic() + SECONDS
 
     def drive(slot: int) -> None:
         while time.monotonic() < end:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-            connection.request("GET", path, headers=headers)
+            connection = place.connection()
+            connection.request("GET", path, headers=place.headers)
             answer = connection.getresponse()
             answer.read()
             connection.close()
@@ -76,50 +105,85 @@ def requests_per_s(port: int, path: str, headers: dict[str, str]) -> float:
     return sum(counts) / SECONDS
 
 
-def ours(folder: Path) -> dict[str, tuple[float, bytes]]:
-    """Path -> requests per second, and the body."""
+@contextmanager
+def ours(folder: Path, *options: str) -> Iterator[Place]:
+    """Our server; somebody is logged in."""
     file, ready = folder / "hardware.yaml", folder / "ready.json"
     file.write_text(hardware(hosts=4, gpus_per_host=3))
-    found = {}
-    with process(sys.executable, "-m", "mews.emulator.serve", "--hardware", str(file), "--ready", str(ready)):
+    argv = ("-m", "mews.emulator.serve", "--hardware", str(file), "--ready", str(ready), *options)
+    with process(sys.executable, *argv):
         await_condition(ready.exists, "the chassis")
         announced = json.loads(ready.read_text())
-        ((name, urls),) = list(announced["chassis"].items())[:1]
-        base = urls["redfish"]
-        token = login(base, announced["accounts"]["redfish"]["password"])
-        first = [
-            json.loads(fetch(base, path, token))["Members"][0]["@odata.id"]
-            for path in (f"{ROOT}/Fabrics/PCIe/Zones", f"{ROOT}/Chassis/{name}/PCIeDevices")
-        ]
-        url = urlsplit(base)
-        for path in (f"{ROOT}/", *first):
-            progress(f"GET {path}")
-            speed = requests_per_s(int(url.port or 80), path, {"X-Auth-Token": token})
-            found[path] = (speed, fetch(base, path, token))
-    return found
+        trusted = ssl.create_default_context(cafile=announced["ca"]) if "ca" in announced else None
+        place = Place(announced["chassis"]["C0"]["redfish"], trusted)
+        log_in(place, announced["accounts"]["redfish"]["password"])
+        yield place
+
+
+def paths_of(place: Place) -> dict[str, str]:
+    """Kind -> path."""
+    home = f"{ROOT}/Chassis/C0"
+    lists = (f"{ROOT}/Fabrics/PCIe/Zones", f"{home}/PCIeDevices", f"{home}/Sensors")
+    members = [json.loads(place.fetch(path))["Members"][-1]["@odata.id"] for path in lists]
+    return dict(zip(KINDS, (f"{ROOT}/", *members), strict=True))
+
+
+@contextmanager
+def theirs(folder: Path, place: Place, paths: Mapping[str, str], tls: Mapping[str, str]) -> Iterator[Place | None]:
+    """sushy-static with the same resources; None where it is not installed."""
+    script = Path(sys.executable).parent / "sushy-static"
+    if not script.exists():
+        progress("sushy-tools is not installed: no baseline")
+        yield None
+        return
+    for path in paths.values():
+        file = folder / "mockup" / path.removeprefix(ROOT).strip("/") / "index.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(place.fetch(path))
+    port = free_port()
+    options = ["--mockup-files", str(folder / "mockup"), "--interface", "127.0.0.1", "--port", str(port)]
+    options += ["--ssl-certificate", tls["certificate"], "--ssl-key", tls["key"]] if tls else []
+    found = Place(f"{'https' if tls else 'http'}://127.0.0.1:{port}", place.trusted)
+    with quiet_process(str(script), *options):
+        await_condition(lambda: answers(found), "sushy-static")
+        yield found
+
+
+@contextmanager
+def quiet_process(*argv: str) -> Iterator[None]:
+    """A child that says every request."""
+    child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        child.kill()
+        child.wait()
 
 
 def main() -> None:
-    """Three figures."""
-    script = Path(sys.executable).parent / "sushy-static"
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        found = ours(folder)
-        for path, (_, body) in found.items():
-            file = folder / "mockup" / path.removeprefix(ROOT).strip("/") / "index.json"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(body)
-        plain = dict.fromkeys(found, None)
-        port = free_port()
-        if script.exists():
-            arguments = ("--mockup-files", str(folder / "mockup"), "--interface", "127.0.0.1", "--port", str(port))
-            with process(str(script), *arguments):
-                await_condition(lambda: answers(port), "sushy-static")
-                plain = {path: requests_per_s(port, path, {}) for path in found}
-        else:
-            progress("sushy-tools is not installed: no baseline")
-    for kind, (path, (speed, _)) in zip(("root", "zone", "pcie_device"), found.items(), strict=True):
-        report(f"redfish_get_{kind}", speed, "requests/s", baseline=plain[path], baseline_name=BASELINE)
+    """Four figures in plain HTTP, and four under TLS."""
+    from mews.emulator.tls import made
+
+    os.environ.pop("MEWS_REDFISH_PASSWORD", None)
+    for suffix in ("", "_tls"):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            identity = made(folder)
+            files = {"certificate": str(identity.certificate), "key": str(identity.key)} if suffix else {}
+            options = [word for key, path in files.items() for word in (f"--{key}", path)] or ["--insecure"]
+            with ours(folder, *options) as place:
+                paths = paths_of(place)
+                with theirs(folder, place, paths, files) as other:
+                    for kind, path in paths.items():
+                        measure(f"redfish_get_{kind}{suffix}", path, place, other)
+
+
+def measure(bench: str, path: str, place: Place, other: Place | None) -> None:
+    """One figure."""
+    progress(f"GET {place.base}{path}")
+    places = [each for each in (place, other) if each is not None]
+    speeds = in_turns(*(partial(requests_per_s, each, path) for each in places))
+    report(bench, speeds[0], "requests/s", baseline=speeds[1] if other else None, baseline_name=BASELINE)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ _PATIENCE_S, _LOOK_S = 30.0, 0.01
 
 
 def add_control_tls_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--control-certificate FILE``, ``--control-key FILE``, ``--ca FILE``, ``--insecure``."""
+    """``--control-certificate FILE``, ``--control-key FILE``, ``--ca FILE``, ``--plain-control``."""
     parser.add_argument("--control-certificate", type=Path, metavar="FILE", help="in PEM; default: one is made")
     parser.add_argument("--control-key", type=Path, metavar="FILE", help="in PEM")
     parser.add_argument("--ca", type=Path, metavar="FILE", help="of who signed it, for the ready file")
-    parser.add_argument("--insecure", action="store_true", help="control in plain HTTP")
+    parser.add_argument("--plain-control", action="store_true", help="control in plain HTTP")
 
 
 def control_certificates(options: argparse.Namespace) -> Certificates | None:
@@ -31,9 +31,10 @@ def control_certificates(options: argparse.Namespace) -> Certificates | None:
     Raises ValueError where part of it is missing, or the files do not appear.
     """
     given = (options.ca, options.control_certificate, options.control_key)
-    if options.insecure:
+    plain = "--plain-control" if options.plain_control else "--insecure" if getattr(options, "insecure", False) else ""
+    if plain:
         if any(given):
-            raise ValueError("--insecure: not together with --control-certificate, --control-key and --ca")
+            raise ValueError(f"{plain}: not together with --control-certificate, --control-key and --ca")
         return None
     if not any(given):
         return own_certificates(options.allow_host)
@@ -51,7 +52,9 @@ def own_certificates(names: Iterable[str] = ()) -> Certificates:
 
 def control_identity(certificates: Certificates | None) -> Identity | None:
     """The same as the server takes it."""
-    return None if certificates is None else Identity(certificates.certificate, certificates.key)
+    return (
+        None if certificates is None else Identity(certificates.certificate, certificates.key, certificates.authority)
+    )
 
 
 def _awaited(certificates: Certificates) -> Certificates:

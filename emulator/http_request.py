@@ -15,7 +15,7 @@ from typing import IO, Any
 from cheroot.server import HTTPConnection, HTTPRequest
 
 from mews.emulator.clock import EmulatedClock
-from mews.emulator.tls_adapter import shake_hands, shut_reading
+from mews.emulator.tls_adapter import shut_reading
 
 MAX_HEADER = 1 << 20
 """Bytes of request line and headers; net/http's default."""
@@ -146,19 +146,3 @@ class StrictRequest(HTTPRequest):
             super().respond()
         finally:
             self.server.deadlines.end(self.conn.socket)
-
-
-class StrictConnection(HTTPConnection):
-    """A connection whose requests are strict."""
-
-    RequestHandlerClass = StrictRequest
-
-    def communicate(self) -> bool:
-        """Answer one request; whether the connection stays open for another."""
-        self.server.deadlines.begin(self.socket)
-        return shake_hands(self.socket) and bool(super().communicate())  # type: ignore[no-untyped-call]
-
-    def close(self) -> None:
-        """Close it; nobody waits for its request any more."""
-        self.server.deadlines.end(self.socket)
-        super().close()

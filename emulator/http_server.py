@@ -13,7 +13,9 @@ from cheroot.workers.threadpool import ThreadPool, WorkerThread
 from flask import Flask
 
 from mews.emulator.dialects.app import ARRIVED, CLOSE, DROP
-from mews.emulator.http_request import MAX_HEADER, ChunkedBody, Deadlines, StrictConnection
+from mews.emulator.http_connection import StrictConnection
+from mews.emulator.http_quick import SERVER_NAME, QuickAnswer
+from mews.emulator.http_request import MAX_HEADER, ChunkedBody, Deadlines
 from mews.emulator.tls import Identity, install
 from mews.emulator.tls_adapter import WorkerTls
 
@@ -75,17 +77,23 @@ class _Server(wsgi.Server):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.deadlines = Deadlines()
+        self.quick: QuickAnswer | None = None
 
 
 class HttpServer:
-    """One listening port; with ``tls`` it speaks nothing else.
+    """One listening port; with ``tls`` it speaks nothing else. ``quick`` answers plain GETs in the app's place.
 
     Raises OSError where it cannot be had.
     """
 
-    def __init__(self, app: Flask, host: str, port: int, *, tls: Identity | None = None) -> None:
+    def __init__(
+        self, app: Flask, host: str, port: int, *, tls: Identity | None = None, quick: QuickAnswer | None = None
+    ) -> None:
         _check_free(host, port)
-        self._server = _Server((host, port), app, server_name="mews", shutdown_timeout=2, request_queue_size=BACKLOG)
+        self._server = _Server(
+            (host, port), app, server_name=SERVER_NAME, shutdown_timeout=2, request_queue_size=BACKLOG
+        )
+        self._server.quick = quick
         if tls is not None:
             self._server.ssl_adapter = WorkerTls(tls)
         self._server.gateway = _Gateway

@@ -86,13 +86,16 @@ class Rack:
 
     def answer(self, chassis: str, dialect: ChassisFace, request: Request) -> Response | Dropped:
         """Begin, wait until due, finish."""
-        lock, clock = self._locks[chassis], self.clock
+        lock, clock, box = self._locks[chassis], self.clock, self._fleet.box(chassis)
         with lock:
+            next_s = box.next_due()
             now_s = clock.now()
             pending = dialect.begin(request, now_s)
             due = pending.due_s <= now_s
             reply = dialect.finish(pending, now_s) if due else None
-        clock.stir()
+            quiet = due and request.method in ("GET", "HEAD") and box.next_due() == next_s
+        if not quiet:
+            clock.stir()
         if reply is None:
             if not clock.wait_until(lambda: pending.due_s):
                 return Dropped()

@@ -1,6 +1,7 @@
 """Serves all chassis of a hardware file over HTTP: ``python -m mews.emulator.serve --hardware FILE``.
 
-Each chassis has a port of its own that speaks all its dialects; the back door ``control`` has another, on loopback.
+Each chassis has a port of its own that speaks its dialects in plain HTTP, as the boxes do, and another on which those
+that ask for a login speak TLS; the back door ``control`` has a port, too, on loopback.
 """
 
 from __future__ import annotations
@@ -32,21 +33,27 @@ from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
+from mews.emulator.http_quick import quick_answer
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
-from mews.emulator.tls import Identity, add_tls_arguments, identity
+from mews.emulator.tls import Identity, add_tls_arguments, identity, made_for_a_while, trust_of
 
 LOOPBACK = "127.0.0.1"
 CONTROL = "/control"
 """Key of the back door among the servers; no chassis can be named so."""
 ENDINGS = (signal.SIGTERM, signal.SIGINT)
+INSECURE = "--insecure: Redfish and control speak plain HTTP; whoever can listen to the wire reads passwords and tokens"
 BAD_INPUT = 2
 ENVIRONMENT = 3
 
 
 class ChassisServer:
     """All chassis of a hardware file, and ``control``; for use within a process too (``start``, ``stop``).
+
+    Dialects with a login have a port of their own for each chassis, under TLS by ``tls``, or by a certificate that is
+    made where none is given; ``insecure`` leaves them in plain HTTP on the port of the others. ``port`` is the first
+    port, ``further`` are the next ones; where they end, free ones are taken.
 
     Raises ValueError for an unknown dialect, OSError for a port that cannot be had, EmulatorError for a state file
     that cannot be used.
@@ -65,19 +72,26 @@ class ChassisServer:
         token: str | None = None,
         password: str | None = None,
         tls: Identity | None = None,
+        insecure: bool = False,
         control: tuple[str, int] = (LOOPBACK, 0),
         control_tls: Certificates | None = None,
         consecutive: bool = False,
+        further: Sequence[int] = (),
         allow_hosts: Sequence[str] = (),
     ) -> None:
-        self._host, self._tls, self._control_tls = host, tls, control_tls
+        self._host, self._control_tls = host, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
+        secret = [] if insecure else [name for name, dialect in self._dialects.items() if dialect.login]
+        self._secret = frozenset(secret)
+        self._tls = (tls or control_identity(control_tls) or made_for_a_while()) if secret else None
+        self._trusted = trust_of(identity for identity in (control_identity(control_tls), self._tls) if identity)
         self._allow_hosts = tuple(allow_hosts)
         self.password = secrets.token_urlsafe(12) if password is None else password
-        self._control, self._consecutive = control, consecutive
+        self._control, self._consecutive, self._further = control, consecutive, list(further)
         self.token = secrets.token_urlsafe(24) if token is None else token
         clock = EmulatedClock(speed)
         self._servers: dict[str, HttpServer] = {}
+        self._secure: dict[str, HttpServer] = {}
         self._state = None if state is None else StateFile(state)
         try:
             kept, names = self._state, [spec.name for spec in hardware.chassis]
@@ -95,37 +109,45 @@ class ChassisServer:
 
     def _listen(self, port: int) -> None:
         admit = gate(callers(self._host, self._allow_hosts))
-        for name in self.rack.names():
-            self._servers[name] = HttpServer(wire_app(self._answer(name), admit), self._host, port, tls=self._tls)
-            port = port + 1 if self._consecutive else 0
+        for servers, tls, names in (
+            (self._servers, None, [name for name in self._dialects if name not in self._secret]),
+            (self._secure, self._tls, [name for name in self._dialects if name in self._secret]),
+        ):
+            for chassis in self.rack.names() if names else ():
+                answer = self._answer(chassis, names)
+                app, quick = wire_app(answer, admit), quick_answer(answer, admit)
+                servers[chassis] = HttpServer(app, self._host, port, tls=tls, quick=quick)
+                port = port + 1 if self._consecutive else self._further.pop(0) if self._further else 0
         host, port = self._control
         control = Control(self.rack, self.token, remote=host != LOOPBACK)
         admit = gate(callers(host, self._allow_hosts))
         identity = control_identity(self._control_tls)
         self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port, tls=identity)
 
-    def _answer(self, chassis: str) -> Answer:
+    def _answer(self, chassis: str, names: Sequence[str]) -> Answer:
         faces: dict[str, Answer] = {}
         settings = RedfishSettings(
             self.password,
             lambda: secrets.token_hex(16),
             epoch_s=unix_s(),
             certificate=self._tls.certificate_text() if self._tls else None,
-            install=(lambda text: self._servers[chassis].install(text)) if self._tls else None,
+            install=(lambda text: self._secure[chassis].install(text)) if self._tls else None,
+            port=lambda: (self._secure if self._secret else self._servers)[chassis].port,
+            plain_logins=not self._secret,
         )
-        for name in self._dialects:
+        for name in names:
             dialect = self.rack.speak(chassis, partial(face, name, settings=settings))
 
             def answer(request: Request, dialect: Any = dialect) -> Response | Dropped:
                 return self.rack.answer(chassis, dialect, request)
 
             faces[name] = answer
-        return route(faces, {name: dialect.prefix for name, dialect in self._dialects.items()})
+        return route(faces, {name: self._dialects[name].prefix for name in names})
 
     def start(self) -> None:
         """Serve, on threads of its own."""
         self.rack.start()
-        for server in self._servers.values():
+        for server in (*self._servers.values(), *self._secure.values()):
             server.start()
 
     def stop(self) -> None:
@@ -134,27 +156,21 @@ class ChassisServer:
         self._close()
 
     def _close(self) -> None:
-        stop_all(self._servers.values())
+        stop_all((*self._servers.values(), *self._secure.values()))
         if self._state is not None:
             self._state.close()
 
     def ready(self) -> dict[str, Any]:
         """``{"chassis": {name: {dialect: url}}, "control": {"url", "token"}, "ca", "accounts", "pid"}``.
 
-        ``ca`` is the file of the authority that ``control`` is trusted by, null where it is served in plain HTTP.
-        ``accounts`` is ``{dialect: {"user", "password"}}`` for those that ask for a login, such as Redfish.
+        ``ca`` is the file by which to trust the URLs with https, null where there are none or the machine's authorities
+        vouch for them; ``accounts`` is ``{dialect: {"user", "password"}}`` for those that ask for a login.
         """
-        scheme = "http" if self._tls is None else "https"
         account = {"user": ADMIN, "password": self.password}
-        shown = f"[{self._host}]" if ":" in self._host else self._host
         return {
-            "chassis": {
-                name: dict.fromkeys(self._dialects, f"{scheme}://{shown}:{server.port}")
-                for name, server in self._servers.items()
-                if name != CONTROL
-            },
+            "chassis": {name: self._urls(name) for name in self.rack.names()},
             "control": {"url": self._control_url(), "token": self.token},
-            "ca": None if self._control_tls is None else str(self._control_tls.authority),
+            "ca": None if self._trusted is None else str(self._trusted),
             "accounts": {name: account for name, dialect in self._dialects.items() if dialect.login},
             "pid": os.getpid(),
         }
@@ -162,6 +178,14 @@ class ChassisServer:
     def _control_url(self) -> str:
         scheme = "http" if self._control_tls is None else "https"
         return f"{scheme}://{self._control[0]}:{self._servers[CONTROL].port}"
+
+    def _urls(self, chassis: str) -> dict[str, str]:
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        found = {}
+        for name in self._dialects:
+            scheme, servers = ("https", self._secure) if name in self._secret else ("http", self._servers)
+            found[name] = f"{scheme}://{shown}:{servers[chassis].port}"
+        return found
 
 
 def serve(
@@ -179,6 +203,8 @@ def serve(
     lifeline: bool = False,
     tls: Identity | None = None,
     control_tls: Certificates | None = None,
+    insecure: bool = False,
+    further: Sequence[int] = (),
     allow_hosts: Sequence[str] = (),
 ) -> None:
     """Serve until SIGTERM or SIGINT; only from a process' main thread.
@@ -187,10 +213,10 @@ def serve(
     tables outlive the process. ``control`` is where the back door listens; anywhere but on 127.0.0.1 it lets in callers
     from other machines. ``consecutive``: each chassis listens one port above the one before. With ``lifeline`` the end
     of standard input ends it too, so that it never outlives whoever holds the other end.
-    The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once; with
-    ``tls`` the chassis' ports speak nothing but TLS, with ``control_tls`` control does. Requests of web pages, and
-    those whose Host is none of the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises
-    as ``ChassisServer`` does.
+    The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once.
+    Redfish is under TLS by ``tls``, else by ``control_tls``, under which control is, else by a certificate that is made;
+    with ``insecure`` passwords and tokens go over plain HTTP. Requests of web pages, and those whose Host is none of
+    the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises as ``ChassisServer`` does.
     """
     # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a
     # lock is lost, or waits for that lock itself.
@@ -209,9 +235,11 @@ def serve(
         token=token,
         password=password,
         tls=tls,
+        insecure=insecure,
         control=control,
         control_tls=control_tls,
         consecutive=consecutive,
+        further=further,
         allow_hosts=allow_hosts,
     )
     server.start()
@@ -222,6 +250,8 @@ def serve(
         for name, urls in ready["chassis"].items():
             sys.stdout.write(f"chassis {name}: {', '.join(f'{dialect} {url}' for dialect, url in urls.items())}\n")
         sys.stdout.write(f"control: {ready['control']['url']}\n")
+        if ready["ca"] is not None:
+            sys.stdout.write(f"certificate: {ready['ca']}\n")
         if password is None and ready["accounts"]:
             sys.stdout.write(f"redfish: account {ADMIN}, password {server.password}\n")
         sys.stdout.flush()
@@ -262,6 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mews.emulator.serve", description="Serve emulated chassis over HTTP.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument("--listen", default=f"{LOOPBACK}:0", metavar="HOST:PORT", help="the first chassis' port")
+    parser.add_argument("--further", type=int, action="append", default=[], metavar="PORT", help="the next one's")
     parser.add_argument(
         "--dialect", action="append", help=f"a name or module:attribute; may be repeated; default: {', '.join(OURS)}"
     )
@@ -277,6 +308,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     parser.add_argument("--lifeline", action="store_true", help="end with standard input")
     chosen = parser.parse_args(arguments)
+    if chosen.insecure:
+        sys.stderr.write(f"{INSECURE}\n")
     try:
         serve(
             load_hardware(chosen.hardware),
@@ -291,8 +324,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             consecutive=chosen.consecutive,
             allow_hosts=chosen.allow_host,
             lifeline=chosen.lifeline,
-            tls=identity(chosen.tls, chosen.certificate, chosen.key),
+            tls=identity(chosen.certificate, chosen.key),
             control_tls=control_certificates(chosen),
+            insecure=chosen.insecure,
+            further=chosen.further,
         )
     except (HardwareError, ValueError) as error:
         return _failed(error, BAD_INPUT)

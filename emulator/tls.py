@@ -9,25 +9,37 @@ import shutil
 import socket
 import ssl
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mews.emulator.clock import unix_s
 
-VALID_DAYS = 30
+VALID_DAYS = 365
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Files of a certificate and its key, in PEM."""
+    """Files of a certificate and its key, in PEM; ``ca`` is that of the authority that issued it, if it has one."""
 
     certificate: Path
     key: Path
+    ca: Path | None = None
 
     def certificate_text(self) -> str:
         """The certificate alone."""
         return first_certificate(self.certificate.read_text(encoding="ascii"))
+
+    def trusted(self) -> Path | None:
+        """The file by which clients trust it: its authority's, or its own where it is its own authority; None where
+        neither is known, and the machine's have to do."""
+        if self.ca is not None:
+            return self.ca
+        from cryptography import x509
+
+        found = x509.load_pem_x509_certificate(self.certificate_text().encode("ascii"))
+        return self.certificate if found.issuer == found.subject else None
 
 
 def first_certificate(text: str) -> str:
@@ -60,14 +72,15 @@ def install(context: ssl.SSLContext, text: str) -> str:
 
 
 def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--tls``, ``--certificate FILE``, ``--key FILE``."""
-    parser.add_argument("--tls", action="store_true", help="speak TLS only; a certificate is made unless one is given")
-    parser.add_argument("--certificate", metavar="FILE", help="in PEM")
+    """``--tls``, ``--insecure``, ``--certificate FILE``, ``--key FILE``."""
+    parser.add_argument("--tls", action="store_true", help="the default: TLS where passwords are asked for")
+    parser.add_argument("--insecure", action="store_true", help="passwords and tokens over plain HTTP")
+    parser.add_argument("--certificate", metavar="FILE", help="in PEM; one is made unless it is given")
     parser.add_argument("--key", metavar="FILE", help="in PEM")
 
 
-def identity(tls: bool, certificate: str | None, key: str | None) -> Identity | None:
-    """The identity that the command line asks for; None for plain HTTP.
+def identity(certificate: str | None, key: str | None) -> Identity | None:
+    """The identity that the command line asks for; None where it names none.
 
     Raises ValueError where half of it is missing or a file is none.
     """
@@ -78,8 +91,23 @@ def identity(tls: bool, certificate: str | None, key: str | None) -> Identity | 
             if not Path(path).is_file():
                 raise ValueError(f"{path}: no such file; must be a PEM file")
         return _checked(Identity(Path(certificate), Path(key)))
-    if not tls:
-        return None
+    return None
+
+
+def trust_of(identities: Iterable[Identity]) -> Path | None:
+    """One file by which clients trust all of these; None where there is none that they need."""
+    files = list(dict.fromkeys(file for each in identities if (file := each.trusted()) is not None))
+    if len(files) < 2:
+        return files[0] if files else None
+    folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    bundle = folder / "ca.crt"
+    bundle.write_text("".join(file.read_text(encoding="ascii") for file in files), encoding="ascii")
+    return bundle
+
+
+def made_for_a_while() -> Identity:
+    """A self-signed certificate whose files are gone when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return made(folder)
@@ -100,8 +128,9 @@ def _checked(given: Identity) -> Identity:
     return given
 
 
-def made(folder: Path) -> Identity:
-    """A self-signed certificate for this machine, valid for some weeks; the key only its owner may read."""
+def made(folder: Path, names: Sequence[str] = ()) -> Identity:
+    """A self-signed certificate for this machine and further ``names``, valid for a year; the key only its owner may
+    read."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -110,7 +139,7 @@ def made(folder: Path) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mews chassis")])
     now = datetime.fromtimestamp(unix_s(), UTC)
-    names = [x509.DNSName("localhost"), x509.DNSName(socket.gethostname())]
+    hosts = [x509.DNSName(each) for each in ("localhost", socket.gethostname(), *names)]
     addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", "::1")]
     built = (
         x509.CertificateBuilder()
@@ -120,7 +149,7 @@ def made(folder: Path) -> Identity:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + timedelta(days=VALID_DAYS))
-        .add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([*hosts, *addresses]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -19,8 +19,8 @@ _REFUSAL = b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Len
 
 
 class WorkerTls(Adapter):
-    """Wraps an accepted connection at once; ``shake_hands`` follows, on the thread that reads its request. (cheroot's
-    own adapters shake hands on the one thread that accepts.)"""
+    """Wraps an accepted connection at once; ``shake_hands`` follows, on the thread that reads its request. cheroot's
+    own adapters shake hands on the one thread that accepts."""
 
     def __init__(self, identity: Identity) -> None:
         super().__init__(str(identity.certificate), str(identity.key))

@@ -18,7 +18,7 @@ Fields = Mapping[str, Any]
 MOVES: Mapping[str, str] = {"attach": "attached", "detach": "detached"}
 """Cause of a table change -> event; every other cause is ``edited``."""
 
-RENAMED: Mapping[str, str] = {"management-down": "down", "management-up": "up"}
+RENAMED: Mapping[str, str] = {"management-down": "down", "management-up": "up", "host-power": "host-power"}
 
 
 class ChassisFeed:

@@ -217,7 +217,7 @@ def serve(
     speed: SpeedOption = 1.0,
     openapi: given.OpenapiOption = None,
     tls: given.ChassisTlsOption = False,
-    certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="in PEM")] = None,
+    certificate: Annotated[Path | None, typer.Option("--certificate", metavar="FILE", help="default: made")] = None,
     key: Annotated[Path | None, typer.Option("--key", metavar="FILE", help="in PEM")] = None,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
@@ -236,7 +236,7 @@ def serve(
     from mews.harness.commands.serve import serve as serve_chassis
 
     serving = serving_options(insecure=insecure, tls=tls, allow_hosts=allow_host)
-    identity = Tls(tls, certificate, key)
+    identity = Tls(certificate, key)
     return serve_chassis(
         hardware, listen, dialect=dialect, ready=ready, state=state, speed=speed, tls=identity, serving=serving
     )

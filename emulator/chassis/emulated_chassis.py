@@ -80,6 +80,10 @@ class EmulatedChassis:
         self.settle(now_s)
         return self._table.rows()
 
+    def shown(self) -> tuple[DeviceRow, ...]:
+        """The rows that a client is shown: the same tuple as long as no row of the table changes."""
+        return self._table.listing()
+
     def row(self, device: str, now_s: float) -> DeviceRow:
         """One row of the table.
 

@@ -13,6 +13,7 @@ EVENTS = (
     "link-down",  # device, port: surprise removal; the table keeps the row, listings leave it out
     "link-up",  # device, port
     "uuid-changed",  # device, uuid
+    "host-power",  # host, on, boot: a cabled server was switched off, or on, and from what it starts
     "operation-begun",  # operation, kind, device, port, due_s
     "operation-finished",  # operation, kind, device, port, answer, reason, truth
     "fault-added",  # fault, kind

@@ -67,6 +67,8 @@ class Hosts:
                 host = self._host_on(chassis, fields["port"])
                 if host is not None:
                     host.set_link(chassis, fields["device"], event == "link-up", now_s)
+            case "host-power" if fields["host"] in self.hosts:
+                self.hosts[fields["host"]].set_power(fields["on"], now_s)
             case "reset":
                 self._reset(chassis, now_s)
 
@@ -94,6 +96,8 @@ class Hosts:
                 if function.plugged and function.chassis != chassis:
                     others.setdefault(function.chassis, []).append(function.device)
             host.reconcile({**others, chassis: _first(start, name)}, now_s)
+            if name in start.ports.values():
+                host.set_power(True, now_s)
             for function in host.functions():
                 if function.plugged and function.chassis == chassis and not function.link:
                     host.set_link(chassis, function.device.id, True, now_s)

@@ -58,6 +58,7 @@ class Host:
         self._agenda = Agenda()
         self._pending: list[PendingAction] = []
         self._settling = False
+        self.running = True
         self._now_s = 0.0
         self.version = 0
         self.driver_events = DriverEvents()
@@ -169,6 +170,27 @@ class Host:
                 self._cut(function)
         self.settle(self._now_s)
 
+    def set_power(self, on: bool, now_s: float) -> None:
+        """The machine is switched off: what runs on it ends, and its devices go, in order. Or it is switched on, and
+        they come up again."""
+        self.settle(now_s)
+        if on is self.running:
+            return
+        self.running = on
+        for key in self.holders.keys("") if not on else ():
+            self.holders.release(key)
+        for function in list(self._functions):
+            if on:
+                self.climb(function)
+                continue
+            self.take_down(function, BringUpStage.ABSENT)
+            function.plucked = function.unbound = False
+            function.powered = True
+            if not function.plugged:
+                self._leave(function)
+        self.version += 1
+        self.settle(self._now_s)
+
     def insert(self, chassis: str, device: DeviceSpec) -> None:
         """One more device is in the chassis."""
         taken = [slot for (name, _), slot in self._slots.items() if name == chassis]
@@ -218,7 +240,7 @@ class Host:
         self._agenda.at(self._now_s + delay_s, lambda t: self._arrive(function, arrow), function)
 
     def _may(self, function: Function, arrow: str) -> bool:
-        if not (function.plugged and function.link and function.powered):
+        if not (self.running and function.plugged and function.link and function.powered):
             return False
         if arrow == "function":
             return not function.plucked

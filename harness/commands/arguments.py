@@ -24,7 +24,7 @@ OpenapiOption = Annotated[
     str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")
 ]
 ChassisTlsOption = Annotated[
-    bool, typer.Option("--tls", help="speak TLS only; a certificate is made unless one is given")
+    bool, typer.Option("--tls", help="the default: TLS where passwords and tokens are asked for")
 ]
 ChangesOption = Annotated[bool, typer.Option("--allow-changes", help="move idle devices, and put them back")]
 DeviceOption = Annotated[

@@ -22,16 +22,17 @@ from mews.harness.scenario.loader import file_of, shipped
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whether TLS is wanted, and by which certificate and key."""
+    """By which certificate and key Redfish is served, where the user names one."""
 
-    wanted: bool
     certificate: Path | None
     key: Path | None
 
-    def identity(self) -> Identity | None:
-        """Who the server is. Raises ValueError."""
+    def identity(self, *, insecure: bool) -> Identity | None:
+        """Who the server is, None for the certificate of the run. Raises ValueError."""
+        if insecure and self.certificate is not None:
+            raise ValueError("--insecure --certificate: only one of the two")
         given = [None if path is None else str(path) for path in (self.certificate, self.key)]
-        return identity(self.wanted, *given)
+        return identity(*given)
 
 
 def serve(
@@ -64,9 +65,10 @@ def serve(
             ready_file=ready,
             state=state,
             speed=speed,
-            tls=tls.identity(),
+            tls=tls.identity(insecure=serving.insecure),
             control_tls=None if serving.insecure else _certificates(owned.folder, serving),
             allow_hosts=serving.allow_hosts,
+            insecure=serving.insecure,
         )
     except (HardwareError, ValueError) as error:
         raise BadInput(_one_line(error)) from error

@@ -45,5 +45,5 @@ def what_is_open(backend: Backend) -> str:
     return _OF_CLUSTER if backend.chooses_api_port else OF_CHASSIS
 
 
-OF_CHASSIS = "control in plain HTTP; who listens in on this machine's loopback reads its token"
+OF_CHASSIS = "control and Redfish in plain HTTP; who listens in on the wire reads their tokens and passwords"
 _OF_CLUSTER = "plain HTTP; every user and process of this machine can do all in this cluster, and run commands as you"

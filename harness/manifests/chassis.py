@@ -7,6 +7,7 @@ import base64
 import yaml
 
 from mews.harness.manifests.parts import (
+    CA_FILE,
     CHASSIS_PORT,
     COMPONENT,
     CONTROL_PORT,
@@ -14,7 +15,9 @@ from mews.harness.manifests.parts import (
     PASSWORD,
     RUN,
     RUN_MOUNT,
+    TLS_SECRET,
     TOKEN_SECRET,
+    TRUST,
     Object,
     config_map,
     kept,
@@ -25,10 +28,19 @@ from mews.harness.manifests.parts import (
 from mews.harness.manifests.spec import StackSpec
 from mews.kube.system.deployment import ROOTLESS
 
+_TLS_FOLDER = "/etc/mews-tls"
 
-def endpoint(namespace: str, number: int) -> str:
-    """Where the chassis of that place in the inventory answers the components of the namespace."""
-    return f"http://chassis.{namespace}.svc:{CHASSIS_PORT + number}"
+
+def endpoint(namespace: str, number: int, *, secure_after: int | None = None) -> str:
+    """Where the chassis of that place in the inventory answers the components of the namespace; ``secure_after``: under
+    TLS, whose ports follow those of so many chassis."""
+    scheme, port = ("http", 0) if secure_after is None else ("https", secure_after)
+    return f"{scheme}://{host_name(namespace)}:{CHASSIS_PORT + port + number}"
+
+
+def host_name(namespace: str) -> str:
+    """By which the components call the chassis."""
+    return f"chassis.{namespace}.svc"
 
 
 def token(spec: StackSpec) -> Object:
@@ -38,6 +50,17 @@ def token(spec: StackSpec) -> Object:
     return {**made, "type": "Opaque", "data": data}
 
 
+def certificate(spec: StackSpec) -> list[Object]:
+    """The Secret with the certificate under which the chassis speak TLS, and a ConfigMap of what to trust."""
+    if spec.certificate is None:
+        return []
+    files = {"tls.crt": spec.certificate.certificate, "tls.key": spec.certificate.key}
+    data = {name: base64.b64encode(text.encode()).decode() for name, text in files.items()}
+    made = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(TLS_SECRET, "chassis", spec.namespace)}
+    trusted = config_map(TRUST, "chassis", spec.namespace, {CA_FILE: spec.certificate.trusted})
+    return [{**made, "type": "kubernetes.io/tls", "data": data}, trusted]
+
+
 def hardware(spec: StackSpec) -> Object:
     """The inventory, as chassis and hosts read it."""
     text = yaml.safe_dump(dict(spec.hardware), sort_keys=False, width=120)
@@ -45,10 +68,10 @@ def hardware(spec: StackSpec) -> Object:
 
 
 def service(spec: StackSpec) -> Object:
-    """One port for each chassis, and that of control."""
+    """Two ports for each chassis, and that of control."""
     ports = [
         {"name": f"chassis-{number}", "port": CHASSIS_PORT + number, "targetPort": CHASSIS_PORT + number}
-        for number in range(len(spec.facility.chassis))
+        for number in range(2 * len(spec.facility.chassis))  # those in plain HTTP, then those under TLS
     ]
     ports.append({"name": "control", "port": CONTROL_PORT, "targetPort": CONTROL_PORT})
     made = {"apiVersion": "v1", "kind": "Service", "metadata": metadata("chassis", "chassis", spec.namespace)}
@@ -59,11 +82,13 @@ def pod(spec: StackSpec) -> Object:
     """One server for all chassis."""
     argv = ["-m", "mews.emulator.serve", "--hardware", "/etc/mews/hardware.yaml", "--state", "/var/lib/mews/table"]
     argv += ["--listen", f"0.0.0.0:{CHASSIS_PORT}", "--consecutive", "--control", f"0.0.0.0:{CONTROL_PORT}"]
-    for name in (f"chassis.{spec.namespace}.svc", *spec.allow_hosts):  # the first: by which the components call it
+    for name in (host_name(spec.namespace), *spec.allow_hosts):  # the first: by which the components call it
         argv += ["--allow-host", name]
-    argv += ["--insecure"]  # control asks for the token; no pod knows an authority of its own
+    argv += ["--plain-control"]  # it asks for the token
+    if spec.certificate is not None:
+        argv += ["--certificate", f"{_TLS_FOLDER}/tls.crt", "--key", f"{_TLS_FOLDER}/tls.key"]
     argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed)]
-    container = {
+    container: Object = {
         "name": "chassis",
         "image": spec.image,
         "imagePullPolicy": spec.pull,
@@ -79,5 +104,8 @@ def pod(spec: StackSpec) -> Object:
         ],
     }
     volumes = [{"name": "hardware", "configMap": {"name": HARDWARE}}, {"name": "table", "emptyDir": {}}, RUN]
+    if spec.certificate is not None:
+        container["volumeMounts"] += [volume_file("tls", _TLS_FOLDER)]
+        volumes.append({"name": "tls", "secret": {"secretName": TLS_SECRET, "defaultMode": 0o444}})
     # Its server dies and comes back without a change of address: what waits for it finds it again.
     return {"containers": [container], "volumes": volumes, "automountServiceAccountToken": False}

@@ -21,6 +21,8 @@ from mews.harness.manifests.parts import (
     PASSWORD,
     RUN,
     RUN_MOUNT,
+    TRUST,
+    TRUST_FOLDER,
     Object,
     config_map,
     config_volume,
@@ -180,8 +182,18 @@ def _literal(text: str) -> str:
 
 
 def wants_password(spec: StackSpec) -> bool:
-    """Whether whoever speaks with the chassis must log in."""
-    return any(each.dialect == "redfish" for each in spec.facility.chassis)
+    """Whether whoever speaks with the chassis must log in, and does so under TLS."""
+    return any(each.ca_file for each in spec.facility.chassis)
+
+
+def trust_mounts(spec: StackSpec) -> list[Object]:
+    """Where a container finds what to trust when the chassis speak TLS."""
+    return [volume_file(TRUST, TRUST_FOLDER)] if wants_password(spec) else []
+
+
+def trust_volumes(spec: StackSpec) -> list[Object]:
+    """The volume of it."""
+    return [config_volume(TRUST, TRUST)] if wants_password(spec) else []
 
 
 def _environment(
@@ -220,6 +232,7 @@ def _mounts(spec: StackSpec, component: str, program: ReplacementProgram, *, on_
         made += [RUN_MOUNT, {"name": "tmp", "mountPath": "/tmp"}]
     if program.files:
         made.append(volume_file("files", _FOLDER))
+    made += trust_mounts(spec)
     return [*made, *(FOLDER_MOUNTS if _replaced(spec, component).kubelet_folders else ())]
 
 
@@ -235,7 +248,7 @@ def _volumes(
         source = {"name": _files_name(component), "items": items, "defaultMode": 0o555}
         made.append({"name": "files", "configMap": source})
     shown = {"hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}} if on_node else {"emptyDir": {}}
-    return [*made, {"name": "root", **shown}, *(FOLDERS if folders else ())]
+    return [*made, {"name": "root", **shown}, *trust_volumes(spec), *(FOLDERS if folders else ())]
 
 
 def is_deployed_last(spec: StackSpec, obj: Object) -> bool:

@@ -69,6 +69,15 @@ class InstalledSystem:
 
 
 @dataclass(frozen=True, slots=True)
+class ChassisCertificate:
+    """Texts in PEM: the chassis' certificate, its key, and what to trust it by."""
+
+    certificate: str
+    key: str
+    trusted: str
+
+
+@dataclass(frozen=True, slots=True)
 class StackSpec:
     """What is deployed.
 
@@ -103,6 +112,8 @@ class StackSpec:
     """What the scenario calls the namespace."""
     allow_hosts: Sequence[str] = ()
     """Names by which requests call the servers in the pods, besides those of their services."""
+    certificate: ChassisCertificate | None = None
+    """Where components reach the chassis under TLS."""
 
     def components(self) -> Iterator[tuple[str, Component]]:
         """All that run, ours or replaced, in order."""

@@ -18,7 +18,8 @@ def manifests(spec: StackSpec) -> list[Object]:
     """All objects, in the order in which they can be applied; but for those that the user brings as such."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(spec.namespace, "namespace")}
     first, *others = spec.systems
-    made: list[Object] = [namespace, chassis.token(spec), chassis.hardware(spec), systems.configuration(spec, first)]
+    made: list[Object] = [namespace, chassis.token(spec), *chassis.certificate(spec), chassis.hardware(spec)]
+    made.append(systems.configuration(spec, first))
     if spec.programs or spec.documents or spec.extenders:
         made.append(replacements.access(spec))
     made += [chassis.service(spec), deployment(spec, "chassis", chassis.pod(spec))]

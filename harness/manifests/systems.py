@@ -85,7 +85,7 @@ def _pod(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
     return {
         "serviceAccountName": name,
         "containers": [_container(spec, installed, name)],
-        "volumes": [config_volume(installed.deployment.config_map), RUN, *folders],
+        "volumes": [config_volume(installed.deployment.config_map), RUN, *folders, *replacements.trust_volumes(spec)],
     }
 
 
@@ -93,7 +93,11 @@ def _pod_with_agent(spec: StackSpec, installed: InstalledSystem, name: str) -> O
     return {
         "serviceAccountName": name,
         "containers": [_container(spec, installed, name, records=RECORDS_FILE), agent(spec), host(spec)],
-        "volumes": [config_volume(installed.deployment.config_map), *node_volumes()],
+        "volumes": [
+            config_volume(installed.deployment.config_map),
+            *node_volumes(),
+            *replacements.trust_volumes(spec),
+        ],
     }
 
 
@@ -112,7 +116,11 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
         **({"env": [token_env(PASSWORD)]} if declared.chassis and replacements.wants_password(spec) else {}),
         **({"ports": [_metrics(declared.metrics_port)]} if declared.metrics_port is not None else {}),
         "securityContext": dict(declared.security),
-        "volumeMounts": [volume_file("config", installed.deployment.config_folder), RUN_MOUNT],
+        "volumeMounts": [
+            volume_file("config", installed.deployment.config_folder),
+            RUN_MOUNT,
+            *replacements.trust_mounts(spec),
+        ],
     }
     if component.per_node:
         made["env"] = [*made.get("env", ()), node_name_env()]

@@ -12,9 +12,15 @@ NO_ENDPOINTS: Mapping[str, str] = {}
 
 
 def facility_of(
-    hardware: Hardware, *, dialect: str = DEFAULT, endpoints: Mapping[str, str] = NO_ENDPOINTS, speed: float = 1.0
+    hardware: Hardware,
+    *,
+    dialect: str = DEFAULT,
+    endpoints: Mapping[str, str] = NO_ENDPOINTS,
+    ca_file: str = "",
+    speed: float = 1.0,
 ) -> Facility:
-    """The inventory as an administrator would write it down; ``endpoints``: chassis -> base URL (none in process)."""
+    """The inventory as an administrator would write it down; ``endpoints``: chassis -> base URL (none in process),
+    ``ca_file``: whose certificates to trust where that is https."""
     ports: dict[str, dict[str, str]] = {host.name: {} for host in hardware.hosts}
     pools: dict[str, str] = {}
     for spec in hardware.chassis:
@@ -22,8 +28,10 @@ def facility_of(
             if host is not None:
                 ports.setdefault(host, {})[spec.name] = port
                 pools[host] = spec.pool
+    at = {spec.name: endpoints.get(spec.name, "") for spec in hardware.chassis}
+    trusted = {name: ca_file if url.startswith("https:") else "" for name, url in at.items()}
     chassis = tuple(
-        ChassisAddress(spec.name, spec.index, spec.pool, endpoints.get(spec.name, ""), dialect)
+        ChassisAddress(spec.name, spec.index, spec.pool, at[spec.name], dialect, trusted[spec.name])
         for spec in hardware.chassis
     )
     nodes = tuple(NodeCabling(host, ports[host], pools.get(host, "")) for host in sorted(ports))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+from typing import Any
+from weakref import WeakSet
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
 
@@ -42,14 +46,38 @@ class HttpTransport:
     async def close(self) -> None:
         """Give all connections back."""
         if self._session is not None:
+            connector = self._session.connector
             await self._session.close()
             self._session = None
+            if isinstance(connector, _Connector):
+                await connector.end()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Under TLS a connection that was given back lives on until its peer has ended it, which may be after the loop's
+    own end: ``end`` does not wait for that."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._transports: WeakSet[asyncio.Transport] = WeakSet()
+
+    async def _create_connection(self, *arguments: Any) -> ResponseHandler:
+        made = await super()._create_connection(*arguments)
+        if made.transport is not None:
+            self._transports.add(made.transport)
+        return made
+
+    async def end(self) -> None:
+        """End all that are open still."""
+        for transport in list(self._transports):
+            transport.abort()
+        await asyncio.sleep(0)
 
 
 def _session(timeout_s: float, ca_file: str | None) -> aiohttp.ClientSession:
     trust = True if ca_file is None else ssl.create_default_context(cafile=ca_file)
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(force_close=True, limit=0, ssl=trust),
+        connector=_Connector(force_close=True, limit=0, ssl=trust),
         timeout=aiohttp.ClientTimeout(total=timeout_s),
     )
     session._retry_connection = False  # the library repeats GET and DELETE after a dropped connection by itself

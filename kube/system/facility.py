@@ -19,13 +19,15 @@ class ContainerExtras:
 
 @dataclass(frozen=True, slots=True)
 class ChassisAddress:
-    """One chassis: ``index`` prefixes its devices' IDs, ``endpoint`` is its base URL ("" in process)."""
+    """One chassis: ``index`` prefixes its devices' IDs, ``endpoint`` is its base URL ("" in process), and
+    ``ca_file`` the certificates to trust for it under TLS, where the machine's do not do."""
 
     name: str
     index: int
     pool: str
     endpoint: str = ""
     dialect: str = DEFAULT
+    ca_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 _OWN_SITES = ("same-origin", "none")
@@ -28,7 +29,7 @@ class Callers:
     def refusal(self, headers: Mapping[str, str], *, secure: bool = False) -> str | None:
         """Why a request with these headers (names in lower case) is not answered, None where it is."""
         host = headers.get("host")
-        if host is not None and not self._is_ours(host):
+        if host is not None and not _is_ours(self, host):
             return f"Host {host!r} is none of this server's names; --allow-host adds one"
         site = headers.get("sec-fetch-site")
         if site is not None and site.lower() not in _OWN_SITES:
@@ -38,17 +39,19 @@ class Callers:
             return f"Origin {origin!r}: requests of other origins are not answered"
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        name = name_of(host)
-        if name is None:
-            return False
-        if name == "localhost" or name.endswith(".localhost") or name in self.names:
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return self.addresses or address.is_loopback
+
+@lru_cache(maxsize=256)
+def _is_ours(server: Callers, host: str) -> bool:
+    name = name_of(host)
+    if name is None:
+        return False
+    if name == "localhost" or name.endswith(".localhost") or name in server.names:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return server.addresses or address.is_loopback
 
 
 def callers(listens_on: str, allowed: Iterable[str] = ()) -> Callers:

@@ -33,7 +33,14 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
     changed, timing = options.changes()
     config = KubeCompConfig(
         chassis=tuple(
-            ChassisConfig(each.name, each.index, pool=each.pool, endpoint=each.endpoint, dialect=each.dialect)
+            ChassisConfig(
+                each.name,
+                each.index,
+                pool=each.pool,
+                endpoint=each.endpoint,
+                dialect=each.dialect,
+                ca_file=each.ca_file,
+            )
             for each in facility.chassis
         ),
         nodes=tuple(NodeConfig(node.name, node.ports, node.pool) for node in facility.nodes if node.ports),

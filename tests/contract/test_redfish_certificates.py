@@ -25,14 +25,14 @@ ACTION = f"{SERVICE}/Actions/CertificateService.ReplaceCertificate"
 
 def made_identity() -> str:
     """A new certificate with its key."""
-    made = identity(True, None, None)
+    made = made_for_a_while()
     assert made is not None
     return made.certificate.read_text() + made.key.read_text()
 
 
 @pytest.fixture
 def server() -> Iterator[ChassisServer]:
-    running = ChassisServer(load_hardware(FIXTURES / "demo.yaml"), tls=identity(True, None, None))
+    running = ChassisServer(load_hardware(FIXTURES / "demo.yaml"), tls=made_for_a_while())
     running.start()
     yield running
     running.stop()

@@ -31,10 +31,10 @@ def served():
 class Stream:
     """An open stream of server-sent events."""
 
-    def __init__(self, box, client, **headers):
-        self._connection = http.client.HTTPConnection(box.address, timeout=60)
+    def __init__(self, box, client, query="", **headers):
+        self._connection = box.connection(ROOT)
         sent = {"X-Auth-Token": client.token, "Accept": "text/event-stream", **headers}
-        self._connection.request("GET", f"{ROOT}/EventService/SSE", headers=sent)
+        self._connection.request("GET", f"{ROOT}/EventService/SSE{query}", headers=sent)
         self.response = self._connection.getresponse()
 
     def events(self, count):
@@ -210,3 +210,30 @@ def test_sensors_move_with_the_time_and_with_what_is_attached(client, box):
     for device in ("000100", "000200", "000300"):
         client.remove(device, "1")
     assert client.get(power)["Reading"] < first - 40
+
+
+@pytest.mark.parametrize(
+    "text", ["Reading gt 3", "MetricReportDefinition eq 'x'", "ResourceType", "ResourceType eq 'Task' and Id eq '1'"]
+)
+def test_a_streams_filter_by_what_is_not_offered_is_refused(text, client):
+    said = client.ask("GET", f"{ROOT}/EventService/SSE?$filter={text}", Accept="text/event-stream")
+    assert (said.status, said.messages) == (400, ["QueryParameterValueError"])
+    offered = client.get(f"{ROOT}/EventService")["SSEFilterPropertiesSupported"]
+    assert [name for name, is_offered in offered.items() if is_offered and name in text] in ([], ["ResourceType"])
+
+
+def test_an_unknown_query_on_the_stream_is_refused(client):
+    assert client.ask("GET", f"{ROOT}/EventService/SSE?$orderby=x").status == 501
+    assert client.ask("GET", f"{ROOT}/EventService/SSE?since=1").status == 400
+
+
+@pytest.mark.wall
+def test_a_filtered_stream_hears_what_it_asked_for_and_nothing_else(served):
+    client = Client(served)
+    stream = Stream(served, client, query="?$filter=ResourceType%20eq%20'Zone'")
+    device = client.get(f"{ZONES}/3")["Links"]["Endpoints"][-1]["@odata.id"].rpartition("/")[2]
+    assert client.remove(device, "3").status == 204
+    assert client.add(device, "3").status == 204
+    kinds = [each["OriginOfCondition"]["@odata.id"] for _, event in stream.events(2) for each in event["Events"]]
+    assert kinds == [f"{ZONES}/3", f"{ZONES}/3"]
+    stream.close()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import random
 import threading
+from dataclasses import replace
 
 import pytest
 
+from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.dialects.redfish.service import RedfishFace
+from mews.emulator.dialects.redfish.settings import without_a_wire
+from mews.emulator.dialects.wire import Request
 from tests.contract.redfish import ACCOUNTS, ENDPOINTS, FABRIC, ROOT, SESSIONS, ZONES, Client, pass_time
+from tests.emulator.boxes import spec
 
 CHASSIS = f"{ROOT}/Chassis/A"
 
@@ -262,12 +271,65 @@ def test_a_session_is_made_and_ended(box):
     assert client.ask("GET", where).status == 401
 
 
-def test_basic_is_for_tls_only(client, box):
-    import base64
-
+def test_basic_authentication_lets_in_under_tls(client, box):
     client.token = ""
     given = base64.b64encode(f"admin:{box.password}".encode()).decode()
-    status = client.ask("GET", ACCOUNTS, Authorization=f"Basic {given}").status
-    assert status == (401 if hasattr(box, "address") else 200)
+    assert client.ask("GET", ACCOUNTS, Authorization=f"Basic {given}").status == 200
     for bad in ("Basic", "Basic x", "Basic " + base64.b64encode(b"admin").decode(), "Bearer x"):
         assert client.ask("GET", ACCOUNTS, Authorization=bad).status == 401
+
+
+ACCEPTED = (
+    (f"{ROOT}/Systems", {"Accept": "text/html"}, 406),
+    (f"{ROOT}/Systems", {"Accept": "text/html, application/json;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept": "application/xml, */*;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept": "text/html, application/*;q=0.1"}, 200),
+    (f"{ROOT}/Systems", {"Accept": "text/html, */*"}, 200),
+    (f"{ROOT}/openapi.yaml", {"Accept": "application/yaml"}, 404),
+    (f"{ROOT}/$metadata", {"Accept": "application/json"}, 406),
+    (f"{ROOT}/$metadata", {"Accept": "application/xml"}, 200),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "identity;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "gzip, *;q=0"}, 406),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "gzip, identity"}, 200),
+    (f"{ROOT}/Systems", {"Accept_Encoding": "gzip"}, 200),
+)
+
+
+def test_what_cannot_be_accepted_is_not_sent(client):
+    for path, headers, status in ACCEPTED:
+        said = client.ask("GET", path, **headers)
+        assert said.status == status, (path, headers, said)
+        if status == 406:
+            assert said.messages == ["HeaderInvalid"]
+
+
+def test_each_registry_that_is_named_is_served_with_the_messages_in_use(box):
+    client = Client(box)
+    named = client.get(f"{ROOT}/EventService")["RegistryPrefixes"]
+    found = {}
+    for path in client.members(f"{ROOT}/Registries"):
+        [place] = client.get(path)["Location"]
+        registry = client.get(place["Uri"])
+        found[registry["RegistryPrefix"]] = registry["Messages"]
+    assert sorted(found) == sorted(named)
+    refused = client.ask("GET", f"{ROOT}/Nowhere")
+    assert refused.messages[0] in found["Base"]
+    assert found["Base"]["ResourceNotFound"]["NumberOfArgs"] == 2
+    assert found["Base"]["ResourceNotFound"]["Message"] == "There is no %1 named %2."
+
+
+def test_passwords_and_tokens_over_plain_http_are_refused_unless_the_settings_take_them():
+    for plain_logins, expected in ((False, (403, 403, 403, 200)), (True, (201, 200, 401, 200))):
+        settings = replace(without_a_wire("A", "Passw0rd-1"), plain_logins=plain_logins)
+        box = EmulatedChassis(spec(devices=2, slots=2), random.Random(1))
+        face = RedfishFace(box, settings)
+        session = face.state.accounts.open(face.state.accounts.by_id["1"], 0.0, "")
+        basic = base64.b64encode(b"admin:Passw0rd-1").decode()
+        body = json.dumps({"UserName": "admin", "Password": "Passw0rd-1"}).encode()
+        asked = (
+            Request("POST", SESSIONS, {}, {"content-type": "application/json"}, body, secure=False),
+            Request("GET", f"{ROOT}/Systems", {}, {"x-auth-token": session.token}, secure=False),
+            Request("GET", f"{ROOT}/Systems", {}, {"authorization": f"Basic {basic}"}, secure=False),
+            Request("GET", ROOT, secure=False),
+        )
+        assert tuple(face.finish(face.begin(each, 1.0), 1.0).status for each in asked) == expected

@@ -1,20 +1,31 @@
-"""DMTF's own judges: the service validator against the published schemas, the protocol validator on a fresh server."""
+"""DMTF's own judges: the service validator against the published schemas, the protocol validator on a fresh server, the
+interop validator with the profile that Mews ships, the use-case checkers on a chassis with one host.
+
+The checkers spend a minute and more asleep, so they run beside the others.
+"""
 
 from __future__ import annotations
 
 import csv
+import html
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mews.emulator.inventory_file import load_hardware
+from mews.emulator.serve import ChassisServer
 from tests.contract.redfish import ENDPOINTS, ROOT, ZONES
 from tests.contract.test_redfish_clients import PASSWORD, chassis
+from tests.contract.wire import FIXTURES
 
 pytestmark = pytest.mark.wall
 
@@ -29,14 +40,60 @@ ETAGS = (
 )
 
 
+PROFILE = Path(__file__).parents[2] / "fixtures" / "redfish" / "MewsGpuExpansionChassis.v1_0_0.json"
+NOT_TESTED = {
+    "already enabled by the service": "an account is enabled from the start",
+    "does not require a password change": "an account that an administrator makes has a password that may stay",
+    "does not support boot override to 'Uefi": "the hosts have no UEFI variables",
+    "does not contain an Ethernet interface collection": "the management processor has the machine's own network",
+    "does not contain any Ethernet interfaces": "the same",
+}
+"""What the use-case checkers say of what they cannot test -> why a GPU chassis of ours does not have it."""
+
+
 def judge(module: str, script: str, *arguments: str, certificate: str, folder: Path) -> str:
     """What a validator prints; skips where it is not installed."""
+    said, _ = begun(module, script, *arguments, certificate=certificate, folder=folder).communicate(timeout=280)
+    return said
+
+
+def begun(module: str, script: str, *arguments: str, certificate: str, folder: Path) -> subprocess.Popen[str]:
+    """The same, under way."""
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed: the extra 'validators' has it")
+        pytest.skip(f"{module} is not installed: the extra 'test' has it")
     command = [str(Path(sys.executable).parent / script), *arguments, "-u", "admin", "-p", PASSWORD]
     environment = {**os.environ, "REQUESTS_CA_BUNDLE": certificate, "CURL_CA_BUNDLE": certificate}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=folder, env=environment)
-    return ended.stdout + ended.stderr
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment
+    )
+
+
+def counts(said: str) -> tuple[int, int, int, int]:
+    """Passed, warnings, failed, not tested."""
+    rows = re.findall(r"\|\s+(\d+)\s+\|\s+(\d+)\s+\|\s+(\d+)\s+\|\s+(\d+)\s+\|", said)
+    assert rows, said[-2000:]
+    passed, warned, failed, untested = map(int, rows[-1])
+    return passed, warned, failed, untested
+
+
+@pytest.fixture(scope="module", autouse=True)
+def use_cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """The use-case checkers, under way, and where they report."""
+    folder = tmp_path_factory.mktemp("use-cases")
+    loaded = load_hardware(FIXTURES / "demo.yaml")
+    [spec] = loaded.chassis
+    alone = replace(spec, ports={"1": "host-1"}, devices=tuple(each for each in spec.devices if each.port == "1"))
+    server = ChassisServer(replace(loaded, chassis=(alone,)), password=PASSWORD)
+    server.start()
+    ready = server.ready()
+    asked = ("-r", ready["chassis"]["A"]["redfish"], "--report-dir", str(folder))
+    running = begun("redfish_use_case_checkers", "rf_use_case_checkers", *asked, certificate=ready["ca"], folder=folder)
+    try:
+        yield running, folder
+    finally:
+        running.kill()
+        running.communicate()
+        server.stop()
 
 
 @pytest.fixture
@@ -82,9 +139,7 @@ def test_every_resource_follows_its_published_schema(tmp_path, schemas):
             "redfish_service_validator", "rf_service_validator", "-r", url, "--authtype", "Session", *schema,
             "--logdir", str(tmp_path / "logs"), certificate=certificate, folder=tmp_path,
         )  # fmt: skip
-    rows = re.findall(r"\|\s+(\d+)\s+\|\s+(\d+)\s+\|\s+(\d+)\s+\|\s+(\d+)\s+\|", said)
-    assert rows, said[-2000:]
-    passed, warned, failed, _ = map(int, rows[-1])
+    passed, warned, failed, _ = counts(said)
     wrong = [line for file in (tmp_path / "logs").rglob("*.log") for line in file.read_text().splitlines()]
     wrong = [line for line in wrong if re.search(r" (FAIL|WARN) - ", line)]
     assert (failed, warned) == (0, 0), wrong[:20]
@@ -106,3 +161,44 @@ def test_the_protocol_holds_on_a_fresh_server_and_tags_are_really_tested(tmp_pat
     assert results["PASS"] > 300
     for name in ETAGS:
         assert {row["Result"] for row in rows if row["Assertion"] == name} == {"PASS"}, name
+
+
+def test_the_service_keeps_the_profile_for_gpu_chassis_that_is_shipped(tmp_path):
+    with chassis(tmp_path, {"attach": 600, "detach": 1}, "testbed") as (_, url, certificate):
+        make_something_happen(url, certificate)
+        said = judge(
+            "redfish_interop_validator", "rf_interop_validator", "-r", url, "--authtype", "Session",
+            "--logdir", str(tmp_path / "logs"), str(PROFILE), certificate=certificate, folder=tmp_path,
+        )  # fmt: skip
+    passed, warned, failed, _ = counts(said)
+    assert (failed, warned) == (0, 0), said[-4000:]
+    assert passed > 500
+
+
+def test_a_profile_that_asks_for_what_is_not_there_is_not_kept(tmp_path):
+    document = json.loads(PROFILE.read_text())
+    document["Resources"]["Chassis"]["PropertyRequirements"]["Depth"] = {"ReadRequirement": "Mandatory"}
+    (tmp_path / "more.json").write_text(json.dumps(document))
+    with chassis(tmp_path) as (_, url, certificate):
+        said = judge(
+            "redfish_interop_validator", "rf_interop_validator", "-r", url, "--authtype", "Session",
+            "--payload", "Single", f"{ROOT}/Chassis/A", "--logdir", str(tmp_path / "logs"), str(tmp_path / "more.json"),
+            certificate=certificate, folder=tmp_path,
+        )  # fmt: skip
+    assert counts(said)[2] >= 1
+    [log] = (tmp_path / "logs").rglob("*.log")
+    assert "FAIL - /Depth" in log.read_text()
+
+
+def test_users_can_do_what_the_use_case_checkers_do(use_cases):
+    running, folder = use_cases
+    said, _ = running.communicate(timeout=280)
+    passed, warned, failed, untested = counts(said)
+    assert (failed, warned) == (0, 0), said[-4000:]
+    assert passed > 40
+    assert untested < 10
+    [report] = folder.rglob("*.html")
+    texts = [html.unescape(re.sub(r"<[^>]+>", " ", row)) for row in re.split(r"</tr>", report.read_text())]
+    skipped = [text for text in texts if re.search(r"\bSKIP\b", text)]
+    assert len(skipped) >= untested
+    assert [text for text in skipped if not any(reason in text for reason in NOT_TESTED)] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -64,15 +65,17 @@ class InProcess:
 
 
 class OverHttp:
-    """The same through Flask, cheroot and a TCP connection."""
+    """The same through cheroot and a TCP connection, Redfish under TLS."""
 
     def __init__(self, server: ChassisServer) -> None:
         self.rack = server.rack
         self.password = server.password
-        self.address = server.ready()["chassis"]["A"]["h3api"].removeprefix("http://")
+        ready = server.ready()
+        self.address, self._secure = (ready["chassis"]["A"][name].partition("://")[2] for name in ("h3api", "redfish"))
+        self._trusted = ssl.create_default_context(cafile=ready["ca"])
 
     def send(self, method, path, body=b"", headers=None):
-        connection = http.client.HTTPConnection(self.address, timeout=60)
+        connection = self.connection(path)
         try:
             connection.request(method, path, body or None, headers or {})
             response = connection.getresponse()
@@ -82,6 +85,12 @@ class OverHttp:
             raise Gone from None
         finally:
             connection.close()
+
+    def connection(self, path):
+        """One more, to the port that has the path."""
+        if not path.startswith("/redfish"):
+            return http.client.HTTPConnection(self.address, timeout=60)
+        return http.client.HTTPSConnection(self._secure, timeout=60, context=self._trusted)
 
 
 @contextmanager

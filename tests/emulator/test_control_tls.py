@@ -111,7 +111,7 @@ def test_without_a_word_one_is_made_and_with_insecure_none():
     assert made is not None
     assert made.key.stat().st_mode & 0o777 == 0o600
     assert made.key.parent.stat().st_mode & 0o077 == 0
-    assert control_certificates(options("--insecure")) is None
+    assert control_certificates(options("--plain-control")) is None
 
 
 def test_files_that_are_still_being_made_are_waited_for(tmp_path: Path):
@@ -128,7 +128,10 @@ def test_files_that_are_still_being_made_are_waited_for(tmp_path: Path):
     ("words", "told"),
     [
         (["--control-key", "k"], "--control-certificate, --control-key and --ca: must be given together"),
-        (["--insecure", "--ca", "c"], "--insecure: not together with --control-certificate, --control-key and --ca"),
+        (
+            ["--plain-control", "--ca", "c"],
+            "--plain-control: not together with --control-certificate, --control-key and --ca",
+        ),
     ],
 )
 def test_half_of_it_is_told_in_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]):

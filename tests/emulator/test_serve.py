@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -233,3 +234,70 @@ def test_a_second_of_latency_passes_at_the_speed_that_is_asked(tmp_path: Path):
         begun = time.monotonic()
         assert ask(ready["chassis"]["A"]["resource-pool"], "DELETE", "/allocation", {"devid": "000100"})[0] == 204
         assert 0.4 <= time.monotonic() - begun < 15  # 20 emulated seconds
+
+
+def test_redfish_alone_speaks_tls_on_the_port_that_is_named_by_a_certificate_of_its_own(tmp_path: Path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with process(tmp_path, "--dialect", "redfish", "--listen", f"127.0.0.1:{port}") as (_, ready):
+        assert ready["chassis"]["A"] == {"redfish": f"https://127.0.0.1:{port}"}
+        trusted = ssl.create_default_context(cafile=ready["ca"])
+        connection = http.client.HTTPSConnection(f"127.0.0.1:{port}", timeout=60, context=trusted)
+        connection.request("GET", "/redfish/v1/")
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert ask(f"http://127.0.0.1:{port}", "GET", "/redfish/v1/")[0] == 400
+
+
+def test_plain_ports_come_first_then_those_under_tls_and_each_start_has_the_same(tmp_path: Path):
+    with process(tmp_path, hardware=FIXTURES / "testbed.yaml") as (_, ready):
+        urls = [url for faces in ready["chassis"].values() for url in faces.values()]
+    assert len({url.rpartition(":")[2] for url in urls}) == 4
+    plain, *further = dict.fromkeys(sorted(urls, key=lambda url: url.partition(":")[0]))
+    options = ["--listen", plain.rpartition("/")[2]]
+    options += [word for url in further for word in ("--further", url.rpartition(":")[2])]
+    with process(tmp_path, *options, hardware=FIXTURES / "testbed.yaml") as (_, again):
+        assert again["chassis"] == ready["chassis"]
+
+
+def test_redfish_is_not_on_the_plain_port_and_the_others_are_not_on_its_own(tmp_path: Path):
+    with process(tmp_path) as (_, ready):
+        faces = ready["chassis"]["A"]
+        assert ask(faces["h3api"], "GET", "/redfish/v1/")[0] == 404
+        trusted = ssl.create_default_context(cafile=ready["ca"])
+        connection = http.client.HTTPSConnection(faces["redfish"].removeprefix("https://"), timeout=60, context=trusted)
+        connection.request("GET", "/resources")
+        assert connection.getresponse().status in (401, 404)
+        connection.close()
+
+
+def test_insecure_is_the_old_way_and_says_so_in_one_line(tmp_path: Path):
+    with process(tmp_path, "--insecure") as (_, ready):
+        assert len(set(ready["chassis"]["A"].values())) == 1
+        assert ready["ca"] is None
+        account = ready["accounts"]["redfish"]
+        login = {"UserName": account["user"], "Password": account["password"]}
+        url = ready["chassis"]["A"]["redfish"]
+        sessions = "/redfish/v1/SessionService/Sessions"
+        assert ask(url, "POST", sessions, login, **{"Content-Type": "application/json"})[0] == 201
+    said = (tmp_path / "log").read_text()
+    assert said.count("--insecure: Redfish and control speak plain HTTP") == 1
+
+
+def test_clients_that_do_not_finish_their_handshake_keep_nobody_waiting(tmp_path: Path):
+    with process(tmp_path) as (_, ready):
+        url = ready["chassis"]["A"]["redfish"]
+        host, _, port = url.removeprefix("https://").partition(":")
+        mute = [socket.create_connection((host, int(port)), timeout=60) for _ in range(100)]
+        try:
+            trusted = ssl.create_default_context(cafile=ready["ca"])
+            began = time.monotonic()
+            connection = http.client.HTTPSConnection(f"{host}:{port}", timeout=60, context=trusted)
+            connection.request("GET", "/redfish/v1/")
+            assert connection.getresponse().status == 200
+            connection.close()
+            assert time.monotonic() - began < 8  # each of the mute ones has ten seconds
+        finally:
+            for each in mute:
+                each.close()

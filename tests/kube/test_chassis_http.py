@@ -35,7 +35,7 @@ async def client(
     server: ChassisServer, dialect: str, timeout_s: float = 10.0
 ) -> AsyncIterator[tuple[ChassisApi, HttpHardwareControl]]:
     ready = server.ready()
-    transport = HttpTransport(ready["chassis"]["A"][dialect], timeout_s)
+    transport = HttpTransport(ready["chassis"]["A"][dialect], timeout_s, ca_file=ready["ca"])
     control = HttpHardwareControl(**ready["control"])
     await control.reset()
     try:

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.events import RedfishEvent
 from mews.emulator.dialects.redfish.tasks import Task
 
 FABRIC, RESOURCE, TASK = "Fabric.1.1", "ResourceEvent.1.4", "TaskEvent.1.0"
+
+_NOTHING = "Nothing needs to be done."
+EVENT_MESSAGES: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
+    "Fabric": {
+        "DownstreamLinkDropped": ("Critical", "The link of port {1} of switch {0} is down.", "See to the device."),
+        "DownstreamLinkEstablished": ("OK", "The link of port {1} of switch {0} is up.", _NOTHING),
+        "ZoneModified": ("OK", "Zone {0} of fabric {1} has changed.", _NOTHING),
+    },
+    "ResourceEvent": {
+        "ResourceCreated": ("OK", "A resource was created.", _NOTHING),
+        "ResourceRemoved": ("OK", "A resource was removed.", _NOTHING),
+        "ResourceStateChanged": ("OK", "The state of resource {0} is now {1}.", _NOTHING),
+        "TestMessage": ("OK", "A test event.", _NOTHING),
+    },
+    "TaskEvent": {
+        "TaskAborted": ("Warning", "Task {0} ended with a failure.", "See the task's messages."),
+        "TaskCancelled": ("Warning", "Task {0} was cancelled.", _NOTHING),
+        "TaskCompletedOK": ("OK", "Task {0} is done.", _NOTHING),
+        "TaskStarted": ("OK", "Task {0} has begun.", _NOTHING),
+    },
+}
+"""Registry -> message -> severity, wording, resolution; what an event says of the occasion is in its own text."""
 
 
 def happenings(event: ChassisEvent, slot: int | None) -> list[RedfishEvent]:

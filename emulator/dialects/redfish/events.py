@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mews.emulator.dialects.redfish.filters import Test
 from mews.emulator.dialects.redfish.schemas import odata_type
 from mews.emulator.dialects.redfish.uris import SUBSCRIPTIONS
 
 KEPT = 1000
 """Events that wait for one reader, and that can be read again by their ID."""
 
-REGISTRY_PREFIXES = ("Base", "Fabric", "Mews", "ResourceEvent", "TaskEvent")
+REGISTRY_PREFIXES = ("Base", "Fabric", "ResourceEvent", "TaskEvent")
 RESOURCE_TYPES = ("Endpoint", "Manager", "PCIeDevice", "Port", "Task", "Zone")
 
 
@@ -56,6 +57,7 @@ class EventSubscription:
     policy: str = "RetryForever"
     stream: bool = False
     open: bool = True
+    test: Test | None = None
     waiting: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def wants(self, published: RedfishEvent) -> bool:
@@ -69,6 +71,8 @@ class EventSubscription:
             "OriginResources": (published.origin,),
             "Severities": (published.severity,),
         }
+        if self.test is not None and not self.test(_filtered(published, prefix)):
+            return False
         return all(not wanted or set(wanted) & set(named[name]) for name, wanted in self.wanted.items())
 
     @property
@@ -77,10 +81,26 @@ class EventSubscription:
         return f"{SUBSCRIPTIONS}/{self.id}"
 
 
-class Hub:
-    """All subscriptions and the latest events."""
+FILTERED = frozenset({"EventFormatType", "MessageId", "OriginResource", "RegistryPrefix", "ResourceType"})
+"""What the ``$filter`` of a stream may name."""
 
-    def __init__(self) -> None:
+
+def _filtered(published: RedfishEvent, prefix: str) -> dict[str, str]:
+    """The event as such a filter sees it."""
+    return {
+        "EventFormatType": "Event",
+        "MessageId": published.message_id,
+        "OriginResource": published.origin,
+        "RegistryPrefix": prefix,
+        "ResourceType": published.kind,
+    }
+
+
+class Hub:
+    """All subscriptions and the latest events; ``changed`` is called when there are others than before."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
         self.subscriptions: dict[str, EventSubscription] = {}
         self._made = 0
         self._emitted = 0
@@ -91,11 +111,13 @@ class Hub:
         self._made += 1
         made = EventSubscription(str(self._made), protocol, **fields)
         self.subscriptions[made.id] = made
+        self._changed()
         return made
 
     def unsubscribe(self, subscription: EventSubscription) -> None:
         """End a subscription; its stream ends with it."""
         subscription.open = False
+        self._changed()
         self.subscriptions.pop(subscription.id, None)
 
     def replay(self, subscription: EventSubscription, after: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 Test = Callable[[Mapping[str, Any]], bool]
@@ -21,12 +22,15 @@ DEEPEST = 50
 ABSENT = object()
 
 
-def parse_filter(text: str) -> Test:
-    """The test that a ``$filter`` describes.
+def parse_filter(text: str, allowed: frozenset[str] | None = None) -> Test:
+    """The test that a ``$filter`` describes, by any property or by those ``allowed``.
 
     Raises ValueError where it cannot be read.
     """
     tokens = _tokens(text)
+    compared = {name for name, word in pairwise(tokens) if word in COMPARE}
+    if allowed is not None and not compared <= allowed:
+        raise ValueError(f"{', '.join(sorted(compared - allowed))}: must be one of {', '.join(sorted(allowed))}")
     test, rest = _either(tokens, 0)
     if rest:
         raise ValueError(f"{rest[0]}: not expected here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator, Mapping
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import LOGIN, Accounts
@@ -13,14 +14,20 @@ from mews.emulator.dialects.wire import Request
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="Redfish"'}
 PUBLIC = frozenset({"/redfish", uris.ROOT, f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata"})
+OFFERED = {f"{uris.ROOT}/$metadata": "application/xml", uris.SSE: "text/event-stream"}
+"""Path -> its type, where that is not JSON."""
+SECRETS = ("x-auth-token", "authorization")
 LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})
 
 
 def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Requester:
     """Who asks.
 
-    Raises Failed: 401 where that must be known and is not.
+    Raises Failed: 401 where that must be known and is not; 403 for a password or a token over plain HTTP, unless the
+    settings take them: what anybody could have read proves nothing.
     """
+    if not request.secure and not accounts.settings.plain_logins and _shows_a_secret(request, path):
+        raise fail(403, "AccessDenied", f"{path} over plain HTTP")
     if request.method in ("GET", "HEAD") and path in PUBLIC:
         return Requester()
     if request.method == "POST" and path in LOGINS:
@@ -29,6 +36,10 @@ def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> R
     if who is None:
         raise Failed(401, (RedfishMessage("NoValidSession"),), CHALLENGE)
     return who
+
+
+def _shows_a_secret(request: Request, path: str) -> bool:
+    return (request.method == "POST" and path in LOGINS) or not request.headers.keys().isdisjoint(SECRETS)
 
 
 def _known(request: Request, accounts: Accounts, now_s: float) -> Requester | None:
@@ -46,6 +57,35 @@ def _known(request: Request, accounts: Accounts, now_s: float) -> Requester | No
         return None
     account = accounts.login(name, password, now_s) if colon else None
     return None if account is None else Requester(account)
+
+
+def acceptable(request: Request, path: str) -> None:
+    """See to it that whoever asks takes what there is: JSON in plain bytes, but for the metadata and the stream.
+
+    Raises Failed: 406.
+    """
+    offered = OFFERED.get(path, "application/json")
+    types = dict(_weighed(request.headers.get("accept", "")))
+    if types and not _weight(types, offered, f"{offered.partition('/')[0]}/*", "*/*"):
+        raise fail(406, "HeaderInvalid", "Accept")
+    encodings = dict(_weighed(request.headers.get("accept-encoding", "")))
+    if _weight(encodings, "identity", "*") == 0:
+        raise fail(406, "HeaderInvalid", "Accept-Encoding")
+
+
+def _weight(weights: Mapping[str, float], *names: str) -> float | None:
+    """That of the first of these names that a header has, the most particular being first."""
+    return next((weights[name] for name in names if name in weights), None)
+
+
+def _weighed(header: str) -> Iterator[tuple[str, float]]:
+    for part in filter(None, (each.strip() for each in header.split(","))):
+        name, *parameters = (each.strip().lower() for each in part.split(";"))
+        given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        try:
+            yield name, float(given)
+        except ValueError:
+            yield name, 1.0
 
 
 def admit(who: Requester, method: str, path: str, privilege: str) -> None:

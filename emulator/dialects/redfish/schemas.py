@@ -26,6 +26,7 @@ VERSIONS: Mapping[str, str] = MappingProxyType(
         "ManagerAccount": "v1_14_1",
         "ManagerNetworkProtocol": "v1_12_0",
         "MemoryMetrics": "v1_8_0",
+        "MessageRegistry": "v1_7_0",
         "MessageRegistryFile": "v1_1_5",
         "MetricDefinition": "v1_3_5",
         "MetricReport": "v1_5_2",

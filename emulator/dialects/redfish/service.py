@@ -82,10 +82,12 @@ class RedfishFace:
         if request.method not in VERBS:
             raise fail(501, "OperationNotAllowed")
         if (found := document(request.method, path)) is not None:
+            gate.acceptable(request, path)
             return self._ready(request, now_s, found)
         if "/Actions/" in path:
             return self._act(request, path, who, now_s)
         route, args, path = self._route(path, request.method)
+        gate.acceptable(request, path)
         gate.admit(who, request.method, path, route.privilege)
         if request.method in ("GET", "HEAD"):
             if route.answer is not None:
@@ -130,12 +132,33 @@ class RedfishFace:
             return Pending(
                 now_s,
                 operation=self._box.begin_read(now_s),
-                render=lambda answer: dress(self._shown(request, route, path, answer.rows), head=head),
+                render=lambda answer: dress(self._shown(request, route, path, self._at(answer.rows)), head=head),
             )
-        return self._ready(request, now_s, self._shown(request, route, path, self._box.rows(now_s)))
+        if request.method == "GET" and not request.query:
+            return Pending(now_s, reply=self._kept(request, route, path, now_s))
+        view = self._view(self._box.rows(now_s), now_s)
+        return self._ready(request, now_s, self._shown(request, route, path, view))
 
-    def _shown(self, request: Request, route: RedfishRoute, path: str, rows: tuple[DeviceRow, ...]) -> PreparedReply:
-        view = self._view(rows, self._box.now_s)
+    def _kept(self, request: Request, route: RedfishRoute, path: str, now_s: float) -> Response:
+        """The reply to a plain GET: the one of last time, where nothing has changed since."""
+        kept = self.state.rendered.get(path)
+        if kept is None:
+            view = self._view(self._box.rows(now_s), now_s)
+            shown = self._shown(request, route, path, view)
+            reply = dress(shown, head=False)
+            if shown.status == 200 and not view.timed:
+                self.state.rendered.keep(path, reply, shown.headers["ETag"])
+            return reply
+        reply, tag = kept
+        unless = request.headers.get("if-none-match")
+        if unless is not None and etags.matches(unless, tag):
+            return dress(PreparedReply(304, None, {"ETag": tag, "Allow": route.allow()}), head=False)
+        return reply
+
+    def _at(self, rows: tuple[DeviceRow, ...]) -> RedfishView:
+        return self._view(rows, self._box.now_s)
+
+    def _shown(self, request: Request, route: RedfishRoute, path: str, view: RedfishView) -> PreparedReply:
         try:
             body = self._body(view, path)
             if body is None:
@@ -159,6 +182,7 @@ class RedfishFace:
         if found is None or handler is None:
             raise fail(404, "ActionNotSupported", name)
         route, args = found
+        gate.acceptable(request, path)
         gate.admit(who, "POST", path, route.privilege)
         if request.method != "POST":
             raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
@@ -16,6 +15,7 @@ from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import chassis_events, uris
 from mews.emulator.dialects.redfish.accounts import Accounts
 from mews.emulator.dialects.redfish.events import Hub, RedfishEvent
+from mews.emulator.dialects.redfish.rendered import RenderedReplies
 from mews.emulator.dialects.redfish.settings import RedfishSettings
 from mews.emulator.dialects.redfish.tasks import Task, TaskList
 
@@ -30,7 +30,8 @@ class ServiceState:
         self.box = box
         self.settings = settings
         self.accounts = Accounts(settings)
-        self.hub = Hub()
+        self.rendered = RenderedReplies(box)
+        self.hub = Hub(self.rendered.changed)
         self.tasks = TaskList(self._on_task)
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG_KEPT)
         self.uuid = str(uuid5(NAMESPACE_DNS, f"{box.spec.name}.{box.spec.index}.chassis"))
@@ -44,6 +45,7 @@ class ServiceState:
         self.revisions: dict[str, int] = {}
         self.composed: dict[str, str] = {}
         self.ready: set[str] = set()
+        self.power: dict[str, Any] = {}
         self.slots: dict[str, int] = {}
         self.sync()
 
@@ -61,6 +63,7 @@ class ServiceState:
 
     def touch(self, uri: str) -> None:
         """A resource was written: its tag changes though it may look the same."""
+        self.rendered.changed()
         self.revisions[uri] = self.revisions.get(uri, 0) + 1
 
     def stamp(self, t: float) -> str:
@@ -69,12 +72,14 @@ class ServiceState:
 
     def emit(self, published: RedfishEvent, t: float, *, log: bool) -> None:
         """Tell the subscribers, and write it into the log."""
+        self.rendered.changed()
         record = self.hub.emit(published, self.stamp(t))
         if log:
             self._logged += 1
             self.log.append({**record, "EventId": str(self._logged)})
 
     def _on_event(self, event: ChassisEvent) -> None:
+        self.rendered.changed()
         if event.event == "reset":
             self.tasks.sweep(event.t)
             self._begin_anew()
@@ -94,13 +99,23 @@ class ServiceState:
         self.emit(chassis_events.of_task(name, task), self.box.now_s, log=False)
 
 
-@dataclass(frozen=True, slots=True)
 class RedfishView:
-    """One look: the rows that this request is to see, at a time."""
+    """One look: the rows that this request is to see, at a time. ``timed``: the time has been asked for, so that what
+    was seen is another one at another time."""
 
-    state: ServiceState
-    rows: tuple[DeviceRow, ...]
-    now_s: float
+    __slots__ = ("_now_s", "rows", "state", "timed")
+
+    def __init__(self, state: ServiceState, rows: tuple[DeviceRow, ...], now_s: float) -> None:
+        self.state = state
+        self.rows = rows
+        self.timed = False
+        self._now_s = now_s
+
+    @property
+    def now_s(self) -> float:
+        """Emulated seconds."""
+        self.timed = True
+        return self._now_s
 
     @property
     def box(self) -> EmulatedChassis:

@@ -20,7 +20,8 @@ class RedfishSettings:
     ``zone_patch`` is the path in the body of H3's vendor PATCH of a zone to the list that replaces its endpoints, and
     ``zone_patch_key`` what names an endpoint there; both are assumed (chassis.md 4), as no body is public.
     ``certificate`` is the server's, in PEM, where TLS is spoken; ``install`` puts another (PEM, with its key) in its
-    place and gives it back without the key, or raises ValueError.
+    place and gives it back without the key, or raises ValueError. ``port`` says where the server listens.
+    ``plain_logins``: sessions are opened and used over plain HTTP, too; Basic authentication never is (DSP0266).
     """
 
     password: str
@@ -34,9 +35,12 @@ class RedfishSettings:
     lockout_s: int = 30
     reboot_s: float = 20.0
     flap_s: float = 2.0
+    host_off_s: float = 5.0
     page: int = 100
     certificate: str | None = None
     install: Callable[[str], str] | None = None
+    port: Callable[[], int] | None = None
+    plain_logins: bool = False
 
 
 def without_a_wire(name: str, password: str | None = None) -> RedfishSettings:

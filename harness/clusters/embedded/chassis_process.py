@@ -15,7 +15,9 @@ from mews.harness.run_context import RunContext
 
 class ChassisProcess:
     """Serves a hardware file from ``folder``; its table outlives it there, or in ``keep`` as long as that does.
-    ``options``: how ``control`` is served."""
+
+    Its ports are the same after each start. ``options``: under which certificate it serves.
+    """
 
     def __init__(
         self,
@@ -49,8 +51,7 @@ class ChassisProcess:
         Raises Lacks when it ends instead, or is not there in time.
         """
         ready = await self._process.start([*self._options, *self._listen])
-        first = next(iter(next(iter(ready["chassis"].values())).values()))
-        self._listen = ("--listen", first.rpartition("/")[2])
+        self._listen = _same_ports(ready)
         return ready
 
     async def kill(self) -> None:
@@ -60,3 +61,13 @@ class ChassisProcess:
     async def stop(self) -> None:
         """TERM, and wait."""
         await self._process.stop()
+
+
+def _same_ports(ready: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options by which it listens where it did: plain ports first, then those under TLS."""
+    urls = [url for faces in ready["chassis"].values() for url in faces.values()]
+    first, *further = dict.fromkeys(sorted(urls, key=lambda url: url.partition(":")[0]))
+    options = ["--listen", first.rpartition("/")[2]]
+    for url in further:
+        options += ["--further", url.rpartition(":")[2]]
+    return tuple(options)

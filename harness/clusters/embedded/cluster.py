@@ -85,7 +85,9 @@ class EmbeddedCluster:
             scenario,
             ports,
             dialect=run.dialect,
-            facility=lambda urls: facility_of(hardware, dialect=run.dialect, endpoints=urls, speed=run.speed),
+            facility=lambda urls, ca_file: facility_of(
+                hardware, dialect=run.dialect, endpoints=urls, ca_file=ca_file, speed=run.speed
+            ),
         )
         self._stack = StackUnits(
             scenario,

@@ -23,8 +23,10 @@ from mews.kube.component import Runnable
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.facility import Facility
 
-FacilityAt = Callable[[Mapping[str, str]], Facility]
-"""What the systems are installed on, with the chassis' base URLs by name."""
+FacilityAt = Callable[[Mapping[str, str], str], Facility]
+"""What the systems are installed on, with the chassis' base URLs by name and the certificates to trust there."""
+_ACCOUNT = {"user": "MEWS_REDFISH_USER", "password": "MEWS_REDFISH_PASSWORD"}
+"""Where programs are given a chassis' account."""
 
 
 class ReplacementProcesses:
@@ -62,7 +64,9 @@ class ReplacementProcesses:
 
     def _process(self, argv: Sequence[str], env: Mapping[str, str], places: Mapping[str, str], log: Path) -> Program:
         filled = [fill(word, places) for word in argv]
-        whole = {**os.environ, **{name: fill(value, places) for name, value in env.items()}}
+        account = self._ports.needed_processes().ready()["accounts"].get(self._dialect, {})
+        known = {_ACCOUNT[name]: str(value) for name, value in account.items() if name in _ACCOUNT}
+        whole = {**os.environ, **known, **{name: fill(value, places) for name, value in env.items()}}
 
         def make(fence: Fence) -> Runnable:
             return ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._loaded.folder)
@@ -107,7 +111,7 @@ class ReplacementProcesses:
         processes = self._ports.needed_processes()
         ready, scratch = processes.ready(), processes.scratch
         chassis = {name: faces[self._dialect] for name, faces in ready["chassis"].items()}
-        facility = self._facility(chassis)
+        facility = self._facility(chassis, str(ready.get("ca") or ""))
         places = {
             "python": sys.executable,
             "pythonpath": str(Path(mews.__file__).parent.parent),

@@ -84,7 +84,7 @@ class ServedChassis:
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis over HTTP."""
-        transport = HttpTransport(self._ready["chassis"][name][dialect], timeout_s)
+        transport = HttpTransport(self._ready["chassis"][name][dialect], timeout_s, ca_file=self._ready.get("ca"))
         self._transports.append(transport)
         account = self._ready.get("accounts", {}).get(dialect)
         return client_of(dialect, transport, RedfishCredentials(**account) if account else None, patience_s=timeout_s)
@@ -92,7 +92,7 @@ class ServedChassis:
     async def kill(self, name: str) -> None:
         """Kill -9 of the process; it serves all chassis.
 
-        Raises ValueError where there are several: on restart only the first keeps its port.
+        Raises ValueError where there are several.
         """
         if len(self._specs) > 1:
             raise ValueError(f"chassis/{name}: one process serves all {len(self._specs)} chassis here")
@@ -105,8 +105,10 @@ class ServedChassis:
         await self.begin()
 
     def ready(self) -> dict[str, Any]:
-        """Where the chassis are reached: ``chassis``, ``control``, ``accounts`` of ready.json."""
+        """Where the chassis are reached: ``chassis``, ``control``, ``accounts``, ``ca`` of ready.json."""
+        trusted = {"ca": self._ready["ca"]} if self._ready["ca"] is not None else {}
         return {
+            **trusted,
             "chassis": self._ready["chassis"],
             "control": self._ready["control"],
             "accounts": self._ready.get("accounts", {}),

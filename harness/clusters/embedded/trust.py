@@ -27,12 +27,12 @@ class RunTrust:
         """``ca`` of ready.json: the file, None where nothing of the run is served over TLS."""
         return str(self._file) if self._written else None
 
-    def process_options(self) -> tuple[str, ...]:
-        """How the processes of chassis and hosts are told to serve ``control``."""
+    def process_options(self, plain: str) -> tuple[str, ...]:
+        """How the processes of chassis and hosts are told to serve; ``plain``: their option for plain HTTP."""
         hosts = [word for name in self._serving.allow_hosts for word in ("--allow-host", name)]
         made = self.certificates
         if made is None:
-            return (*hosts, "--insecure")
+            return (*hosts, plain)
         files = {"--control-certificate": made.certificate, "--control-key": made.key, "--ca": made.authority}
         return (*hosts, *(word for option, file in files.items() for word in (option, str(file))))
 

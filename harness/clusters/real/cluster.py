@@ -153,7 +153,9 @@ class RealCluster:
         await self._make_namespaces()
         await self._cluster_admin.extend(())
         self._notify("deploying the components")
-        stack = self._stack = replace(self._stack, token=await self._reset.token(self._stack.token))
+        token = await self._reset.token(self._stack.token)
+        certificate = await self._reset.certificate(self._stack.certificate)
+        stack = self._stack = replace(self._stack, token=token, certificate=certificate)
         objects = manifests(stack)
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.tls import made
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.cluster import Deployment, RealCluster
 from mews.harness.clusters.real.replacements import ReplacementDeployment
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.systems import check_exclusive, installed_systems, namespaces_of, placed_facility
 from mews.harness.clusters.real.target import DeploymentTarget
+from mews.harness.manifests.chassis import host_name
 from mews.harness.manifests.replacement_objects import manifest_objects
-from mews.harness.manifests.spec import StackSpec
+from mews.harness.manifests.spec import ChassisCertificate, StackSpec
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
@@ -49,8 +53,17 @@ def stack_spec(
         hosts={target.nodes[host.name]: host.name for host in hardware.hosts},
         tidy=target.tidy,
         named=namespaces_of(scenario, facility),
+        certificate=_certificate(target.namespace),
     )
     return spec if replacements is None else replacements.into(spec)
+
+
+def _certificate(namespace: str) -> ChassisCertificate:
+    """Made now, for the name by which the components call the chassis."""
+    with tempfile.TemporaryDirectory(prefix="mews-tls-") as folder:
+        identity = made(Path(folder), [host_name(namespace)])
+        text = identity.certificate_text()
+        return ChassisCertificate(text, identity.key.read_text(encoding="ascii"), text)
 
 
 async def open_real(

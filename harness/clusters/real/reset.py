@@ -10,7 +10,8 @@ from collections.abc import Sequence, Set
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
-from mews.harness.manifests.parts import MANAGED, TOKEN_SECRET
+from mews.harness.manifests.parts import CA_FILE, MANAGED, TLS_SECRET, TOKEN_SECRET, TRUST
+from mews.harness.manifests.spec import ChassisCertificate
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
@@ -43,6 +44,16 @@ class Reset:
         with contextlib.suppress(NotFound):
             secret = await self._kube.get(SECRETS, TOKEN_SECRET, namespace=self._target.namespace)
             return base64.b64decode(secret["data"]["token"]).decode()
+        return fresh
+
+    async def certificate(self, fresh: ChassisCertificate | None) -> ChassisCertificate | None:
+        """The chassis' certificate of the stack that is there, else a fresh one."""
+        namespace = self._target.namespace
+        with contextlib.suppress(NotFound):
+            secret = (await self._kube.get(SECRETS, TLS_SECRET, namespace=namespace))["data"]
+            trusted = (await self._kube.get(CONFIGMAPS, TRUST, namespace=namespace))["data"][CA_FILE]
+            certificate, key = (base64.b64decode(secret[name]).decode() for name in ("tls.crt", "tls.key"))
+            return ChassisCertificate(certificate, key, trusted)
         return fresh
 
     async def scenario_objects(self) -> None:

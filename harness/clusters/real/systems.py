@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.dialects.registry import face_of
 from mews.emulator.nvml import library
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import NVML
+from mews.harness.manifests.parts import CA_FILE, TRUST_FOLDER
 from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.facility import facility_of
@@ -28,10 +30,20 @@ IN_CONTAINER = "/usr/local/nvidia/lib64"
 _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+def speaks_tls(dialect: str) -> bool:
+    """Whether the chassis speak that dialect under TLS: those that ask for a login."""
+    return face_of(dialect).login
+
+
 def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: str, speed: float) -> Facility:
     """What the systems are installed on: nodes instead of hosts, chassis by their service."""
-    endpoints = {spec.name: endpoint(target.namespace, number) for number, spec in enumerate(hardware.chassis)}
-    found = facility_of(hardware, dialect=dialect, endpoints=endpoints, speed=speed)
+    secure_after = len(hardware.chassis) if speaks_tls(dialect) else None
+    endpoints = {
+        spec.name: endpoint(target.namespace, number, secure_after=secure_after)
+        for number, spec in enumerate(hardware.chassis)
+    }
+    trusted = f"{TRUST_FOLDER}/{CA_FILE}"
+    found = facility_of(hardware, dialect=dialect, endpoints=endpoints, ca_file=trusted, speed=speed)
     nodes = tuple(replace(node, name=target.nodes[node.name]) for node in found.nodes)
     return replace(found, nodes=nodes, namespace=target.namespace, extras=_extras())
 

@@ -51,6 +51,10 @@ def url_of(server: ChassisServer, dialect: str) -> str:
     return str(server.ready()["chassis"]["A"][dialect])
 
 
+def ca_of(server: ChassisServer) -> str:
+    return str(server.ready()["ca"])
+
+
 def ports(server: ChassisServer) -> dict[str, str | None]:
     return {device: row["port"] for device, row in server.rack.table()["A"].items()}
 

@@ -16,7 +16,7 @@ import pytest
 
 from mews.emulator.serve import ChassisServer
 from mews.harness.cli import exit_code
-from tests.harness.conformance.judging import ports, served, url_of
+from tests.harness.conformance.judging import ca_of, ports, served, url_of
 from tests.harness.conformance.wrong import wrong_server
 
 pytestmark = pytest.mark.wall
@@ -57,7 +57,7 @@ class Run:
         self.server, self.state = server, state
         self.before = ports(server)
         command = [sys.executable, "-m", "mews.harness.cli", "conform", url_of(server, dialect), "--allow-changes"]
-        command += ["--dialect", dialect]
+        command += ["--dialect", dialect, *(["--ca", ca_of(server)] if dialect == "redfish" else [])]
         quirks = state / "brisk.yaml"
         quirks.write_text(quirks.read_text().replace("dialect: h3api", f"dialect: {dialect}"))
         self.log = (state / "log").open("wb")

@@ -12,7 +12,7 @@ from mews.emulator.chassis.faults.registry import OURS as FAULTS
 from mews.emulator.serve import ChassisServer
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.judge import PASSED, SKIPPED
-from tests.harness.conformance.judging import BRISK, IDLE, broken, judged, served, url_of
+from tests.harness.conformance.judging import BRISK, IDLE, broken, ca_of, judged, served, url_of
 
 pytestmark = pytest.mark.wall
 
@@ -88,6 +88,10 @@ def server(shared: ChassisServer) -> ChassisServer:
     return shared
 
 
+def known(server: ChassisServer) -> dict[str, Any]:
+    return {"credentials": ("admin", server.password), "ca": ca_of(server)}
+
+
 def name(case: Any) -> str:
     return " ".join(map(str, case.values())) if "kind" in case else "breaks"
 
@@ -97,7 +101,7 @@ def name(case: Any) -> str:
 def test_a_fault_is_found_as_the_clauses_that_it_breaks(dialect, spec, expected, server):
     with server.rack.box("A") as box:
         box.faults.add(spec, server.rack.clock.now())
-    results = judged(url_of(server, dialect), dialect, credentials=("admin", server.password), only=moves)
+    results = judged(url_of(server, dialect), dialect, **known(server), only=moves)
     wanted = expected.get(dialect, expected[POOL])
     assert broken(results) == {f"{SECTION[dialect]}.{word}" for word in wanted}, told(results)
 
@@ -108,7 +112,13 @@ def test_a_device_that_falls_off_its_link_on_the_way_is_lost(dialect, server):
         with server.rack.box("A") as box:
             box.faults.add({"kind": "link-down", "device": "000C00"}, server.rack.clock.now())
 
-    results = judged(url_of(server, dialect), dialect, credentials=("admin", server.password), only=moves, listed=fall)
+    results = judged(
+        url_of(server, dialect),
+        dialect,
+        **known(server),
+        only=moves,
+        listed=fall,
+    )
     assert broken(results) == {f"{SECTION[dialect]}.lost"}, told(results)
 
 

@@ -14,7 +14,7 @@ from mews.emulator.tls import made
 from mews.harness.cli import exit_code
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.judge import SKIPPED
-from tests.harness.conformance.judging import broken, judged, ports, served, url_of
+from tests.harness.conformance.judging import broken, ca_of, judged, ports, served, url_of
 
 pytestmark = pytest.mark.wall
 
@@ -29,7 +29,7 @@ def server() -> Iterator[ChassisServer]:
 
 
 def judge(server: ChassisServer, **options):
-    return judged(url_of(server, "redfish"), "redfish", credentials=("admin", PASSWORD), **options)
+    return judged(url_of(server, "redfish"), "redfish", credentials=("admin", PASSWORD), ca=ca_of(server), **options)
 
 
 def test_our_own_service_keeps_every_clause(server):
@@ -45,7 +45,8 @@ def test_operations_that_take_time_are_judged_too(tmp_path):
         with server.rack.box("A") as box:
             box.remove("000C00", server.rack.clock.now())
         only = {"4.task", "4.training", "4.absent", "4.basic", "4.sessions", "4.zone-patch", "4.attach", "4.detach"}
-        results = judge(server, only=lambda clause: clause.id in only, ca=str(identity.certificate))
+        results = judge(server, only=lambda clause: clause.id in only)
+        assert ca_of(server) == str(identity.certificate)
     assert broken(results) == set(), told(results)
     assert not_judged(results) == set()
 
@@ -109,6 +110,7 @@ def test_the_command_line_puts_versions_into_the_report_and_credentials_nowhere(
     files = {"--json": tmp_path / "r.json", "--junit": tmp_path / "r.xml", "--html": tmp_path / "r.html"}
     options = [text for option, path in files.items() for text in (option, str(path))]
     options += ["--record", str(tmp_path / "recording"), "--allow-changes", "--device", "000900"]
+    options += ["--ca", ca_of(server)]
     assert exit_code(["conform", url_of(server, "redfish"), "--dialect", "redfish", *options]) == 0
     assert ports(server) == before
     report = json.loads(files["--json"].read_text())
@@ -130,18 +132,19 @@ def test_without_credentials_nothing_starts(monkeypatch, capsys):
 
 def test_wrong_credentials_are_told_and_refuse_changes(server, monkeypatch, capsys):
     monkeypatch.setenv("MEWS_REDFISH_PASSWORD", "not-it")
-    assert exit_code(["conform", url_of(server, "redfish"), "--dialect", "redfish", "--allow-changes"]) == 3
+    options = ["--dialect", "redfish", "--allow-changes", "--ca", ca_of(server)]
+    assert exit_code(["conform", url_of(server, "redfish"), *options]) == 3
     assert "the listing cannot be read, so the table could not be restored" in capsys.readouterr().err
 
 
 def test_the_recording_of_another_box_differs_in_what_is_different(server, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MEWS_REDFISH_PASSWORD", PASSWORD)
-    recording, redfish = str(tmp_path / "r"), ["--dialect", "redfish"]
+    recording, redfish = str(tmp_path / "r"), ["--dialect", "redfish", "--ca", ca_of(server)]
     assert exit_code(["conform", url_of(server, "redfish"), *redfish, "--record", recording]) == 0
     assert exit_code(["conform", url_of(server, "redfish"), *redfish, "--diff", recording]) == 0
     capsys.readouterr()
     with served(password=PASSWORD, name="unattached") as other:
-        exit_code(["conform", url_of(other, "redfish"), *redfish, "--diff", recording])
+        exit_code(["conform", url_of(other, "redfish"), *redfish[:-1], ca_of(other), "--diff", recording])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("differs:")]
     assert any("Links.Endpoints" in line or "StandbyOffline" in line for line in lines), lines
     assert len(lines) < 40, lines

@@ -1,5 +1,6 @@
 """The manifests: what they grant, and that they say what the components need."""
 
+import base64
 import subprocess
 import sys
 import time
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
 
 from mews.harness.cli import exit_code
 from mews.harness.clusters.programs import finding
@@ -27,11 +29,11 @@ BROUGHT = Path(__file__).parents[3] / "docs" / "bring-your-own"
 NODES = {"host-1": "worker-a", "host-2": "worker-b", "host-3": "worker-c"}
 
 
-def stack(text=SCENARIO, nodes=NODES):
+def stack(text=SCENARIO, nodes=NODES, dialect="h3api"):
     scenario = parse_scenario(text, Path("x"), {})
     place = DeploymentTarget(None, None, "pool", "registry.example.com/mews:1", nodes, prefix="kubecomp-")
     document, _ = hardware_document(scenario)
-    spec = stack_spec(scenario, hardware_of(scenario), document, place, dialect="h3api", token="secret")
+    spec = stack_spec(scenario, hardware_of(scenario), document, place, dialect=dialect, token="secret")
     return manifests(spec)
 
 
@@ -46,6 +48,40 @@ def test_the_configuration_is_one_that_kubecomp_reads(tmp_path):
     assert [node.name for node in config.nodes] == ["worker-a", "worker-b", "worker-c"]
     assert config.chassis[0].endpoint == "http://chassis.pool.svc:8000"
     assert config.namespace == "pool"
+
+
+def mounted(pod, path):
+    """The volume that the first container of a pod has there."""
+    [mount] = [each for each in pod["containers"][0]["volumeMounts"] if each["mountPath"] == path]
+    return next(each for each in pod["volumes"] if each["name"] == mount["name"])
+
+
+def test_components_that_speak_redfish_reach_the_chassis_under_tls_and_trust_its_certificate(tmp_path):
+    objects = stack(dialect="redfish")
+    (tmp_path / "config.yaml").write_text(named(objects, "ConfigMap", "kubecomp-config")["data"]["config.yaml"])
+    [chassis] = load_config(tmp_path / "config.yaml").chassis
+    assert chassis.endpoint == "https://chassis.pool.svc:8001"
+    assert 8001 in [port["port"] for port in named(objects, "Service", "chassis")["spec"]["ports"]]
+    for name in ("reconfig-manager", "device-manager"):
+        [workload] = [
+            each for each in objects if each["metadata"]["name"] == name and "template" in each.get("spec", {})
+        ]
+        folder, _, file = chassis.ca_file.rpartition("/")
+        volume = mounted(workload["spec"]["template"]["spec"], folder)
+        trusted = named(objects, "ConfigMap", volume["configMap"]["name"])["data"][file]
+    pod = named(objects, "Deployment", "chassis")["spec"]["template"]["spec"]
+    command = pod["containers"][0]["command"]
+    folder, _, file = command[command.index("--certificate") + 1].rpartition("/")
+    secret = named(objects, "Secret", mounted(pod, folder)["secret"]["secretName"])["data"]
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(secret[file]))
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "chassis.pool.svc" in names.get_values_for_type(x509.DNSName)
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(trusted.encode()))
+
+
+def test_components_that_speak_the_plain_dialects_are_given_nothing_to_trust():
+    text = as_yaml([each for each in stack() if each["kind"] in ("Deployment", "DaemonSet")])
+    assert "mews-chassis-ca" not in text
 
 
 def test_the_chassis_answer_to_the_name_by_which_the_components_call_them():

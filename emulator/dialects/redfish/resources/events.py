@@ -8,12 +8,14 @@ from urllib.parse import urlsplit
 from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
 from mews.emulator.dialects.redfish.events import (
+    FILTERED,
     REGISTRY_PREFIXES,
     RESOURCE_TYPES,
     EventSubscription,
     RedfishEvent,
     chunk,
 )
+from mews.emulator.dialects.redfish.filters import parse_filter
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.replies import PreparedReply
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, resource
@@ -51,11 +53,13 @@ def service(view: RedfishView) -> Body:
         Severities=list(SEVERITIES),
         ServerSentEventUri=uris.SSE,
         SSEFilterPropertiesSupported={
-            "EventFormatType": False,
-            "MessageId": False,
-            "OriginResource": False,
-            "RegistryPrefix": False,
-            "ResourceType": False,
+            "EventFormatType": True,
+            "MessageId": True,
+            "MetricReportDefinition": False,
+            "OriginResource": True,
+            "RegistryPrefix": True,
+            "ResourceType": True,
+            "SubordinateResources": False,
         },
         Status=dict(OK),
         Subscriptions=ref(uris.SUBSCRIPTIONS),
@@ -206,12 +210,23 @@ def sse(view: RedfishView) -> Body:
 
 
 def stream(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
-    """A subscription that lasts as long as the connection; ``Last-Event-ID`` says what was heard already."""
+    """A subscription that lasts as long as the connection; ``Last-Event-ID`` says what was heard already.
+
+    Raises Failed: 501 for another query than ``$filter``, 400 for a filter that the service's properties do not offer.
+    """
+    for name in request.query:
+        if name != "$filter":
+            raise fail(501 if name.startswith("$") else 400, "QueryNotSupported", name[:100])
+    text = request.query.get("$filter")
+    try:
+        test = None if text is None else parse_filter(text, FILTERED)
+    except ValueError:
+        raise fail(400, "QueryParameterValueError", str(text)[:100], "$filter") from None
     hub, last_seen = view.state.hub, request.headers.get("last-event-id", "")
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Allow": "GET"}
     if request.method == "HEAD":
         return PreparedReply(200, b"", headers)
-    made = hub.subscribe("Redfish", stream=True, context="stream")
+    made = hub.subscribe("Redfish", stream=True, context="stream", test=test)
     if last_seen.isascii() and last_seen.isdecimal():
         hub.replay(made, int(last_seen))
     return PreparedReply(200, b"", headers, Stream(lambda: _take(made), lambda: hub.unsubscribe(made)))

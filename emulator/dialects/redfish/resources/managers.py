@@ -63,16 +63,18 @@ def reset(call: RedfishWrite) -> Done:
 def protocol(view: RedfishView) -> Body:
     """Which protocols it speaks."""
     tls = view.state.certificate is not None
+    listens = view.state.settings.port
+    port = {} if listens is None else {"Port": listens()}
     secure: dict[str, Any] = {"ProtocolEnabled": tls}
     if tls:
-        secure["Certificates"] = ref(CERTIFICATES)
+        secure |= {"Certificates": ref(CERTIFICATES), **port}
     return resource(
         "ManagerNetworkProtocol",
         PROTOCOL,
         "Network protocols",
         HostName=f"chassis-{view.box.spec.index}",
         FQDN=f"chassis-{view.box.spec.index}.local",
-        HTTP={"ProtocolEnabled": not tls},
+        HTTP={"ProtocolEnabled": not tls, **({} if tls else port)},
         HTTPS=secure,
         NTP={"ProtocolEnabled": False, "NTPServers": []},
         SSDP={"ProtocolEnabled": False},

@@ -11,6 +11,8 @@ from mews.emulator.dialects.redfish import patching, uris
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.resources.chassis import processor_body
 from mews.emulator.dialects.redfish.resources.edits import attach, detach, free
+from mews.emulator.dialects.redfish.resources.power import RESET, power_body, reset, reset_action, set_boot
+from mews.emulator.dialects.redfish.resources.power import RULES as BOOT_RULES
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, RedfishWrite, collection, links, resource
 from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.tasks import Done, Started
@@ -45,6 +47,7 @@ def system(view: RedfishView, name: str) -> Body | None:
     uri, composed = uris.system(name), name in view.state.composed
     spec, rows = view.ports[view.hosts()[host]], view.of_host(host)
     actions = {f"#{each}": {"target": f"{uri}/Actions/{each}"} for each in (ADD, REMOVE)}
+    actions |= reset_action(uri)
     return resource(
         "ComputerSystem",
         uri,
@@ -53,7 +56,7 @@ def system(view: RedfishView, name: str) -> Body | None:
         HostName=host,
         UUID=str(uuid5(NAMESPACE_DNS, name)),
         AssetTag="",
-        PowerState="On",
+        **power_body(view, host),
         Status=dict(OK),
         Processors=ref(f"{uri}/Processors"),
         PCIeDevices=[ref(view.device_uri(row.device)) for row in rows],
@@ -65,6 +68,22 @@ def system(view: RedfishView, name: str) -> Body | None:
         },
         Actions=actions,
     )
+
+
+def patch_system(call: RedfishWrite) -> Done:
+    """Its tag, and from what its host starts."""
+    changes = dict(call.body)
+    if "Boot" in changes:
+        set_boot(call, _host(call))
+        del changes["Boot"]
+    if changes:
+        call.state.overlays[call.uri] = patching.merge(call.state.overlays.get(call.uri, {}), changes)
+    return Done()
+
+
+def reset_system(call: RedfishWrite) -> Done:
+    """``#ComputerSystem.Reset``."""
+    return reset(call, _host(call))
 
 
 def processors(view: RedfishView, name: str) -> Body | None:
@@ -198,11 +217,18 @@ def _asked(call: RedfishWrite, action: str) -> DeviceRow:
     return rows[0]
 
 
-RULES = {"AssetTag": patching.text}
+RULES = {"AssetTag": patching.text, **BOOT_RULES}
 PATH = f"{uris.SYSTEMS}/{{system}}"
 ROUTES = (
     RedfishRoute(uris.SYSTEMS, systems, post=compose),
-    RedfishRoute(PATH, system, rules=RULES, delete=decompose, actions={ADD: add_block, REMOVE: remove_block}),
+    RedfishRoute(
+        PATH,
+        system,
+        rules=RULES,
+        patch=patch_system,
+        delete=decompose,
+        actions={ADD: add_block, REMOVE: remove_block, RESET: reset_system},
+    ),
     RedfishRoute(f"{PATH}/Processors", processors),
     RedfishRoute(f"{PATH}/Processors/{{processor}}", processor),
 )

@@ -214,8 +214,8 @@ def serve(
     from other machines. ``consecutive``: each chassis listens one port above the one before. With ``lifeline`` the end
     of standard input ends it too, so that it never outlives whoever holds the other end.
     The first Redfish account's password is that of ``MEWS_REDFISH_PASSWORD``, else one is made and printed once.
-    Redfish is under TLS by ``tls``, else by ``control_tls``, under which control is, else by a certificate that is made;
-    with ``insecure`` passwords and tokens go over plain HTTP. Requests of web pages, and those whose Host is none of
+    Redfish is under TLS by ``tls``, else by ``control_tls`` as control is, else by a certificate that is made; with
+    ``insecure`` passwords and tokens go over plain HTTP. Requests of web pages, and those whose Host is none of
     the server's names, are refused (``mews.callers``); ``allow_hosts`` adds names. Raises as ``ChassisServer`` does.
     """
     # Held back for sigwait, also in all threads to come: a handler that runs while the main thread goes to wait on a

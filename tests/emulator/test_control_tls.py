@@ -49,9 +49,10 @@ def table(server: ChassisServer) -> dict[str, object]:
 
 
 @pytest.mark.wall
-def test_the_chassis_stay_in_plain_http_and_control_is_under_tls(server: ChassisServer):
+def test_control_and_redfish_are_under_tls_and_the_boxes_own_languages_are_not(server: ChassisServer):
     ready = server.ready()
-    assert all(url.startswith("http://") for url in ready["chassis"]["A"].values())
+    schemes = {name: url.partition(":")[0] for name, url in ready["chassis"]["A"].items()}
+    assert schemes == {"h3api": "http", "resource-pool": "http", "redfish": "https"}
     assert ready["control"]["url"].startswith("https://")
     assert set(table(server)) == {"A"}
 

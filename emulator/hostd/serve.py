@@ -1,7 +1,7 @@
 """Serves the hosts of a hardware file: ``python -m mews.emulator.hostd.serve --hardware F --chassis F --root DIR``.
 
 ``DIR/fs/<host>`` holds its files (``sys``, ``proc``, ``dev``, ``var``), ``DIR/<host>`` its NVML: library, nvidia-smi,
-state.
+state; ``DIR/<host>/root`` is its driver root, as NVIDIA's container tools want one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd import fuse_mount
 from mews.emulator.hostd.control import HostControl
+from mews.emulator.hostd.driver_root import DriverRoot
 from mews.emulator.hostd.follower import ChassisFollower, Lost
 from mews.emulator.hostd.fuse_mount import FuseMount
 from mews.emulator.hostd.mirror import Mirror
@@ -34,6 +35,7 @@ from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.state import state_beside
 from mews.emulator.serve import BAD_INPUT, ENDINGS, ENVIRONMENT, LOOPBACK, watch_lifeline, write_ready
 
 FILES = "fs"
@@ -65,6 +67,7 @@ class HostServer:
             raise OSError(f"FUSE: {self.without_fuse}")
         self.without_library: str | None = None
         self._follower = ChassisFollower(chassis, self.rack)
+        self._drivers: dict[str, DriverRoot] = {}
         self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
         files = self._root / FILES
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
@@ -78,6 +81,8 @@ class HostServer:
         folder = NvmlFolder(self._root / host, self.rack, host, dev_root=dev_root)
         try:
             library.install(folder.folder)
+            state, files = state_beside(folder.folder), self._root / FILES / host
+            self._drivers[host] = DriverRoot(folder.folder / "root", state, files)
         except (CompilerMissing, CompileFailed, OSError) as error:
             self.without_library = " ".join(str(error).split())
         return folder
@@ -97,6 +102,8 @@ class HostServer:
         self._server.start()
 
     def _write_state(self, name: str, tree: HostTree) -> None:
+        if name in self._drivers:
+            self._drivers[name].write(tree)
         self._nvml[name].write(tree)
 
     def stop(self) -> None:
@@ -110,15 +117,19 @@ class HostServer:
         stop_all((*self._nvml.values(), self._server))
 
     def ready(self) -> dict[str, Any]:
-        """``{"control": {"url", "token"}, "fuse", "without_fuse", "without_library", "hosts": {name: {"root", "nvml"}},
-        "pid"}``."""
+        """``{"control": {"url", "token"}, "fuse", "without_fuse", "without_library", "hosts": {name: {"root", "nvml",
+        "driver_root"}}, "pid"}``; ``driver_root`` is None without the library."""
         return {
             "control": {"url": f"http://{LOOPBACK}:{self._server.port}", "token": self.token},
             "fuse": self._mount is not None,
             "without_fuse": self.without_fuse,
             "without_library": self.without_library,
             "hosts": {
-                name: {"root": str(self._root / FILES / name), "nvml": str(folder.folder)}
+                name: {
+                    "root": str(self._root / FILES / name),
+                    "nvml": str(folder.folder),
+                    "driver_root": str(self._drivers[name].root) if name in self._drivers else None,
+                }
                 for name, folder in self._nvml.items()
             },
             "pid": os.getpid(),

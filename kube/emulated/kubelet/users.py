@@ -25,7 +25,8 @@ class DeviceUsers(Protocol):
 
 
 class ReportingRuntime:
-    """A Runtime whose containers are told of: which devices they use stands in one of the variables ``uuid_envs``."""
+    """A Runtime whose containers are told of: which devices they use is known of the launch, or else stands in one of
+    the variables ``uuid_envs``."""
 
     def __init__(self, runtime: Runtime, users: DeviceUsers, uuid_envs: Sequence[str]) -> None:
         self._runtime = runtime
@@ -38,7 +39,9 @@ class ReportingRuntime:
         Raises StartError.
         """
         process = await self._runtime.start(launch)
-        uuids = [uuid for env in self._uuid_envs for uuid in launch.env.get(env, "").split(",") if uuid]
+        uuids = list(launch.gpus or ())
+        if launch.gpus is None:
+            uuids = [uuid for env in self._uuid_envs for uuid in launch.env.get(env, "").split(",") if uuid]
         if not uuids:
             return process
         key = f"pod/{uid_of(launch.pod)}/{launch.container}/{launch.attempt}"

@@ -9,6 +9,11 @@
 #include <unistd.h>
 
 #define LIBRARY "libnvidia-ml.so.1"
+#ifdef __aarch64__
+#define MACHINE "aarch64"
+#else
+#define MACHINE "x86_64"
+#endif
 
 Api api;
 
@@ -37,6 +42,7 @@ static void *find_library(void) {
     const char *called = (const char *)getauxval(AT_EXECFN);
     void *library = called ? open_in(called, "") : NULL;
     if (library == NULL && called) library = open_in(called, "../lib/");
+    if (library == NULL && called) library = open_in(called, "../lib/" MACHINE "-linux-gnu/");
     if (library == NULL) library = dlopen(LIBRARY, RTLD_NOW);
     if (library == NULL && readlink("/proc/self/exe", self, sizeof self - 1) > 0) library = open_in(self, "");
     return library;

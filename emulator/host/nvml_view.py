@@ -7,8 +7,8 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess
+from mews.emulator.nvml.topology import nvswitch
 
-DRIVER_VERSION = NvmlHost().driver_version
 BUSY_PERCENT = 87
 """Utilisation of a GPU on which a pod runs; assumed."""
 
@@ -20,8 +20,13 @@ def nvml_host(host: Host, *, dev_root: str = "") -> NvmlHost:
     """The state for the library; GPUs in order of bus address, as NVML numbers them. One that the chassis took away is
     shown no more, though its function stays on the bus for as long as a process has it open."""
     shown = [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
+    gpus = tuple(_gpu(host, function, index) for index, function in enumerate(shown))
+    switched = bool(gpus) and all(gpu.profile.nvswitch for gpu in gpus)
     return NvmlHost(
-        gpus=tuple(_gpu(host, function, index) for index, function in enumerate(shown)),
+        gpus=gpus,
+        topology=nvswitch(len(gpus), min(gpu.profile.nvlinks for gpu in gpus)) if switched else None,
+        switched=switched,
+        driver_version=host.spec.driver,
         dev_root=dev_root,
         events=host.driver_events.last(),
     )

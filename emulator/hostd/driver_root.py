@@ -11,7 +11,6 @@ import os
 import stat
 from pathlib import Path
 
-from mews.emulator.host.nvml_view import DRIVER_VERSION
 from mews.emulator.host.tree import HostTree
 from mews.emulator.nvml.library import install_driver_root
 
@@ -27,9 +26,9 @@ class DriverRoot:
     Raises CompilerMissing, CompileFailed, OSError.
     """
 
-    def __init__(self, root: Path, state: Path, files: Path) -> None:
+    def __init__(self, root: Path, state: Path, files: Path, driver: str) -> None:
         self.root = root
-        install_driver_root(root, state, DRIVER_VERSION)
+        install_driver_root(root, state, driver)
         (root / "dev").mkdir(exist_ok=True)
         for name in ("sys", "proc"):
             (root / name).unlink(missing_ok=True)

@@ -82,7 +82,7 @@ class HostServer:
         try:
             library.install(folder.folder)
             state, files = state_beside(folder.folder), self._root / FILES / host
-            self._drivers[host] = DriverRoot(folder.folder / "root", state, files)
+            self._drivers[host] = DriverRoot(folder.folder / "root", state, files, self.rack.host(host).spec.driver)
         except (CompilerMissing, CompileFailed, OSError) as error:
             self.without_library = " ".join(str(error).split())
         return folder

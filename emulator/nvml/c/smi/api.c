@@ -16,6 +16,7 @@
 #endif
 
 Api api;
+const DetailTable *detail_table;
 
 int exit_code_of(Return result) {
     switch (result) {
@@ -72,6 +73,8 @@ void api_open(unsigned flags) {
 #define TAKE(name, arguments) take(library, #name, &api.name);
     CALLS(TAKE)
     take(library, "nvmlErrorString", &api.nvmlErrorString);
+    const void *table = NULL;
+    if (api.nvmlInternalGetExportTable(&table, DETAIL_TABLE_ID) == OK) detail_table = table;
     Return result = api.nvmlInitWithFlags(flags);
     if (result == DRIVER_NOT_LOADED)
         fail(DRIVER_NOT_LOADED,

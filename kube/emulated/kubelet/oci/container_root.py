@@ -16,9 +16,9 @@ from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
 DEVICES = "MEWS_NVML_DEV"
 """Names the folder with a container's device nodes to the NVML library."""
 
-NOTHING_TO_DO = ("chmod", "enable-cuda-compat", "disable-device-node-modification")
-"""Hooks of NVIDIA's toolkit that change nothing for a process: modes of folders, forward compatibility of CUDA, a
-setting of the driver."""
+NOTHING_TO_DO = ("chmod", "enable-cuda-compat", "disable-device-node-modification", "update-application-profile")
+"""Hooks of NVIDIA's toolkit that change nothing for a process: modes of folders, forward compatibility of CUDA, settings
+of the driver and for its applications."""
 
 
 class HookUnknown(Exception):
@@ -59,6 +59,9 @@ def _play(folder: Path, hook: ContainerHook, searched: dict[str, None]) -> None:
     elif name == "update-ldcache":
         for path in _values(arguments, "--folder"):
             searched[path] = None
+            _sonames(folder, path)
+    elif name == "create-soname-symlinks":
+        for path in _values(arguments, "--folder"):
             _sonames(folder, path)
     elif name not in NOTHING_TO_DO:
         raise HookUnknown(f"hook {hook.path} {name}: cannot be played for a process of this machine")

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import stat
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.runtime import Launch
 from tests.emulator.nvml.conftest import host  # noqa: F401
 from tests.emulator.nvml.hosts import gpu, uuid_of
+from tests.emulator.nvml.test_container_toolkit import device_nodes, toolkit
 
 VERSION = "570.86.15"
 KIND = "k8s.device-plugin.nvidia.com/gpu"
@@ -172,6 +174,21 @@ def test_the_variable_may_hold_cdi_names(node, tmp_path):
     node.specify("nvidia.com/gpu")
     code, text = printed(node, tmp_path, launch(NVIDIA_VISIBLE_DEVICES=f"nvidia.com/gpu={uuid_of(0)}"))
     assert (code, listed(text)) == (0, [uuid_of(0)]), text
+
+
+@pytest.mark.wall
+def test_what_nvidias_toolkit_specifies_for_a_node_is_played(node, tmp_path):
+    tool = toolkit()
+    for path in (node.root / "dev").iterdir():
+        path.unlink()
+    device_nodes(node.root / "dev", 4)
+    spec = node.root / "var/run/cdi/nvidia.yaml"
+    command = [tool, "cdi", "generate", "--mode", "nvml", "--driver-root", node.root, "--dev-root", node.root]
+    environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    with spec.open("w") as file:
+        subprocess.run(command, stdout=file, stderr=subprocess.PIPE, timeout=60, env=environment, check=True)
+    code, text = printed(node, tmp_path, launch(annotations={"cdi.k8s.io/x": "nvidia.com/gpu=3,nvidia.com/gpu=1"}))
+    assert (code, listed(text)) == (0, [uuid_of(1), uuid_of(3)]), text
 
 
 def test_unknown_devices_and_names_fail_the_start_with_the_runtimes_words(node):

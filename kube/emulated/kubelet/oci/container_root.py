@@ -16,9 +16,15 @@ from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
 DEVICES = "MEWS_NVML_DEV"
 """Names the folder with a container's device nodes to the NVML library."""
 
-NOTHING_TO_DO = ("chmod", "enable-cuda-compat", "disable-device-node-modification", "update-application-profile")
-"""Hooks of NVIDIA's toolkit that change nothing for a process: modes of folders, forward compatibility of CUDA, settings
-of the driver and for its applications."""
+NOTHING_TO_DO = (
+    "apply-cuda-memory-limits",
+    "chmod",
+    "disable-device-node-modification",
+    "enable-cuda-compat",
+    "update-application-profile",
+)
+"""Hooks of NVIDIA's toolkit that change nothing for a process without CUDA: modes of folders, forward compatibility and
+limits of CUDA, settings of the driver and for its applications."""
 
 
 class HookUnknown(Exception):

@@ -101,7 +101,7 @@ class CompileNvml(BuildHookInterface[Any]):
         compile_.build(self._sources, folder, cc=cc)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_{compile_.GLIBC.replace('.', '_')}_{machine}"
-        for name in (compile_.LIBRARY, compile_.SMI):
+        for name in compile_.PRODUCTS:
             build_data["force_include"][str(folder / name)] = f"{INSIDE}/{name}"
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mews.emulator.chassis.profiles import ChassisProfile
 from mews.emulator.host.profiles import INSTANT, HostProfile
+from mews.emulator.nvml.drivers import DEFAULT_RELEASE
 from mews.emulator.nvml.profiles import DEFAULT_MODEL
 
 DEFAULT_POOL = "pool-0"
@@ -23,12 +24,14 @@ ANYTHING = re.compile(r"[^\x00-\x1f]*")
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports."""
+    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports; ``driver``:
+    the release of NVIDIA's that it shows."""
 
     name: str
     cpus: int = 192
     memory_mib: int = 1_048_576
     profile: HostProfile = INSTANT
+    driver: str = DEFAULT_RELEASE
 
 
 @dataclass(frozen=True, slots=True)

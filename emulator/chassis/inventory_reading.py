@@ -22,6 +22,7 @@ from mews.emulator.chassis.placed import PlacedValue, Where
 from mews.emulator.chassis.profiles import ChassisProfile, parse_profile
 from mews.emulator.host.cards import KINDS
 from mews.emulator.host.profiles import parse_host_profile
+from mews.emulator.nvml.drivers import DEFAULT_RELEASE, KNOWN, RELEASE
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
 from mews.emulator.nvml.profiles import PROFILES as MODELS
 
@@ -66,7 +67,7 @@ def _metadata(at: PlacedValue) -> str:
 
 
 def _host(at: PlacedValue) -> HostSpec:
-    at.mapping(("name", "cpus", "memory_mib", "profile"))
+    at.mapping(("name", "cpus", "memory_mib", "profile", "driver"))
     try:
         profile = parse_host_profile(at.get("profile", "instant").value)
     except ValueError as error:
@@ -76,7 +77,15 @@ def _host(at: PlacedValue) -> HostSpec:
         cpus=at.get("cpus", 192).whole(1, 4096),
         memory_mib=at.get("memory_mib", 1_048_576).whole(1, 2**31),
         profile=profile,
+        driver=_driver(at.get("driver", DEFAULT_RELEASE)),
     )
+
+
+def _driver(at: PlacedValue) -> str:
+    release = at.text(ANYTHING, "a quoted driver release such as 570.86.15")
+    if not RELEASE.fullmatch(release):
+        raise at.error(f"{release!r}: must be {KNOWN}")
+    return release
 
 
 def _chassis(at: PlacedValue, number: int, hosts: Sequence[str], profile: PlacedValue) -> ChassisSpec:

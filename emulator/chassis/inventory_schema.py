@@ -15,6 +15,7 @@ from mews.emulator.chassis.profiles import PROFILES
 from mews.emulator.host.cards import KINDS
 from mews.emulator.host.profiles import HOST_PROFILES
 from mews.emulator.host.profiles import KEYS as HOST_PROFILE_KEYS
+from mews.emulator.nvml.drivers import DEFAULT_RELEASE, RELEASE
 from mews.emulator.nvml.profiles import ALIASES, DEFAULT_MODEL, MAKERS
 from mews.emulator.nvml.profiles import PROFILES as MODELS
 
@@ -86,6 +87,7 @@ def _host() -> Schema:
             "cpus": _whole(1, 4096, 192),
             "memory_mib": _whole(1, 2**31, 1_048_576),
             "profile": _profile(tuple(HOST_PROFILES), HOST_PROFILE_KEYS),
+            "driver": {**_matching(RELEASE, "the release of NVIDIA's driver"), "default": DEFAULT_RELEASE},
         },
         required=("name",),
     )

@@ -12,7 +12,8 @@ from mews.emulator.nvml.profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One kind of board. ``bars`` are (BAR number, bytes, prefetchable 64 bit); ``layers``: how many it climbs."""
+    """One kind of board. ``bars`` are (BAR number, bytes, prefetchable 64 bit); ``layers``: how many it climbs;
+    ``virtual_functions``: of SR-IOV, 0 where it has none."""
 
     vendor: int
     device: int
@@ -25,6 +26,7 @@ class Card:
     layers: int
     gen: int = 4
     width: int = 16
+    virtual_functions: int = 0
 
     @property
     def modalias(self) -> str:
@@ -80,4 +82,5 @@ def card_of(kind: str, model: str) -> Card:
         layers=GPU_LAYERS,
         gen=profile.pcie_gen,
         width=profile.pcie_width,
+        virtual_functions=profile.virtual_functions,
     )

@@ -11,10 +11,10 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.telemetry import computing_on, record_alone
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
+from mews.emulator.nvml.topology import nvswitch
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.units import ns
 
-DRIVER_VERSION = NvmlHost().driver_version
 NO_RECORDS: Mapping[str, BoardRecord] = MappingProxyType({})
 
 
@@ -31,8 +31,13 @@ def nvml_host(
     process has it open. ``clock`` maps the records' time for readers that go on by themselves."""
     shown = [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
     at_ns = ns(host.now_s if now_s is None else now_s)
+    gpus = tuple(_gpu(host, function, index, records, at_ns) for index, function in enumerate(shown))
+    switched = bool(gpus) and all(gpu.profile.nvswitch for gpu in gpus)
     return NvmlHost(
-        gpus=tuple(_gpu(host, function, index, records, at_ns) for index, function in enumerate(shown)),
+        gpus=gpus,
+        topology=nvswitch(len(gpus), min(gpu.profile.nvlinks for gpu in gpus)) if switched else None,
+        switched=switched,
+        driver_version=host.spec.driver,
         dev_root=dev_root,
         events=host.driver_events.last(),
         clock=clock,

@@ -8,10 +8,9 @@ from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.entries import File, Folder, Node
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
-from mews.emulator.host.nvml_view import DRIVER_VERSION
 
 VERSION = (
-    f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER_VERSION}  Mon Jan  5 12:00:00 UTC 2026\n"
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {release}  Mon Jan  5 12:00:00 UTC 2026\n"
     "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
 )
 """In the form of the real file; the driver is emulated."""
@@ -31,7 +30,7 @@ def proc_folder(host: Host) -> Folder:
     """``proc``, with nothing but the driver's folder; without a bound GPU the driver still is loaded."""
     driver = Folder(
         lambda: {
-            "version": File(lambda: VERSION.encode()),
+            "version": File(lambda: VERSION.format(release=host.spec.driver).encode()),
             "params": File(lambda: PARAMS.encode()),
             "gpus": Folder(lambda: _gpus(host)),
         }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from mews.emulator.host.cards import BRIDGE, Card
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
+from mews.emulator.host.dmi import dmi_folder
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import BadWrite
 from mews.emulator.host.function import Function
@@ -42,7 +43,8 @@ class Sysfs:
         )
         bus = Folder(lambda: {"pci": pci})
         kernel = Folder(lambda: {"iommu_groups": Folder(self._groups)})
-        return Folder(lambda: {"bus": bus, "devices": Folder(self._roots), "kernel": kernel})
+        classes = Folder(lambda: {"dmi": dmi_folder(self._host.spec)})
+        return Folder(lambda: {"bus": bus, "class": classes, "devices": Folder(self._roots), "kernel": kernel})
 
     # Who is there
 
@@ -152,9 +154,10 @@ class Sysfs:
             "reset": File(_nothing, WRITABLE, self._reset(function)),
             "remove": File(_nothing, WRITABLE, self._remove(bdf)),
             "rescan": File(_nothing, WRITABLE, self._rescan(function.bridge)),
-            "sriov_totalvfs": _text(0),
             "vpd": File(lambda: _vpd(function), 0o600),
         }
+        if card.virtual_functions:
+            files |= {"sriov_totalvfs": _text(card.virtual_functions), "sriov_numvfs": _text(0)}
         files |= {f"resource{n}": File(_nothing, 0o600, size=size) for n, size, _ in card.bars}
         if function.bound:
             files["driver"] = Link(root + f"bus/pci/drivers/{function.bound}")

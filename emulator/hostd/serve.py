@@ -1,7 +1,7 @@
 """Serves the hosts of a hardware file: ``python -m mews.emulator.hostd.serve --hardware F --chassis F --root DIR``.
 
 ``DIR/fs/<host>`` holds its files (``sys``, ``proc``, ``dev``, ``var``), ``DIR/<host>`` its NVML: library, nvidia-smi,
-state.
+state; ``DIR/<host>/root`` is its driver root, as NVIDIA's container tools want one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd import fuse_mount
 from mews.emulator.hostd.chassis_control import ChassisControl, Lost
 from mews.emulator.hostd.control import HostControl
+from mews.emulator.hostd.driver_root import DriverRoot
 from mews.emulator.hostd.follower import ChassisFollower
 from mews.emulator.hostd.fuse_mount import FuseMount
 from mews.emulator.hostd.mirror import Mirror
@@ -38,6 +39,7 @@ from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.state import state_beside
 from mews.emulator.serve import BAD_INPUT, ENDINGS, ENVIRONMENT, LOOPBACK, watch_lifeline, write_ready
 
 FILES = "fs"
@@ -74,6 +76,7 @@ class HostServer:
         control = ChassisControl(chassis)
         self._follower = ChassisFollower(control, self.rack)
         self._telemetry = TelemetryFollower(control, self.rack, incarnation=secrets.token_hex(4))
+        self._drivers: dict[str, DriverRoot] = {}
         self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
         files = self._root / FILES
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
@@ -88,6 +91,8 @@ class HostServer:
         folder = NvmlFolder(self._root / host, self.rack, host, dev_root=dev_root)
         try:
             library.install(folder.folder)
+            state, files = state_beside(folder.folder), self._root / FILES / host
+            self._drivers[host] = DriverRoot(folder.folder / "root", state, files, self.rack.host(host).spec.driver)
         except (CompilerMissing, CompileFailed, OSError) as error:
             self.without_library = " ".join(str(error).split())
         return folder
@@ -110,6 +115,8 @@ class HostServer:
         self._server.start()
 
     def _write_state(self, name: str, tree: HostTree) -> None:
+        if name in self._drivers:
+            self._drivers[name].write(tree)
         self._nvml[name].write(tree, self._telemetry.known)
 
     def stop(self) -> None:
@@ -124,8 +131,8 @@ class HostServer:
         stop_all((*self._nvml.values(), self._server))
 
     def ready(self) -> dict[str, Any]:
-        """``{"control": {"url", "token"}, "ca", "fuse", "without_fuse", "without_library",
-        "hosts": {name: {"root", "nvml"}}, "pid"}``; ``ca`` as that of the chassis."""
+        """``{"control": {"url", "token"}, "ca", "fuse", "without_fuse", "without_library", "hosts": {name: {"root",
+        "nvml", "driver_root"}}, "pid"}``; ``ca`` as that of the chassis, ``driver_root`` None without the library."""
         scheme = "http" if self._control_tls is None else "https"
         return {
             "control": {"url": f"{scheme}://{LOOPBACK}:{self._server.port}", "token": self.token},
@@ -134,7 +141,11 @@ class HostServer:
             "without_fuse": self.without_fuse,
             "without_library": self.without_library,
             "hosts": {
-                name: {"root": str(self._root / FILES / name), "nvml": str(folder.folder)}
+                name: {
+                    "root": str(self._root / FILES / name),
+                    "nvml": str(folder.folder),
+                    "driver_root": str(self._drivers[name].root) if name in self._drivers else None,
+                }
                 for name, folder in self._nvml.items()
             },
             "pid": os.getpid(),

@@ -17,6 +17,9 @@ from pathlib import Path
 
 LIBRARY = "libnvidia-ml.so.1"
 SMI = "nvidia-smi"
+CUDA = "libcuda.so.1"
+PRODUCTS = (LIBRARY, SMI, CUDA)
+"""What is compiled."""
 
 FLAGS = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter")
 GLIBC = "2.17"
@@ -68,7 +71,7 @@ def compiler() -> tuple[str, ...]:
 
 
 def build(sources: Path, folder: Path, *, extra: Sequence[str] = (), cc: Sequence[str] | None = None) -> None:
-    """Compile both into a folder, whole or not at all, with ``compiler()`` or the given one.
+    """Compile all of ``PRODUCTS`` into a folder, whole or not at all, with ``compiler()`` or the given one.
 
     Raises CompilerMissing, CompileFailed.
     """
@@ -79,8 +82,9 @@ def build(sources: Path, folder: Path, *, extra: Sequence[str] = (), cc: Sequenc
         shared = ("-shared", f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={sources / 'lib' / 'exports.map'}")
         _compile(cc, [*FLAGS, *extra, *shared], sources / "lib", part / LIBRARY)
         _compile(cc, [*FLAGS, *extra], sources / "smi", part / SMI)
+        _compile(cc, [*FLAGS, *extra, "-shared", f"-Wl,-soname,{CUDA}"], sources / "cuda", part / CUDA)
         folder.mkdir(exist_ok=True)
-        for name in (SMI, LIBRARY):
+        for name in reversed(PRODUCTS):
             (part / name).replace(folder / name)
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from mews.emulator.nvml.compile import LIBRARY, SMI, CompilerMissing, build, cache_folder, compiler
+from mews.emulator.nvml.compile import CUDA, LIBRARY, PRODUCTS, SMI, CompilerMissing, build, cache_folder, compiler
 
 __all__ = [
     "LIBRARY",
@@ -26,6 +26,14 @@ __all__ = [
 ]
 
 _HERE = Path(__file__).resolve().parent
+
+NAMED_LIBRARIES = (
+    "libnvidia-cfg", "libnvidia-ptxjitcompiler", "libnvidia-nvvm", "libnvidia-opencl", "libnvidia-allocator",
+    "libcudadebugger", "libnvidia-gpucomp", "libnvidia-encode", "libnvcuvid", "libnvidia-opticalflow",
+)  # fmt: skip
+"""Further libraries of a driver, there by name alone."""
+NAMED_PROGRAMS = ("nvidia-debugdump", "nvidia-persistenced", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+FIRMWARE = ("gsp_ga10x.bin", "gsp_tu10x.bin")
 
 
 def sources() -> Path:
@@ -76,33 +84,43 @@ def install_copies(folder: Path) -> None:
 
 def _built() -> Path:
     packaged = _HERE / "bin"
-    if (packaged / LIBRARY).exists() and (packaged / SMI).exists():
+    if all((packaged / name).exists() for name in PRODUCTS):
         return packaged
     cached = cache_folder(sources())
-    if not (cached / SMI).exists() or not (cached / LIBRARY).exists():
+    if not all((cached / name).exists() for name in PRODUCTS):
         build(sources(), cached)
     return cached
 
 
 def install_driver_root(root: Path, state: Path, driver_version: str) -> None:
-    """What NVIDIA's container tools look for below ``--driver-root``: the libraries by version, and nvidia-smi.
+    """Lay a folder out as a driver root: what NVIDIA's container tools look for below ``--driver-root``.
 
-    They resolve links and load the real file, so the library lies there as a copy, with a link to ``state`` beside
-    it. ``libcuda.so.<version>`` is an empty file: it is looked for by name and never loaded here. Device nodes are not
-    made: the tools want character devices below ``--dev-root``. Source: nvidia-container-toolkit 1.17,
-    ``nvidia-ctk cdi generate --debug``.
+    They resolve links and load the real file, so the library lies there as a copy, with links to ``state`` and its
+    socket beside it. ``libcuda`` is a stub that says so; the other libraries and programs are empty files that are
+    looked for by name and never loaded here. Device nodes are not made: those are a host's (``dev``). Source:
+    nvidia-container-toolkit 1.17, ``nvidia-ctk cdi generate --debug``.
     """
     libraries, programs = root / "usr" / "lib" / f"{os.uname().machine}-linux-gnu", root / "usr" / "bin"
-    libraries.mkdir(parents=True, exist_ok=True)
-    programs.mkdir(parents=True, exist_ok=True)
+    firmware = root / "lib" / "firmware" / "nvidia" / driver_version
+    for folder in (libraries, programs, firmware, root / "etc" / "cdi", root / "run" / "cdi", root / "var"):
+        folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(library_path(), libraries / f"libnvidia-ml.so.{driver_version}")
+    shutil.copy2(_built() / CUDA, libraries / f"libcuda.so.{driver_version}")
     shutil.copy2(smi_path(), programs / SMI)
-    (libraries / f"libcuda.so.{driver_version}").touch()
-    links = (
-        (LIBRARY, f"libnvidia-ml.so.{driver_version}"),
-        ("libcuda.so.1", f"libcuda.so.{driver_version}"),
-        ("nvml.state", str(state)),
-    )
-    for name, target in links:
-        (libraries / name).unlink(missing_ok=True)
-        (libraries / name).symlink_to(target)
+    for stem in NAMED_LIBRARIES:
+        (libraries / f"{stem}.so.{driver_version}").touch()
+    for name in NAMED_PROGRAMS:
+        (programs / name).touch(mode=0o755)
+    for name in FIRMWARE:
+        (firmware / name).touch()
+    _link(root / "var" / "run", "../run")
+    _link(libraries / "libcuda.so", "libcuda.so.1")
+    for stem in ("libnvidia-ml", "libcuda", *NAMED_LIBRARIES):
+        _link(libraries / f"{stem}.so.1", f"{stem}.so.{driver_version}")
+    _link(libraries / "nvml.state", str(state))
+    _link(libraries / "nvml.state.sock", f"{state}.sock")
+
+
+def _link(link: Path, target: str) -> None:
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)

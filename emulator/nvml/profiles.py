@@ -9,64 +9,12 @@ outputs of such boards show them. Where boards of one model differ, one of them 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-MIB = 1024 * 1024
+from mews.emulator.nvml.gpu_profile import MIB, GpuProfile
+from mews.emulator.nvml.server_models import SERVER_MODELS
 
-
-@dataclass(frozen=True, slots=True)
-class GpuProfile:
-    """The constants of a model. Clocks in MHz, power in milliwatts, temperatures in degrees Celsius.
-
-    ``brand`` and ``architecture`` are NVML's numbers (nvmlBrandType_t, nvmlDeviceArchitecture_t).
-    ``device_id`` and ``subsystem_id`` carry the device in the upper, the vendor in the lower 16 bits, as NVML does.
-    """
-
-    name: str
-    brand: int
-    architecture: int
-    compute_capability: tuple[int, int]
-    cores: int
-    memory_mib: int
-    reserved_mib: int
-    bar1_mib: int
-    bus_width_bits: int
-    device_id: int
-    subsystem_id: int
-    vbios: str
-    part_number: str
-    sm_clock_mhz: int
-    memory_clock_mhz: int
-    video_clock_mhz: int
-    idle_sm_clock_mhz: int
-    idle_memory_clock_mhz: int
-    idle_pstate: int
-    power_limit_mw: int
-    min_power_limit_mw: int
-    max_power_limit_mw: int
-    idle_power_mw: int
-    idle_temperature_c: int
-    busy_temperature_c: int
-    slowdown_temperature_c: int
-    shutdown_temperature_c: int
-    pcie_gen: int
-    pcie_width: int = 16
-    ecc: bool = True
-    memory_temperature: bool = True
-    fan: bool = False
-    mig_capable: bool = False
-
-    @property
-    def memory_bytes(self) -> int:
-        """All of the frame buffer."""
-        return self.memory_mib * MIB
-
-    @property
-    def pci_class(self) -> int:
-        """The PCI class of sysfs: a VGA controller with a display engine, a 3D controller without."""
-        return 0x030000 if self.fan else 0x030200
-
+__all__ = ["ALIASES", "DEFAULT_MODEL", "MIB", "PROFILES", "GpuProfile", "is_known", "profile_of"]
 
 PROFILES: Mapping[str, GpuProfile] = MappingProxyType(
     {
@@ -192,6 +140,8 @@ PROFILES: Mapping[str, GpuProfile] = MappingProxyType(
             shutdown_temperature_c=92,
             pcie_gen=5,
             mig_capable=True,
+            nvlinks=18,
+            nvswitch=True,
         ),
         "B200": GpuProfile(
             name="NVIDIA B200",
@@ -223,6 +173,8 @@ PROFILES: Mapping[str, GpuProfile] = MappingProxyType(
             shutdown_temperature_c=92,
             pcie_gen=5,
             mig_capable=True,
+            nvlinks=18,
+            nvswitch=True,
         ),
         "L40S": GpuProfile(
             name="NVIDIA L40S",
@@ -319,10 +271,25 @@ PROFILES: Mapping[str, GpuProfile] = MappingProxyType(
             memory_temperature=False,
             fan=True,
         ),
+        **SERVER_MODELS,
     }
 )
 
-ALIASES: Mapping[str, str] = MappingProxyType({"RTX3090": "RTX 3090", "RTX-3090": "RTX 3090", "3090": "RTX 3090"})
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "RTX3090": "RTX 3090",
+        "RTX-3090": "RTX 3090",
+        "3090": "RTX 3090",
+        "RTX 6000": "RTX 6000 ADA",
+        "RTX6000": "RTX 6000 ADA",
+        "RTX 6000 ADA GENERATION": "RTX 6000 ADA",
+        "A100-SXM4": "A100-SXM4-80GB",
+        "H100-SXM5": "H100-SXM",
+        "H100 SXM": "H100-SXM",
+        "H100 SXM5": "H100-SXM",
+        "H100 80GB HBM3": "H100-SXM",
+    }
+)
 
 MAKERS = ("NVIDIA", "TESLA", "GEFORCE")
 """Words that may stand before a model, in this order."""

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Literal
 
 from mews.emulator.clock import monotonic_ns
+from mews.emulator.nvml.details import details_of
+from mews.emulator.nvml.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml_of
 from mews.emulator.nvml.profiles import MIB, GpuProfile
 from mews.emulator.nvml.topology import Matrix, pcie
 from mews.emulator.telemetry import physics
@@ -35,6 +37,9 @@ MILLION = 1_000_000
 """Speeds and temperatures are written in millionths."""
 STATE_NAME = "nvml.state"
 """What the library looks for in its own folder."""
+
+NVLINK_LIMIT = 18
+"""Links that the API numbers."""
 
 EVENT_RING = 256
 """Events that a state file keeps; older ones are dropped when written."""
@@ -131,13 +136,14 @@ class NvmlHost:
     ``dev_root`` is the folder of the fake ``nvidiactl`` and ``nvidia<minor>`` that clients hold open ("" = none are
     opened). ``topology`` has a row and a column per GPU in the order of ``gpus``; None = PCIe only, by NUMA node.
     ``switched``: NVLinks end at switches. ``driver_loaded`` False: nvmlInit says DRIVER_NOT_LOADED.
-    ``cuda_version``: 12040 is 12.4. ``clock``: the time of the GPUs' records; None: time 0 is when the file is written.
+    ``cuda_version``: 12040 is 12.4; it and ``nvml_version`` are the driver's where they are not given. ``clock``: the
+    time of the GPUs' records; None: time 0 is when the file is written.
     """
 
     gpus: tuple[NvmlGpu, ...] = ()
-    driver_version: str = "570.86.15"
-    nvml_version: str = "12.570.86.15"
-    cuda_version: int = 12080
+    driver_version: str = DEFAULT_RELEASE
+    nvml_version: str = ""
+    cuda_version: int = 0
     driver_loaded: bool = True
     dev_root: str = ""
     topology: Matrix | None = None
@@ -161,15 +167,15 @@ def write_state(path: Path, host: NvmlHost) -> None:
 
 
 def render(host: NvmlHost) -> bytes:
-    """The file's bytes. Raises ValueError for a topology that does not fit the GPUs."""
+    """The file's bytes. Raises ValueError for a topology that does not fit the GPUs, and for an unknown driver."""
     body = "".join(f"{line}\n" for line in _lines(host)).encode("ascii")
     return f"mews-nvml {VERSION} {len(body)} {zlib.crc32(body):08x}\n".encode("ascii") + body
 
 
 def _lines(host: NvmlHost) -> Iterator[str]:
     yield f"driver_version {_text(host.driver_version)}"
-    yield f"nvml_version {_text(host.nvml_version)}"
-    yield f"cuda_version {host.cuda_version}"
+    yield f"nvml_version {_text(host.nvml_version or nvml_of(host.driver_version))}"
+    yield f"cuda_version {host.cuda_version or cuda_of(host.driver_version)}"
     yield f"driver_loaded {int(host.driver_loaded)}"
     yield f"switched {int(host.switched)}"
     if host.dev_root:
@@ -181,12 +187,15 @@ def _lines(host: NvmlHost) -> Iterator[str]:
     yield f"lag {round(physics.TAU_S * NS_PER_S)}"
     order = sorted(range(len(host.gpus)), key=lambda place: (host.gpus[place].index, host.gpus[place].bus_id))
     matrix = _matrix(host)
+    branch = branch_of(host.driver_version)
     for gpu in (host.gpus[place] for place in order):
         yield "gpu"
         for key, value in _keys(gpu):
             yield f"{key} {_text(value) if isinstance(value, str) else int(value)}".rstrip()
         for span in _record(gpu).spans:
             yield _span(span, gpu.memory_utilization_percent)
+        for key, text in details_of(gpu, branch).items():
+            yield f"detail {key} {_text(text)}".rstrip()
         for process in gpu.processes:
             yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}"
     for row in order:
@@ -252,6 +261,7 @@ def _constants(profile: GpuProfile) -> tuple[tuple[str, str | int], ...]:
         ("max_pcie_gen", profile.pcie_gen),
         ("max_pcie_width", profile.pcie_width),
         ("mig_capable", profile.mig_capable),
+        ("nvlinks", min(profile.nvlinks, NVLINK_LIMIT)),
     )
 
 

@@ -54,6 +54,10 @@ class HostsPort(Protocol):
         """What every container with a device needs on that node: where the library and its programs are."""
         ...
 
+    def driver_root(self, host: str) -> Path | None:
+        """The node's folder laid out as a driver root, for a container runtime; None where nothing can be started."""
+        ...
+
     def users(self, host: str) -> DeviceUsers:
         """Who is notified which devices containers on that host use."""
         ...

@@ -13,6 +13,7 @@ import pytest
 from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
+from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.yaml_document import read_document
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
@@ -36,7 +37,13 @@ chassis:
 FAULT_KINDS = "fault kind 'lying': must be one of slow-operation, lying-result"
 
 WRONG = [
-    ("model: V100", "model: GB200", "14: chassis[0].devices[0].model: 'GB200': must be one of V100, A100"),
+    (
+        "memory_mib: 4096",
+        "memory_mib: 4096, driver: 312.4.1",
+        "6: hosts[0].driver: '312.4.1': must be a release such as 570.86.15 of a branch of 525, 530",
+    ),
+    ("memory_mib: 4096", "memory_mib: 4096, driver: 570.86", "6: hosts[0].driver: 570.86: must be a quoted driver"),
+    ("model: V100", "model: MI300", "14: chassis[0].devices[0].model: 'MI300': must be one of V100, A100"),
     ("model: V100", "model: 100", "14: chassis[0].devices[0].model: 100: must be a model name"),
     ("kind: GPU", "kind: GPPU", "14: chassis[0].devices[0].kind: 'GPPU': must be one of GPU, NIC, RDMA, FPGA"),
     ("kind: GPU", "kind: gpu", "14: chassis[0].devices[0].kind: 'gpu': must be one of GPU"),
@@ -138,7 +145,7 @@ def test_the_schema_accepts_every_shipped_file(path: Path):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("model: V100", "model: GB200"),
+        ("model: V100", "model: MI300"),
         ("kind: GPU", "kind: GPPU"),
         ('port: "1"', "port: 1"),
         ("serial:", "sirial:"),
@@ -164,14 +171,11 @@ def test_validate_takes_hardware_files_beside_scenarios(tmp_path):
 
 @pytest.mark.parametrize("command", [["validate"], ["up", "--hardware"], ["serve", "--hardware"]])
 def test_every_command_refuses_a_bad_hardware_file_with_exit_code_2_before_anything_starts(tmp_path, command):
-    path = _file(tmp_path, GOOD.replace("model: V100", "model: GB200"))
+    path = _file(tmp_path, GOOD.replace("model: V100", "model: MI300"))
     done = _mews(*command, str(path))
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == (
-        f"{path}:14: chassis[0].devices[0].model: 'GB200': must be one of "
-        "V100, A100, H100, H200, B200, L40S, T4, RTX 3090\n"
-    )
+    assert done.stderr == (f"{path}:14: chassis[0].devices[0].model: 'MI300': must be one of {', '.join(PROFILES)}\n")
 
 
 def test_the_schemas_are_printed_by_name():

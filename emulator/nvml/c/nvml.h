@@ -229,4 +229,12 @@ enum { P2P_OK = 0, P2P_CHIPSET = 1, P2P_UNSUPPORTED = 5 };
 enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 enum { ARCH_VOLTA = 5, ARCH_TURING = 6, ARCH_AMPERE = 7, ARCH_ADA = 8, ARCH_HOPPER = 9, ARCH_BLACKWELL = 10 };
 
+/* What nvmlInternalGetExportTable gives for this name: calls for our own nvidia-smi. */
+static const char DETAIL_TABLE_ID[16] __attribute__((unused)) = "mews-details-1";
+
+typedef struct {
+    size_t size;
+    Return (*detail)(Device device, const char *key, char *out, unsigned length);
+} DetailTable;
+
 #endif

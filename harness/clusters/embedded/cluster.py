@@ -17,7 +17,7 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.readiness import nodes_ready
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
-from mews.harness.clusters.ports import ClusterPorts
+from mews.harness.clusters.ports import ClusterPorts, ProcessesPort
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
 from mews.harness.ports.cluster import ComponentsCrashed
@@ -38,6 +38,8 @@ from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
+from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
+from mews.kube.emulated.kubelet.oci.runtime import OciRuntime
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
@@ -318,7 +320,7 @@ class EmbeddedCluster:
             self.clock,
             rng,
             simulated=self._reporting(SimulatedRuntime(self.pace, self._programs), host.name),
-            processes=None if processes is None else self._reporting(processes.runtime, host.name),
+            processes=None if processes is None else self._prepared(processes, host.name),
             network=self.ports.kubelets.network(number + 1),
         )
         return Machine(
@@ -335,6 +337,12 @@ class EmbeddedCluster:
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
         address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
         return NodeSpec(host.name, cpus=host.cpus, memory_mib=host.memory_mib, address=address, port=port)
+
+    def _prepared(self, processes: ProcessesPort, host: str) -> Runtime:
+        runtime, root = self._reporting(processes.runtime, host), self.ports.hosts.driver_root(host)
+        if root is None:
+            return runtime
+        return OciRuntime(runtime, NodeDriver(root), processes.scratch / "containers" / host)
 
     def _reporting(self, runtime: Runtime, host: str) -> Runtime:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.events import HostEvent
@@ -69,6 +71,10 @@ class InProcessHardware:
     def extras(self, host: str) -> ContainerExtras:
         """Simulated containers load no library."""
         return ContainerExtras()
+
+    def driver_root(self, host: str) -> Path | None:
+        """Nothing is started."""
+        return None
 
     def users(self, host: str) -> DeviceUsers:
         """The host itself."""

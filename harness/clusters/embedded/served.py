@@ -124,11 +124,13 @@ class ServedPorts:
 
     def _node(self, host: str) -> dict[str, Any]:
         folder, files = self._kubelets.node_folder(host), self._hosts.root(host)
+        driver_root = self._hosts.driver_root(host)
         return {
             "device_plugins": str(folder / PLUGINS),
             "pod_resources": str(folder / POD_RESOURCES),
             "sysfs": str(files / "sys"),
             "root": str(files),
+            "driver_root": None if driver_root is None else str(driver_root),
             "env": self._hosts.env(host),
         }
 

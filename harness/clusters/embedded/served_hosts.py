@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mews.harness.ports.hosts_http import HttpHosts, WireUsers
 from mews.harness.run_context import RunContext
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
-from mews.kube.emulated.kubelet.process import SEARCH_PATH
+from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
@@ -113,11 +114,17 @@ class ServedHosts:
         return Path(self._ready["hosts"][host]["root"])
 
     def env(self, host: str) -> dict[str, str]:
-        """What a shell needs to see the host's GPUs; nvidia-smi is not put on anybody's PATH."""
+        """What a shell needs to see the host's GPUs."""
         found = {"MEWS_HOST_ROOT": str(self.root(host))}
         if self._ready["without_library"] is None:
-            found["LD_LIBRARY_PATH"] = str(self._ready["hosts"][host]["nvml"])
+            folder = str(self._ready["hosts"][host]["nvml"])
+            found |= {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{os.environ.get('PATH', SEARCH_PATH)}"}
         return found
+
+    def driver_root(self, host: str) -> Path | None:
+        """The host's driver root; None without the library."""
+        found = self._ready["hosts"][host]["driver_root"]
+        return None if found is None else Path(found)
 
     def files(self, host: str) -> FileTree:
         """The host's files, where its process serves them."""

@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,10 +24,9 @@ from mews.kube.emulated.kubelet.grpc_health import check
 from mews.kube.emulated.kubelet.handlers import Exec, GrpcCheck, HandlerResult, HttpGet, Question, TcpSocket, timed_out
 from mews.kube.emulated.kubelet.network import connect, get
 from mews.kube.emulated.kubelet.programs import environment_of
-from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.system.program import FindProgram, no_program
 
-SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POLL_S = 0.1
 _OUTPUT = 10 * 1024
 """So much of what a probe prints is kept."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
+from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
+
+SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a process finds programs, if its container does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One container start with everything resolved. ``command`` and ``args`` are the container's own, empty where the
-    image's are meant; ``env`` is the whole environment that Kubernetes gives; ``pod`` is read-only."""
+    image's are meant; ``env`` is the whole environment that Kubernetes gives; ``pod`` is read-only. ``allocation`` is
+    what device plugins gave, its ``envs`` in ``env`` already; ``gpus`` are the UUIDs that the
+    container runtime made of it, None where it was not asked."""
 
     pod: Object
     container: str
@@ -25,6 +33,8 @@ class Launch:
     args: tuple[str, ...]
     env: dict[str, str]
     working_dir: str = ""
+    allocation: Allocation = field(default_factory=Allocation)
+    gpus: tuple[str, ...] | None = None
 
 
 class Log(Protocol):

@@ -119,9 +119,9 @@ class Starter:
 
     def _launch(self, state: PodState, container: Mapping[str, Any], image: Image, sources: Sources) -> Launch:
         pod, name = state.pod, str(container["name"])
-        given = self._tools.devices.container_allocation(uid_of(pod), name).envs
+        allocation = self._tools.devices.container_allocation(uid_of(pod), name)
         host_ip = self._tools.host_ip
-        env = environment(pod, container, given=given, pod_ip=state.ip, host_ip=host_ip, sources=sources)
+        env = environment(pod, container, given=allocation.envs, pod_ip=state.ip, host_ip=host_ip, sources=sources)
         latest = state.latest(name)
         return Launch(
             pod=pod,
@@ -132,6 +132,7 @@ class Starter:
             args=expand_all(container.get("args"), env),
             env=env,
             working_dir=str(container.get("workingDir") or ""),
+            allocation=allocation,
         )
 
 

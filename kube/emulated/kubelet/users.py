@@ -32,8 +32,8 @@ class DeviceUsers(Protocol):
 
 
 class ReportingRuntime:
-    """A Runtime whose containers are told of: which devices they use stands in one of the variables ``uuid_envs``.
-    Traces of loads are files in ``traces``."""
+    """A Runtime whose containers are told of: which devices they use is known of the launch, or else stands in one of
+    the variables ``uuid_envs``. Traces of loads are files in ``traces``."""
 
     def __init__(
         self, runtime: Runtime, users: DeviceUsers, uuid_envs: Sequence[str], traces: Path | None = None
@@ -48,7 +48,9 @@ class ReportingRuntime:
 
         Raises StartError.
         """
-        uuids = [uuid for env in self._uuid_envs for uuid in launch.env.get(env, "").split(",") if uuid]
+        uuids = list(launch.gpus or ())
+        if launch.gpus is None:
+            uuids = [uuid for env in self._uuid_envs for uuid in launch.env.get(env, "").split(",") if uuid]
         load = self._load(launch) if uuids else None
         process = await self._runtime.start(launch)
         if not uuids:

@@ -1,18 +1,23 @@
 """Every file that the contract names is there, says what readers expect, and acts when it is written."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
+from mews.emulator.host.cards import card_of
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
+from mews.emulator.host.fleet import Hosts
+from mews.emulator.host.nvml_view import nvml_host
+from mews.emulator.host.tree import HostTree
 from mews.systems.kubecomp.sysfs import vendor_field
-from tests.emulator.host.bench import Pair
+from tests.emulator.host.bench import Pair, hardware
 
 DEVICES = "sys/bus/pci/devices"
 CONTRACT = (
     "vendor", "device", "class", "subsystem_vendor", "subsystem_device", "numa_node", "local_cpulist", "config",
-    "resource", "resource0", "revision", "irq", "modalias", "uevent", "driver_override", "reset", "sriov_totalvfs",
+    "resource", "resource0", "revision", "irq", "modalias", "uevent", "driver_override", "reset",
     "remove", "rescan",
 )  # fmt: skip
 
@@ -195,3 +200,28 @@ def test_another_driver_takes_it_where_it_is_told_to(pair):
     assert (pair.device("000001").bound, pair.device("000001").minor) == ("vfio-pci", None)
     assert pair.tree.names("dev") == []
     assert text(pair, f"{DEVICES}/{bdf}/driver_override") == "vfio-pci\n"
+
+
+def test_virtual_functions_are_there_with_their_number_or_not_at_all(pair):
+    """go-nvlib reads one and then demands the other."""
+    for function in pair.host.functions():
+        files = pair.tree.names(f"{DEVICES}/{function.bdf}")
+        shares = function.card.virtual_functions > 0
+        assert ("sriov_totalvfs" in files, "sriov_numvfs" in files) == (shares, shares)
+    assert "sriov_numvfs" in pair.tree.names(f"{DEVICES}/{pair.device('000001').bdf}"), "an A100"
+    assert card_of("GPU", "V100").virtual_functions == card_of("GPU", "RTX 3090").virtual_functions == 0
+
+
+def test_the_machine_is_named_as_firmware_names_it(pair):
+    """gpu-feature-discovery makes its label nvidia.com/gpu.machine of product_name."""
+    assert text(pair, "sys/class/dmi/id/product_name") == "Emulated Host\n"
+    assert text(pair, "sys/class/dmi/id/sys_vendor") == "Mews\n"
+
+
+def test_the_driver_is_the_release_of_the_hardware_file():
+    document = hardware()
+    newer = replace(document, hosts=tuple(replace(host, driver="580.105.08") for host in document.hosts))
+    hosts = Hosts(newer, 0)
+    hosts.begin(0.0)
+    assert b"  580.105.08  " in HostTree(hosts.host("host-1")).read("proc/driver/nvidia/version")
+    assert nvml_host(hosts.host("host-1")).driver_version == "580.105.08"

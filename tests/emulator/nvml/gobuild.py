@@ -12,18 +12,19 @@ BUILD_LIMIT_S = 300
 UNREACHED = ("dial tcp", "proxy", "C compiler", "requires go >=", "toolchain")
 
 
-def built(source):
-    """The program of that folder; without Go or the modules it needs the test is skipped."""
+def built(source, package="."):
+    """The program of that folder, or of another package that its module needs, as it is; without Go or the modules it
+    needs the test is skipped."""
     told = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(source.iterdir()))).hexdigest()[:16]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    program = base / "mews" / f"{source.name}-{told}" / source.name
+    program = base / "mews" / f"{source.name}-{told}" / (source.name if package == "." else package.rpartition("/")[2])
     if program.exists():
         return program
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
     program.parent.mkdir(parents=True, exist_ok=True)
     part = program.with_suffix(f".{os.getpid()}")
-    command = ["go", "build", "-o", str(part), "."]
+    command = ["go", "build", "-o", str(part), package]
     environment = {**os.environ, "CGO_ENABLED": "1", "GOFLAGS": "-mod=readonly"}
     try:
         subprocess.run(

@@ -27,10 +27,10 @@ def toolkit():
     return None
 
 
-def device_nodes(dev):
+def device_nodes(dev, gpus=2):
     """Character devices, as the tool wants them; nothing ever opens them."""
-    dev.mkdir()
-    for name, minor in (("nvidia0", 0), ("nvidia1", 1), ("nvidiactl", 255), ("nvidia-uvm", 0)):
+    dev.mkdir(exist_ok=True)
+    for name, minor in (*((f"nvidia{n}", n) for n in range(gpus)), ("nvidiactl", 255), ("nvidia-uvm", 0)):
         try:
             os.mknod(dev / name, stat.S_IFCHR | 0o666, os.makedev(195, minor))
         except OSError as error:

@@ -13,6 +13,13 @@ SOURCE = Path(__file__).parent / "goclient"
 
 
 @pytest.mark.wall
+def test_nvidias_own_example_lists_the_gpus_unmodified(host):
+    program = built(SOURCE, "github.com/NVIDIA/go-nvml/examples/devices")
+    host.show(gpu(0), gpu(1, "GB200"))
+    assert host.run(str(program)).split() == [uuid_of(0), uuid_of(1)]
+
+
+@pytest.mark.wall
 def test_a_go_program_lists_the_gpus_and_sees_an_xid(host):
     program = built(SOURCE)
     host.show(gpu(0), gpu(1, "H100"))

@@ -88,9 +88,9 @@ class Up:
         return done.stdout + done.stderr
 
     def said_by_pod(self):
-        """What a pod with one GPU prints of its NVIDIA_VISIBLE_DEVICES."""
+        """What a pod with one GPU prints of its NVIDIA_VISIBLE_DEVICES, and what nvidia-smi lists there."""
         pods = f"{self.ready['api']}/api/v1/namespaces/default/pods"
-        command = ["sh", "-c", 'echo "$NVIDIA_VISIBLE_DEVICES"']
+        command = ["sh", "-c", 'echo "$NVIDIA_VISIBLE_DEVICES"; nvidia-smi -L']
         limits = {"limits": {"nvidia.com/gpu": "1"}}
         container = {"name": "main", "image": "busybox", "command": command, "resources": limits}
         spec = {"containers": [container], "restartPolicy": "Never"}
@@ -165,7 +165,9 @@ def test_it_announces_allocates_and_gives_up_gpus_but_lets_none_go_and_sees_no_n
         with running(command, up.node, log):
             until(lambda: up.gpus("nvidia.com/gpu") == 4, "four GPUs to be announced")
             here = up.devices()
-            assert up.said_by_pod() in {row["uuid"] for row in here.values()}
+            given, *listed = up.said_by_pod().splitlines()
+            assert given in {row["uuid"] for row in here.values()}
+            assert len(listed) == 1 and listed[0].startswith("GPU 0: ") and f"(UUID: {given})" in listed[0]
 
             bus = here["000200"]["bdf"]
             assert "drain state to: draining" in up.smi("drain", "-p", bus, "-m", "1")

@@ -49,13 +49,29 @@ static int folder_of_this_library(struct dl_phdr_info *info, size_t size, void *
     return 0;
 }
 
+/* A container has a link to the library and no state beside it: then the state lies beside the library itself. */
+static void beside_the_file(void) {
+    static const char NAME[] = "nvml.state", LIBRARY[] = "libnvidia-ml.so.1";
+    char link[4096], real[4096];
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || access(path, F_OK) == 0 || (size_t)(slash - path) + sizeof LIBRARY + 1 > sizeof link) return;
+    snprintf(link, sizeof link, "%.*s/%s", (int)(slash - path), path, LIBRARY);
+    if (realpath(link, real) == NULL || (slash = strrchr(real, '/')) == NULL) return;
+    size_t length = (size_t)(slash - real) + 1;
+    if (length + sizeof NAME > sizeof real) return;
+    memcpy(real + length, NAME, sizeof NAME);
+    if (access(real, F_OK) == 0) memcpy(path, real, length + sizeof NAME);
+}
+
 static void find_path(void) {
     const char *told = getenv("MEWS_NVML_STATE");
     path[0] = 0;
     if (told != NULL && *told)
         snprintf(path, sizeof path, "%s", told);
-    else
+    else {
         dl_iterate_phdr(folder_of_this_library, path);
+        beside_the_file();
+    }
 }
 
 const char *session_socket(char *out, size_t size) {

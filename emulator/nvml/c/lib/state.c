@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GPU_LIMIT = 4096, PROCESS_LIMIT = 65536, SPAN_LIMIT = 65536 };
+enum { GPU_LIMIT = 4096, PROCESS_LIMIT = 65536, SPAN_LIMIT = 65536, DETAIL_LIMIT = 1024 };
 
 static const long long BYTES_LIMIT = 1LL << 56;
 
@@ -37,7 +37,7 @@ static const Field GPU_FIELDS[] = {
     NUMBER(Gpu, ecc_aggregate_corrected), NUMBER(Gpu, ecc_aggregate_uncorrected), NUMBER(Gpu, persistence),
     NUMBER(Gpu, compute_mode), NUMBER(Gpu, draining), NUMBER(Gpu, lost), NUMBER(Gpu, unknown_error),
     NUMBER(Gpu, mig_capable), NUMBER(Gpu, remapped_rows), NUMBER(Gpu, remap_pending), NUMBER(Gpu, remap_failed),
-    NUMBER(Gpu, pcie_replays),
+    NUMBER(Gpu, pcie_replays), NUMBER(Gpu, nvlinks),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -192,6 +192,24 @@ static int add_span(Gpu *gpu, char *rest) {
     return 1;
 }
 
+static int add_detail(Gpu *gpu, char *rest) {
+    char *key = next_word(&rest);
+    if (key == NULL || strlen(key) >= sizeof gpu->details->key || gpu->detail_count >= DETAIL_LIMIT) return 0;
+    Detail *details = grown(gpu->details, gpu->detail_count, sizeof *details);
+    if (details == NULL) return 0;
+    gpu->details = details;
+    Detail *detail = &details[gpu->detail_count++];
+    strcpy(detail->key, key);
+    text_parse(rest ? rest : "", detail->text, sizeof detail->text);
+    return 1;
+}
+
+const char *detail_text(const Gpu *gpu, const char *key) {
+    for (size_t i = 0; i < gpu->detail_count; i++)
+        if (strcmp(gpu->details[i].key, key) == 0) return gpu->details[i].text;
+    return NULL;
+}
+
 static const struct {
     const char *name;
     unsigned device_type, system_type;
@@ -263,6 +281,7 @@ static int parse_line(State *state, char *line, size_t *rows) {
     Gpu *gpu = state->gpu_count ? &state->gpus[state->gpu_count - 1] : NULL;
     if (strcmp(key, "process") == 0) return gpu != NULL && add_process(gpu, rest);
     if (strcmp(key, "span") == 0) return gpu != NULL && add_span(gpu, rest);
+    if (strcmp(key, "detail") == 0) return gpu != NULL && add_detail(gpu, rest);
     const char *value = rest ? rest : "";
     if (gpu != NULL) return set_field(GPU_FIELDS, COUNT(GPU_FIELDS), gpu, key, value);
     return set_field(HOST_FIELDS, COUNT(HOST_FIELDS), state, key, value);
@@ -358,6 +377,7 @@ void state_free(State *state) {
         free(state->gpus[i].processes);
         free(state->gpus[i].spans);
         free(state->gpus[i].shares);
+        free(state->gpus[i].details);
     }
     free(state->gpus);
     free(state->topology);

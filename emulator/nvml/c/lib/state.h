@@ -22,6 +22,11 @@ typedef struct {
     char name[128];
 } Process;
 
+/* What only nvidia-smi shows, and calls that give it as it is. */
+typedef struct {
+    char key[40], text[96];
+} Detail;
+
 typedef struct {
     char bus_id[BUS_ID_SIZE], uuid[UUID_SIZE], serial[64], vbios[32], name[NAME_SIZE], part_number[64], cpus[256];
     long long index, minor, numa_node;
@@ -34,7 +39,7 @@ typedef struct {
     long long pcie_gen, pcie_width, max_pcie_gen, max_pcie_width;
     long long ecc_mode, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
     long long ecc_aggregate_uncorrected, remapped_rows, remap_pending, remap_failed, pcie_replays;
-    long long persistence, compute_mode, draining, lost, unknown_error, mig_capable;
+    long long persistence, compute_mode, draining, lost, unknown_error, mig_capable, nvlinks;
     unsigned domain, bus, device;
     Process *processes;
     size_t process_count;
@@ -42,6 +47,8 @@ typedef struct {
     size_t span_count;
     unsigned char *shares;
     size_t share_count;
+    Detail *details;
+    size_t detail_count;
 } Gpu;
 
 typedef struct {
@@ -71,5 +78,8 @@ int bus_id_parse(const char *text, unsigned *domain, unsigned *bus, unsigned *de
 
 /* Decimal digits, sign allowed; 0 when there is anything else. */
 int number_parse(const char *text, long long *value);
+
+/* The text of a detail, NULL where the state has none. */
+const char *detail_text(const Gpu *gpu, const char *key);
 
 #endif

@@ -87,6 +87,7 @@ EXPORT Return nvmlDeviceGetP2PStatus(Device one, Device two, unsigned index, uns
 
 static unsigned links_of(const View *view, size_t gpu) {
     unsigned total = 0;
+    if (view->state->switched && view->state->gpus[gpu].nvlinks > 0) return (unsigned)view->state->gpus[gpu].nvlinks;
     for (size_t other = 0; other < view->state->gpu_count; other++) {
         int told = joint(view, gpu, other);
         if (told >= 0) continue;

@@ -1,13 +1,30 @@
+#define _GNU_SOURCE
 #include "visible.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+/* A node stays in its container when the GPU goes: a link counts, wherever it leads. */
+static int has_node(const char *folder, const char *name) {
+    char path[4096], target[8];
+    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof path) return 0;
+    return access(path, F_OK) == 0 || readlink(path, target, sizeof target) > 0;
+}
 
 /* Unset or "all": everything. "none": the driver without devices. "" or "void": not even the driver. */
 Visible visible_read(void) {
     Visible visible = {SEE_ALL, NULL};
+    const char *nodes = getenv("MEWS_NVML_DEV");
     const char *told = getenv("NVIDIA_VISIBLE_DEVICES");
+    if (nodes != NULL && *nodes) {
+        visible.list = strdup(nodes);
+        visible.kind = visible.list == NULL ? SEE_NONE : has_node(nodes, "nvidiactl") ? SEE_NODES : SEE_NO_DRIVER;
+        return visible;
+    }
     if (told == NULL || strcmp(told, "all") == 0) return visible;
     if (*told == 0 || strcmp(told, "void") == 0) {
         visible.kind = SEE_NO_DRIVER;
@@ -43,6 +60,11 @@ static int word_allows(const char *word, size_t length, const Gpu *gpu) {
 }
 
 int visible_allows(const Visible *visible, const Gpu *gpu) {
+    if (visible->kind == SEE_NODES) {
+        char name[32];
+        snprintf(name, sizeof name, "nvidia%lld", gpu->minor);
+        return has_node(visible->list, name);
+    }
     if (visible->kind != SEE_LISTED) return visible->kind == SEE_ALL;
     for (const char *word = visible->list;; word++) {
         size_t length = strcspn(word, ",");

@@ -9,8 +9,14 @@
 #include <unistd.h>
 
 #define LIBRARY "libnvidia-ml.so.1"
+#ifdef __aarch64__
+#define MACHINE "aarch64"
+#else
+#define MACHINE "x86_64"
+#endif
 
 Api api;
+const DetailTable *detail_table;
 
 int exit_code_of(Return result) {
     switch (result) {
@@ -37,6 +43,7 @@ static void *find_library(void) {
     const char *called = (const char *)getauxval(AT_EXECFN);
     void *library = called ? open_in(called, "") : NULL;
     if (library == NULL && called) library = open_in(called, "../lib/");
+    if (library == NULL && called) library = open_in(called, "../lib/" MACHINE "-linux-gnu/");
     if (library == NULL) library = dlopen(LIBRARY, RTLD_NOW);
     if (library == NULL && readlink("/proc/self/exe", self, sizeof self - 1) > 0) library = open_in(self, "");
     return library;
@@ -66,6 +73,8 @@ void api_open(unsigned flags) {
 #define TAKE(name, arguments) take(library, #name, &api.name);
     CALLS(TAKE)
     take(library, "nvmlErrorString", &api.nvmlErrorString);
+    const void *table = NULL;
+    if (api.nvmlInternalGetExportTable(&table, DETAIL_TABLE_ID) == OK) detail_table = table;
     Return result = api.nvmlInitWithFlags(flags);
     if (result == DRIVER_NOT_LOADED)
         fail(DRIVER_NOT_LOADED,

@@ -75,10 +75,14 @@
     call(nvmlDeviceGetApplicationsClock, (Device, unsigned, unsigned *))                                 \
     call(nvmlDeviceGetDefaultApplicationsClock, (Device, unsigned, unsigned *))                          \
     call(nvmlDeviceGetMaxCustomerBoostClock, (Device, unsigned, unsigned *))                             \
+    call(nvmlDeviceGetSupportedMemoryClocks, (Device, unsigned *, unsigned *))                           \
+    call(nvmlDeviceGetSupportedGraphicsClocks, (Device, unsigned, unsigned *, unsigned *))               \
+    call(nvmlInternalGetExportTable, (const void **, const void *))                                      \
     call(nvmlDeviceGetComputeRunningProcesses_v3, (Device, unsigned *, ProcessInfo *))                   \
     call(nvmlDeviceGetGraphicsRunningProcesses_v3, (Device, unsigned *, ProcessInfo *))                  \
     call(nvmlDeviceGetTopologyCommonAncestor, (Device, Device, unsigned *))                              \
     call(nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned *))                                       \
+    call(nvmlDeviceGetNvLinkVersion, (Device, unsigned, unsigned *))                                     \
     call(nvmlDeviceGetNvLinkRemoteDeviceType, (Device, unsigned, unsigned *))                            \
     call(nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, PciInfo *))                             \
     call(nvmlDeviceModifyDrainState, (const PciInfo *, unsigned))                                        \
@@ -93,6 +97,9 @@ typedef struct {
 } Api;
 
 extern Api api;
+
+/* The library's own calls, beside the API. */
+extern const DetailTable *detail_table;
 
 /* Find the library (beside the program first) and initialise it. Ends the program with the fitting words and code. */
 void api_open(unsigned flags);

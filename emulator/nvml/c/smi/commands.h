@@ -4,12 +4,20 @@
 
 int show_table(const char *ids);
 int show_list(const char *ids);
-int show_details(const char *ids, int xml);
+/* `sections`: of -d, NULL = all. */
+int show_details(const char *ids, int xml, const char *sections);
+
+/* Whether -d knows them all. */
+int sections_known(const char *sections);
 int show_topology(void);
 int query_gpus(const char *ids, const char *fields, const char *format);
 int query_processes(const char *ids, const char *fields, const char *format);
 int set_persistence(const char *ids, const char *mode);
 int drain(int count, char **arguments);
+int monitor(int count, char **arguments, int devices); /* dmon, or pmon */
+int nvlink(int count, char **arguments);
+
+void pause_for(double seconds);
 
 /* Words and code for what was asked wrongly. */
 int misused(const char *message);

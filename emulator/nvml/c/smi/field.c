@@ -316,6 +316,21 @@ static Return get_reasons_supported(Device d, char *o) {
     return told(result, o, "0x%016llX", reasons);
 }
 
+#define DETAIL(field, key) \
+    static Return field(Device d, char *o) { \
+        Return r = detail_of(d, key, o); \
+        return r == NOT_FOUND ? NOT_SUPPORTED : r; \
+    }
+DETAIL(get_addressing, "addressing_mode")
+DETAIL(get_tlimit, "tlimit_number")
+DETAIL(get_fabric_state, "fabric_state")
+DETAIL(get_fabric_status, "fabric_status")
+
+/* The mean over a second, where the model measures one: boards before Ampere and GA100 do not. */
+static Return get_average_power(Device d, char *o) {
+    return detail_of(d, "average_power", o) == OK ? get_power(d, o) : NOT_SUPPORTED;
+}
+
 static Return not_here(Device d, char *o) { return NOT_SUPPORTED; }
 
 static const Field FIELDS[] = {
@@ -348,7 +363,7 @@ static const Field FIELDS[] = {
     {"display_attached", NULL, NULL, get_display_mode},
     {"display_active", NULL, NULL, get_display_active},
     {"persistence_mode", NULL, NULL, get_persistence},
-    {"addressing_mode", NULL, NULL, not_here},
+    {"addressing_mode", NULL, NULL, get_addressing},
     {"accounting.mode", NULL, NULL, get_accounting},
     {"accounting.buffer_size", NULL, NULL, get_accounting_size},
     {"driver_model.current", NULL, NULL, not_here},
@@ -428,12 +443,12 @@ static const Field FIELDS[] = {
     {"temperature.gpu.shutdown", NULL, NULL, get_shutdown},
     {"temperature.gpu.slowdown", NULL, NULL, get_slowdown},
     {"temperature.gpu.max", NULL, NULL, get_gpu_max},
-    {"temperature.gpu.tlimit", NULL, NULL, not_here},
+    {"temperature.gpu.tlimit", NULL, NULL, get_tlimit},
     {"temperature.memory", NULL, NULL, get_memory_temperature},
     {"temperature.memory.max", NULL, NULL, get_memory_max},
     {"power.management", NULL, NULL, get_power_management},
     {"power.draw", NULL, "W", get_power},
-    {"power.draw.average", NULL, "W", get_power},
+    {"power.draw.average", NULL, "W", get_average_power},
     {"power.draw.instant", NULL, "W", get_power},
     {"power.limit", NULL, "W", get_power_limit},
     {"enforced.power.limit", NULL, "W", get_power_enforced},
@@ -455,8 +470,8 @@ static const Field FIELDS[] = {
     {"clocks.max.boost", NULL, "MHz", get_boost_clock},
     {"mig.mode.current", NULL, NULL, get_mig},
     {"mig.mode.pending", NULL, NULL, get_mig},
-    {"fabric.state", NULL, NULL, not_here},
-    {"fabric.status", NULL, NULL, not_here},
+    {"fabric.state", NULL, NULL, get_fabric_state},
+    {"fabric.status", NULL, NULL, get_fabric_status},
 };
 
 const Field *field_named(const char *name, size_t length) {
@@ -479,6 +494,10 @@ void value_of(Device device, const char *name, char *out, int with_unit) {
         size_t length = strlen(out);
         snprintf(out + length, VALUE_SIZE - length, " %s", field->unit);
     }
+}
+
+Return detail_of(Device device, const char *key, char *out) {
+    return detail_table ? detail_table->detail(device, key, out, VALUE_SIZE) : NOT_FOUND;
 }
 
 const char *bus_id_of(Device device, char *out) {

@@ -23,6 +23,9 @@ typedef struct {
 
 const Field *field_named(const char *name, size_t length);
 
+/* A detail of the state; NOT_FOUND where it has none. */
+Return detail_of(Device device, const char *key, char *out);
+
 /* The value of a field with its unit, or the word for why there is none. */
 void value_of(Device device, const char *name, char *out, int with_unit);
 

@@ -1,27 +1,33 @@
 /* nvidia-smi: shows and changes what the host's state says, through libnvidia-ml.so.1. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
 #include "commands.h"
+#include "layout.h"
 
 static const char HELP[] =
     "NVIDIA-SMI of Mews: shows emulated GPUs.\n"
     "\n"
     "nvidia-smi                                   a table of GPUs and processes\n"
     "nvidia-smi -L                                a list of GPUs\n"
-    "nvidia-smi -q [-x] [-i ID]                   all there is to tell; -x: as XML\n"
+    "nvidia-smi -q [-x] [-d SECTION,…] [-i ID]    all there is to tell; -x: as XML; -d: MEMORY, ECC, POWER, …\n"
     "nvidia-smi --query-gpu=FIELDS --format=csv[,noheader][,nounits] [-i ID]\n"
     "nvidia-smi --query-compute-apps=FIELDS --format=csv[,noheader][,nounits] [-i ID]\n"
     "nvidia-smi -i ID -pm 0|1                     persistence mode\n"
     "nvidia-smi drain -p BUS_ID -m 0|1            drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
     "nvidia-smi topo -m                           how the GPUs are joined\n"
+    "nvidia-smi nvlink -s [-i ID]                 the NVLinks of each GPU\n"
+    "nvidia-smi dmon [-i ID] [-s pucmet] [-d SECONDS] [-c COUNT]\n"
+    "nvidia-smi pmon [-i ID] [-d SECONDS] [-c COUNT]\n"
+    "-l SECONDS, -lms MILLISECONDS                again and again: the table, -q and both queries\n"
     "\n"
     "ID: index, UUID, serial or PCI bus id; several with commas.\n";
 
 typedef struct {
-    const char *ids, *query_gpu, *query_apps, *format, *persistence;
+    const char *ids, *query_gpu, *query_apps, *format, *persistence, *sections, *loop, *loop_ms;
     int list, details, xml;
 } Options;
 
@@ -57,6 +63,9 @@ static int parse(int count, char **arguments, Options *options) {
         if (valued("--query-compute-apps", NULL, count, arguments, &at, &options->query_apps)) continue;
         if (valued("--format", NULL, count, arguments, &at, &options->format)) continue;
         if (valued("--persistence-mode", "-pm", count, arguments, &at, &options->persistence)) continue;
+        if (valued("--loop", "-l", count, arguments, &at, &options->loop)) continue;
+        if (valued("--loop-ms", "-lms", count, arguments, &at, &options->loop_ms)) continue;
+        if (valued("--display", "-d", count, arguments, &at, &options->sections)) continue;
         if (is(arguments[at], "-L", "--list-gpus")) {
             options->list = 1;
         } else if (is(arguments[at], "-q", "--query")) {
@@ -71,19 +80,48 @@ static int parse(int count, char **arguments, Options *options) {
     return 1;
 }
 
+static int unknown_section(const char *given) {
+    printf("\"%s\" is not a valid display type: must be of", given);
+    for (size_t i = 0; SECTIONS[i]; i++) printf("%s %s", i ? "," : "", SECTIONS[i]);
+    puts(".");
+    return MISUSED;
+}
+
+static int show(const Options *options) {
+    if (options->query_gpu) return query_gpus(options->ids, options->query_gpu, options->format);
+    if (options->query_apps) return query_processes(options->ids, options->query_apps, options->format);
+    if (options->details) return show_details(options->ids, options->xml, options->sections);
+    return show_table(options->ids);
+}
+
+/* Seconds between two shows; 0: once, -1: nonsense. */
+static double delay_of(const Options *options) {
+    const char *text = options->loop_ms ? options->loop_ms : options->loop;
+    char *end;
+    if (text == NULL) return 0;
+    double value = strtod(text, &end);
+    if (*text == 0 || *end != 0 || !(value > 0)) return -1;
+    return options->loop_ms ? value / 1000 : value;
+}
+
 static int run(const Options *options) {
+    double delay = delay_of(options);
     if (options->xml && !options->details) return misused("\"-x\" switch needs \"-q\".");
-    if (options->query_gpu || options->query_apps) {
-        if (options->format == NULL) return misused("\"--format=csv\" switch is missing: queries need it.");
-        api_open(0);
-        if (options->query_gpu) return query_gpus(options->ids, options->query_gpu, options->format);
-        return query_processes(options->ids, options->query_apps, options->format);
-    }
+    if (options->sections && !options->details) return misused("\"-d\" switch needs \"-q\".");
+    if (options->sections && !sections_known(options->sections)) return unknown_section(options->sections);
+    if ((options->query_gpu || options->query_apps) && options->format == NULL)
+        return misused("\"--format=csv\" switch is missing: queries need it.");
+    if (delay < 0) return misused("\"-l\" and \"-lms\" need a number above 0.");
     api_open(0);
     if (options->persistence) return set_persistence(options->ids, options->persistence);
     if (options->list) return show_list(options->ids);
-    if (options->details) return show_details(options->ids, options->xml);
-    return show_table(options->ids);
+    int code = show(options);
+    while (code == 0 && delay > 0) {
+        fflush(stdout);
+        pause_for(delay);
+        code = show(options);
+    }
+    return code;
 }
 
 static int command(int count, char **arguments) {
@@ -93,6 +131,9 @@ static int command(int count, char **arguments) {
         return 0;
     }
     if (count > 1 && strcmp(arguments[1], "drain") == 0) return drain(count - 2, arguments + 2);
+    if (count > 1 && strcmp(arguments[1], "dmon") == 0) return monitor(count - 2, arguments + 2, 1);
+    if (count > 1 && strcmp(arguments[1], "pmon") == 0) return monitor(count - 2, arguments + 2, 0);
+    if (count > 1 && strcmp(arguments[1], "nvlink") == 0) return nvlink(count - 2, arguments + 2);
     if (count > 1 && strcmp(arguments[1], "topo") == 0) {
         if (count != 3 || !is(arguments[2], "-m", "--matrix")) return misused("Invalid combination of input arguments.");
         api_open(0);

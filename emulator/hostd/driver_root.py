@@ -1,0 +1,63 @@
+"""A host's folder as a driver root: libraries, programs, CDI folders, and device nodes that follow the host's state.
+
+Character devices where this process may make some (``mknod``), else empty files. Nothing on this machine answers behind
+them: they are there to be found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from mews.emulator.host.tree import HostTree
+from mews.emulator.nvml.library import install_driver_root
+
+MAJOR, UVM_MAJOR = 195, 511
+"""NVIDIA's own number, and one of those that the kernel gives to nvidia-uvm."""
+
+CONTROL_MINORS = {"nvidiactl": 255, "nvidia-modeset": 254}
+
+
+class DriverRoot:
+    """The driver root of one host; ``files`` is the folder with its ``sys`` and ``proc``.
+
+    Raises CompilerMissing, CompileFailed, OSError.
+    """
+
+    def __init__(self, root: Path, state: Path, files: Path, driver: str) -> None:
+        self.root = root
+        install_driver_root(root, state, driver)
+        (root / "dev").mkdir(exist_ok=True)
+        for name in ("sys", "proc"):
+            (root / name).unlink(missing_ok=True)
+            (root / name).symlink_to(files / name)
+
+    def write(self, tree: HostTree) -> None:
+        """Make the device nodes those of the host."""
+        folder = self.root / "dev"
+        wanted = set(tree.names("dev"))
+        if "nvidiactl" in wanted:
+            wanted |= {"nvidia-uvm-tools", "nvidia-modeset"}
+        there = set(os.listdir(folder))
+        for name in there - wanted:
+            (folder / name).unlink(missing_ok=True)
+        for name in sorted(wanted - there):
+            _make(folder / name, _number(name))
+
+
+def _number(name: str) -> int:
+    if name.startswith("nvidia-uvm"):
+        return os.makedev(UVM_MAJOR, int(name == "nvidia-uvm-tools"))
+    minor = CONTROL_MINORS.get(name)
+    return os.makedev(MAJOR, int(name.removeprefix("nvidia")) if minor is None else minor)
+
+
+def _make(path: Path, number: int) -> None:
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, number)
+    except PermissionError:
+        path.touch()
+    with contextlib.suppress(PermissionError):
+        path.chmod(0o666)

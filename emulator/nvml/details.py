@@ -1,0 +1,174 @@
+"""What only ``nvidia-smi -q`` shows of a GPU: texts by name, derived from its model and its state.
+
+A key that is missing is ``N/A`` there, and decides which elements there are (``c/smi/layout.c``). Sources: public
+outputs of ``nvidia-smi -q`` of such boards; what one board of a generation has is assumed of all of its kind (HBM or
+not, with NVSwitch or not, joined to a Grace CPU or not).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from mews.emulator.nvml.profiles import GpuProfile
+
+if TYPE_CHECKING:
+    from mews.emulator.nvml.state import NvmlGpu
+
+VOLTA, TURING, AMPERE, ADA, HOPPER, BLACKWELL = 5, 6, 7, 8, 9, 10
+GEFORCE = 5
+_HEX = re.compile("[0-9a-f]{16}")
+
+HMM_SINCE = 560
+"""The branch from which on the open kernel modules are the usual ones; they share the address space."""
+
+ATOMICS = "FETCHADD_32 FETCHADD_64 SWAP_32 SWAP_64 CAS_32 CAS_64 "
+MAX_OPERATING_C = 4
+"""So many degrees below slowdown a GPU may work for good, as NVML's threshold says."""
+
+MEMORY_SHARE_PERCENT = 20
+"""Of a board's power, what its memory takes; assumed."""
+
+HBM_BANKS, GDDR_BANKS = 640, 192
+"""Banks that rows can be remapped in."""
+
+
+def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
+    """Key -> text. One that begins with = is worked out by the library when it is asked for: ``=t LIMIT[ UNIT]`` is how
+    many degrees are left to that limit, ``=p PART WHOLE`` that part of the power."""
+    return dict(
+        (
+            *_board(gpu),
+            *_platform(gpu),
+            *_modes(gpu.profile, branch),
+            *_errors(gpu),
+            *_heat(gpu.profile),
+            *_power(gpu.profile),
+            *_fabric(gpu),
+        )
+    )
+
+
+def _board(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    profile = gpu.profile
+    yield "display_mode", "Disabled" if profile.fan else "Enabled"
+    yield "display_attached", "No" if profile.fan else "Yes"
+    yield "mig_devices", "None"
+    digits = gpu.uuid.removeprefix("GPU-").replace("-", "")[:16]
+    if _HEX.fullmatch(digits):
+        yield "pdi", f"0x{int.from_bytes(bytes.fromhex(digits), 'little'):016x}"
+    yield "gpu_part_number", f"{profile.device_id >> 16:04X}-{profile.gpu_part_suffix}-A1"
+    group, _, rest = profile.part_number.partition("-")
+    assert group
+    code, _, revision = rest.partition("-")
+    numbers = "".join(c if c.isdecimal() else "0" for c in revision[:4])
+    yield "inforom_image", f"G{code[-3:]}.{numbers}.00.01"
+    yield "inforom_oem", "2.1" if profile.architecture >= AMPERE else "1.1"
+    if profile.ecc:
+        yield "inforom_ecc", "7.16" if profile.architecture >= HOPPER else "6.16"
+    yield "pci_base_class", f"{profile.pci_class >> 16:X}"
+    yield "pci_sub_class", f"{profile.pci_class >> 8 & 0xFF:X}"
+    yield "replay_rollovers", "0"
+    yield "power_management", "Supported"
+
+
+def _platform(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    yield "module_id", str(gpu.index + 1 if gpu.profile.nvlinks else 1)
+    if gpu.profile.grace:
+        yield "chassis_serial_number", str(1_820_000_000_000 + _number(gpu.serial, "chassis") % 10_000_000_000)
+        yield "slot_number", "11"
+        yield "tray_index", "5"
+        yield "host_id", "1"
+        yield "peer_type", "Switch Connected"
+        yield "gpu_fabric_guid", f"0x{_number(gpu.uuid, 'guid'):08x}{_number(gpu.uuid, 'fabric'):08x}"
+
+
+def _modes(profile: GpuProfile, branch: int) -> Iterator[tuple[str, str]]:
+    shared = branch >= HMM_SINCE and profile.architecture >= TURING
+    yield "addressing_mode", "ATS" if profile.grace else "HMM" if shared else "None"
+    if profile.architecture >= HOPPER:
+        yield "c2c_mode", "Enabled" if profile.grace else "Disabled"
+    if profile.architecture == HOPPER:
+        yield "sparse_mode", "Disabled"
+    if profile.architecture >= BLACKWELL:
+        yield "atomic_caps", ATOMICS
+    yield "reset_required", "No"
+    yield "recovery_action", "None"
+    yield "display_clocks", "Not Active"
+    for cause in ("sw_power_cap", "sync_boost", "sw_thermal", "hw_thermal", "hw_power_brake"):
+        yield f"throttled_{cause}", "0 us"
+    yield "cc_memory", "0 MiB"
+    yield "fbc", "0"
+    yield "egm", "disabled"
+
+
+def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    profile = gpu.profile
+    counted = profile.ecc and gpu.ecc_enabled is not False
+    if profile.architecture <= VOLTA:
+        yield "ecc_by_unit", "yes"
+    if counted:
+        yield "ecc_none", "0"
+        yield "sram_threshold", "No"
+    yield "repair_pending", "No"
+    if profile.hbm and profile.architecture >= HOPPER:
+        yield "unrepairable_memory", "No"
+    if profile.ecc and profile.architecture < AMPERE:
+        yield "retired_pagelist", ""
+    if profile.ecc and profile.architecture >= AMPERE:
+        yield "bank_histogram", f"{HBM_BANKS if profile.hbm else GDDR_BANKS} bank(s)"
+        yield "bank_histogram_used", "0 bank(s)"
+        yield "remapped_inactive", "0"
+
+
+def _heat(profile: GpuProfile) -> Iterator[tuple[str, str]]:
+    if profile.architecture >= ADA:
+        limit = profile.slowdown_temperature_c - MAX_OPERATING_C
+        yield "tlimit_number", f"=t {limit}"
+        yield "tlimit", f"=t {limit} C"
+        yield "tlimit_shutdown", f"{limit - profile.shutdown_temperature_c} C"
+        yield "tlimit_slowdown", f"{limit - profile.slowdown_temperature_c} C"
+        yield "tlimit_max", "0 C"
+        if profile.memory_temperature:
+            yield "tlimit_memory", "0 C"
+    if profile.brand == GEFORCE:
+        yield "target_temperature", f"{profile.slowdown_temperature_c - 12} C"
+        yield "target_temperature_min", "65 C"
+        yield "target_temperature_max", f"{profile.slowdown_temperature_c - MAX_OPERATING_C} C"
+
+
+def _power(profile: GpuProfile) -> Iterator[tuple[str, str]]:
+    if profile.architecture >= ADA or (profile.architecture == AMPERE and not profile.hbm):
+        yield "average_power", "yes"
+    if profile.hbm and profile.architecture >= HOPPER:
+        yield "memory_power", f"=p {MEMORY_SHARE_PERCENT} 100"
+    if profile.hbm and profile.architecture >= BLACKWELL:
+        yield "power_smoothing", "Insufficient Permissions"
+    if profile.module_power_limit_mw:
+        yield "module_power", f"=p {profile.module_power_limit_mw} {profile.power_limit_mw}"
+        yield "module_power_limit", _watts(profile.module_power_limit_mw)
+        yield "module_power_min", _watts(profile.min_power_limit_mw)
+
+
+def _fabric(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    """The fabric manager is done with every GPU of an NVSwitch system; before Hopper there was nothing to see of it."""
+    if not gpu.profile.nvswitch or gpu.profile.architecture < HOPPER:
+        return
+    yield "fabric_state", "Completed"
+    yield "fabric_status", "Success"
+    yield "fabric_clique", "0"
+    yield "fabric_cluster", "00000000-0000-0000-0000-000000000000"
+    if gpu.profile.grace:
+        yield "fabric_summary", "Healthy"
+        yield "fabric_bandwidth", "Full"
+        yield "fabric_trouble", "False"
+
+
+def _watts(milliwatts: int) -> str:
+    return f"{milliwatts // 1000}.{milliwatts % 1000 // 10:02d} W"
+
+
+def _number(identity: str, what: str) -> int:
+    return crc32(f"{what}/{identity}".encode())

@@ -1,0 +1,151 @@
+"""NVIDIA's container runtime: which GPUs a container asks for, and what it gets of the driver for them.
+
+Source: nvidia-container-toolkit 1.17 (``internal/config/image``: visible devices from the environment or from mounts;
+capabilities) and libnvidia-container 1.17 (``src/nvc_info.c``: the libraries and programs of each capability). As
+installed by NVIDIA's GPU operator, both the environment and volume mounts are accepted. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mews.kube.deviceplugin.port import DeviceNode, Mount
+from mews.kube.emulated.kubelet.oci.cdi import qualified
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, ContainerHook
+
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+BY_MOUNTS = "/var/run/nvidia-container-devices"
+"""A mount below this folder asks for the device that it is named by."""
+
+SUPPORTED = ("compute", "compat32", "graphics", "utility", "video", "display", "ngx")
+USUAL = ("compute", "utility")
+"""What a container gets that does not say."""
+
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "utility": ("libnvidia-ml", "libnvidia-cfg", "libnvidia-nscq"),
+    "compute": (
+        "libcuda", "libcudadebugger", "libnvidia-opencl", "libnvidia-gpucomp", "libnvidia-ptxjitcompiler",
+        "libnvidia-allocator", "libnvidia-pkcs11", "libnvidia-pkcs11-openssl3", "libnvidia-nvvm",
+    ),
+    "video": ("libvdpau_nvidia", "libnvidia-encode", "libnvidia-opticalflow", "libnvcuvid"),
+    "graphics": ("libnvidia-eglcore", "libnvidia-glcore", "libnvidia-tls", "libnvidia-glsi", "libnvidia-rtcore"),
+    "display": ("libnvidia-fbc",),
+    "ngx": ("libnvidia-ngx",),
+    "compat32": (),
+}  # fmt: skip
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "utility": ("nvidia-smi", "nvidia-debugdump", "nvidia-persistenced"),
+    "compute": ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"),
+}
+
+CONTROL_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
+MODESET = "/dev/nvidia-modeset"
+_HOOK = "/usr/bin/nvidia-container-cli"
+
+
+class UnknownGpu(Exception):
+    """What a container asks for and the node cannot give; the message is the runtime's."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGpu:
+    """A GPU as its node's driver numbers it."""
+
+    index: int
+    uuid: str
+    bus_id: str
+    minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFiles:
+    """What a node's driver root has, by absolute path in it: libraries with their version, and programs."""
+
+    libraries: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+def requested(env: Mapping[str, str], mounts: Iterable[str]) -> tuple[str, ...] | None:
+    """What the container asks for: words, () for the driver alone, None for nothing; mounts count first."""
+    prefix = f"{BY_MOUNTS}/"
+    mounted = sorted(path.removeprefix(prefix) for path in mounts if path.startswith(prefix))
+    if mounted:
+        return tuple(mounted)
+    text = env.get(VISIBLE, "")
+    if text in ("", "void"):
+        return None
+    return () if text == "none" else tuple(word for word in text.split(",") if word)
+
+
+def cdi_names(words: Sequence[str]) -> tuple[str, ...]:
+    """The qualified CDI names among what is asked for; with one of them the runtime works in its CDI mode."""
+    return tuple(word for word in words if qualified(word) is not None)
+
+
+def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]:
+    """The GPUs of those words: ``all``, indexes, UUIDs, bus addresses.
+
+    Raises UnknownGpu.
+    """
+    if "all" in words:
+        return tuple(gpus)
+    wanted: dict[str, NodeGpu] = {}
+    for word in words:
+        found = next((gpu for gpu in gpus if word.lower() in _names(gpu)), None)
+        if found is None:
+            raise UnknownGpu(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
+        wanted[found.uuid] = found
+    return tuple(wanted.values())
+
+
+def _names(gpu: NodeGpu) -> tuple[str, ...]:
+    return str(gpu.index), gpu.uuid.lower(), gpu.bus_id.lower(), f"0000{gpu.bus_id.lower()}"
+
+
+def capabilities(text: str | None) -> tuple[str, ...]:
+    """The capabilities of a variable's text.
+
+    Raises UnknownGpu for one that there is not.
+    """
+    if not text:
+        return USUAL
+    words = tuple(word for word in text.split(",") if word)
+    if "all" in words:
+        return SUPPORTED
+    if any(word not in SUPPORTED for word in words):
+        raise UnknownGpu(f"unsupported capabilities found in '{text}' (allowed '{','.join(SUPPORTED)}')")
+    return words
+
+
+def driver_edits(
+    gpus: Sequence[NodeGpu], wanted: Sequence[str], files: DriverFiles, *, everything: bool = False
+) -> ContainerEdits:
+    """Device nodes of the GPUs, libraries and programs of the capabilities; ``everything``: asked for as ``all``."""
+    stems = {stem for capability in wanted for stem in LIBRARIES[capability]}
+    names = {name for capability in wanted for name in PROGRAMS.get(capability, ())}
+    paths = [path for path in files.libraries if _stem(path) in stems]
+    paths += [path for path in files.programs if path.rpartition("/")[2] in names]
+    drawing = (MODESET,) if {"graphics", "display"} & set(wanted) else ()
+    nodes = [path for path in (*CONTROL_DEVICES, *drawing) if path in files.devices]
+    nodes += [f"/dev/nvidia{gpu.minor}" for gpu in gpus]
+    if everything:
+        nodes += [path for path in files.devices if path.startswith("/dev/nvidia-caps/")]
+    return ContainerEdits(
+        mounts=tuple(Mount(path, path, read_only=True) for path in paths),
+        devices=tuple(DeviceNode(path, path) for path in nodes),
+        hooks=tuple(
+            _ldconfig(folder) for folder in sorted({path.rpartition("/")[0] for path in paths if ".so" in path})
+        ),
+    )
+
+
+def _ldconfig(folder: str) -> ContainerHook:
+    """The tool runs ldconfig itself, so that the libraries are found by their short names."""
+    return ContainerHook("prestart", _HOOK, (_HOOK, "update-ldcache", "--folder", folder))
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].partition(".so")[0]

@@ -1,0 +1,113 @@
+"""A Runtime that does to containers what a node's container runtime does before they start: CDI, then NVIDIA's hook."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mews.kube.api.objects import annotations_of, uid_of
+from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.oci import nvidia
+from mews.kube.emulated.kubelet.oci.cdi import CdiError, annotated, resolve
+from mews.kube.emulated.kubelet.oci.container_root import DEVICES, HookUnknown, lay_out
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, combined
+from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
+from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch, Process, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedContainer:
+    """What a container is changed by, and the GPUs that it can use then."""
+
+    edits: ContainerEdits
+    gpus: tuple[nvidia.NodeGpu, ...]
+    driver: bool
+    """Whether it has NVIDIA's driver, with or without GPUs."""
+
+
+def prepare(launch: Launch, node: NodeDriver) -> PreparedContainer:
+    """What the runtime does to a container; nothing is read of the node for one that asks for nothing.
+
+    Raises StartError in the words of containerd and NVIDIA's runtime.
+    """
+    given = launch.allocation
+    try:
+        names = (*given.cdi_devices, *annotated(given.annotations), *annotated(annotations_of(launch.pod)))
+        cdi = resolve(names, node.cdi_folders()) if names else ContainerEdits()
+    except CdiError as error:
+        raise StartError("CreateContainerError", f"CDI device injection failed: {error}") from error
+    own = ContainerEdits(mounts=given.mounts, devices=given.devices)
+    env = {**launch.env, **cdi.env}
+    words = nvidia.requested(env, (mount.container_path for mount in given.mounts))
+    hook, gpus = ContainerEdits(), tuple[nvidia.NodeGpu, ...]()
+    try:
+        if words is not None and nvidia.cdi_names(words):
+            hook = resolve(nvidia.cdi_names(words), node.cdi_folders())
+        elif words is not None:
+            wanted = nvidia.capabilities(env.get(nvidia.CAPABILITIES))
+            gpus = nvidia.chosen(words, _gpus(node))
+            hook = nvidia.driver_edits(gpus, wanted, node.files(), everything="all" in words)
+    except (CdiError, nvidia.UnknownGpu) as error:
+        raise StartError("RunContainerError", _failed(str(error))) from error
+    edits = combined((own, cdi, hook))
+    nodes = {device.container_path for device in edits.devices}
+    if "/dev/nvidiactl" in nodes and not gpus:
+        gpus = tuple(gpu for gpu in _gpus(node) if f"/dev/nvidia{gpu.minor}" in nodes)
+    return PreparedContainer(edits, gpus, "/dev/nvidiactl" in nodes)
+
+
+def _gpus(node: NodeDriver) -> tuple[nvidia.NodeGpu, ...]:
+    try:
+        return node.gpus()
+    except OSError as error:
+        text = "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown"
+        raise nvidia.UnknownGpu(text) from error
+
+
+def _failed(text: str) -> str:
+    return f"failed to create containerd task: failed to create shim task: OCI runtime create failed: {text}"
+
+
+class OciRuntime:
+    """Starts containers in another Runtime, changed as one node's runtime would; ``folder`` is for their roots."""
+
+    def __init__(self, runtime: Runtime, node: NodeDriver, folder: Path) -> None:
+        self._runtime = runtime
+        self._node = node
+        self._folder = folder
+
+    async def start(self, launch: Launch) -> Process:
+        """Start one container.
+
+        Raises StartError.
+        """
+        prepared = await asyncio.to_thread(prepare, launch, self._node)
+        if prepared.edits.empty:
+            return await self._runtime.start(launch)
+        folder = self._folder / uid_of(launch.pod) / launch.container
+        try:
+            found = await asyncio.to_thread(lay_out, folder, prepared.edits, self._node.place)
+        except FileNotFoundError as error:
+            text = f'failed to generate spec: lstat "{error.filename}": no such file or directory'
+            raise StartError("CreateContainerError", text) from error
+        except (HookUnknown, OSError) as error:
+            raise StartError("CreateContainerError", str(error)) from error
+        env = {**launch.env, **prepared.edits.env}
+        for name, usual in (("PATH", SEARCH_PATH), ("LD_LIBRARY_PATH", "")):
+            if found[name]:
+                env[name] = ":".join(filter(None, (*found[name], env.get(name, usual))))
+        if prepared.driver:
+            env[DEVICES] = str(folder / "dev")
+        used = tuple(gpu.uuid for gpu in prepared.gpus) if prepared.gpus and _allocated(launch) else None
+        return await self._runtime.start(replace(launch, env=env, gpus=used))
+
+    async def close(self) -> None:
+        """End every container."""
+        await self._runtime.close()
+
+
+def _allocated(launch: Launch) -> bool:
+    """Whether a device plugin gave something: who only looks at GPUs that it asked for itself computes on none."""
+    given = launch.allocation
+    return bool(given.cdi_devices or given.annotations or given.mounts or given.devices or nvidia.VISIBLE in given.envs)

@@ -22,18 +22,9 @@ ANYTHING = re.compile(r"[^\x00-\x1f]*")
 
 
 @dataclass(frozen=True, slots=True)
-class HostSpec:
-    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports."""
-
-    name: str
-    cpus: int = 192
-    memory_mib: int = 1_048_576
-    profile: HostProfile = INSTANT
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """A device in a slot. ``id`` is the chassis' own (Dev_GID); ``port`` is the host port at the start, None = free."""
+    """A device in a slot. ``id`` is the chassis' own (Dev_GID); ``port`` is the host port at the start, None = free.
+    ``memory_mib``: of a GPU that has not its model's (None: it has)."""
 
     id: str
     uuid: str
@@ -41,6 +32,19 @@ class DeviceSpec:
     model: str = DEFAULT_MODEL
     serial: str = ""
     port: str | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports.
+    ``devices`` are built in: they are in no pool, and no chassis knows them."""
+
+    name: str
+    cpus: int = 192
+    memory_mib: int = 1_048_576
+    profile: HostProfile = INSTANT
+    devices: tuple[DeviceSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

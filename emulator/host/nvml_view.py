@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
@@ -29,6 +31,8 @@ def nvml_host(host: Host, *, dev_root: str = "") -> NvmlHost:
 
 def _gpu(host: Host, function: Function, index: int) -> NvmlGpu:
     profile = gpu_profile(function.device.model)
+    if function.device.memory_mib is not None:
+        profile = replace(profile, memory_mib=function.device.memory_mib)
     computing = [holder for holder in host.holders.of(function.device.uuid) if holder.computing]
     used = profile.memory_mib * FILLED_PERCENT // 100 // max(len(computing), 1)
     half = max(host.spec.cpus // 2, 1)

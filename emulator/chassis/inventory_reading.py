@@ -25,7 +25,6 @@ from mews.emulator.host.profiles import parse_host_profile
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
 from mews.emulator.nvml.profiles import PROFILES as MODELS
 
-
 _DEVICE_KEYS = ("id", "uuid", "kind", "model", "serial", "memory_mib")
 MIN_GPU_MIB, MAX_GPU_MIB = 64, 2**20
 """What a GPU's memory may be said to be."""

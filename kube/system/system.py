@@ -20,6 +20,7 @@ from mews.kube.system.journal import Line
 from mews.kube.system.ports import Ports
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
+from mews.kube.system.services import ExtenderService
 
 KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
@@ -46,7 +47,8 @@ class Component:
     ``NAME/HOST``; None for a component that there is one of. ``scheduler``: the schedulerName that it answers to, of a
     configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
     scheduler, with options), ``policy``; each with what the callable is called with, in words.
-    ``deployment``: how a real cluster runs it; None where none can.
+    ``deployment``: how a real cluster runs it; None where none can. ``service``: the name under which it answers HTTP
+    requests of others ("": it does not); components of one service are replicas of each other.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Component:
     scheduler: Callable[[Any], str] | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
     deployment: ComponentDeployment | None = None
+    service: str = ""
 
     @property
     def per_node(self) -> bool:
@@ -79,9 +82,10 @@ class System:
     configuration value that every component is given (raises ValueError, one line, for options that cannot be).
     ``document(configuration)`` is the same as the file that the components read in a cluster, ``namespace`` where their
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
-    pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
-    ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from the lines of a journal of whose
-    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find.
+    pods find one another by the names of services. ``extenders(configuration)`` are those of the default scheduler.
+    ``measures`` makes what the components measure themselves with, and ``measured(measures)`` reads it as metrics.
+    ``metrics(lines, speed)`` counts from the lines of a journal of whose seconds each holds ``speed`` emulated ones;
+    ``metric_names`` are all that either may find.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
@@ -102,6 +106,7 @@ class System:
     kinds: Callable[[], Sequence[Object]] = lambda: ()
     watched: Callable[[], Sequence[Watched]] = lambda: ()
     service_names: bool = False
+    extenders: Callable[[Any], Sequence[ExtenderService]] = lambda configuration: ()
     measures: Callable[[], Any] = lambda: None
     measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
     metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}

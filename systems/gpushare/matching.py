@@ -1,0 +1,70 @@
+"""Which container of which pod an Allocate is for: it carries no identity (contract gpushare.md section 3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, phase_of, uid_of
+from mews.systems.gpushare.records import Assumption, assumption, container_requests
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pod of this node whose containers, or some of them, wait for their memory. ``begun``: others have theirs."""
+
+    pod: Object
+    said: Assumption | None
+    waiting: tuple[tuple[str, int], ...]
+    begun: bool
+
+    @property
+    def uid(self) -> str:
+        """The pod's."""
+        return uid_of(self.pod)
+
+
+def candidates(
+    pods: Iterable[Object], resource: str, served: Mapping[str, frozenset[str]], *, seed: bool = False
+) -> list[Candidate]:
+    """The pods that may be meant, the likeliest first: one whose other containers were just served, for a kubelet
+    admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs. ``seed``: by
+    time alone, and only pods that the extender decided on."""
+    found = []
+    for pod in pods:
+        said = assumption(pod)
+        if phase_of(pod) not in ("", "Pending") or is_terminal(pod) or is_deleting(pod):
+            continue
+        if (said is not None and said.assigned) or (seed and said is None):
+            continue
+        done = served.get(uid_of(pod), frozenset())
+        waiting = tuple(each for each in container_requests(pod, resource) if each[0] not in done)
+        if waiting:
+            found.append(Candidate(pod, said, waiting, bool(done)))
+    return sorted(found, key=lambda each: _order(each, seed))
+
+
+def _order(candidate: Candidate, seed: bool) -> tuple[object, ...]:
+    said = candidate.said
+    assumed = (0, said.assumed_ns) if said is not None else (1, 0)
+    return (not candidate.begun and not seed, assumed, key_of(candidate.pod))
+
+
+def match(
+    amount: int, found: Sequence[Candidate], *, gpu: str = "", admitting: frozenset[str] = frozenset()
+) -> tuple[Candidate, str] | None:
+    """The pod and container that an Allocate of that many units is for, None where there is none.
+
+    ``gpu``: the UUID of the GPU whose units the kubelet took, where they are all of one: it did so because we preferred
+    them for a pod that was decided on that GPU. ``admitting``: pods (uid) that the kubelet is known to wait with.
+    """
+    fitting = [(each, name) for each in found if (name := _container(each, amount))]
+    if gpu:
+        fitting = [pair for pair in fitting if pair[0].said is None or pair[0].said.uuid in ("", gpu)] or fitting
+    here = [pair for pair in fitting if pair[0].uid in admitting] or fitting
+    return here[0] if here else None
+
+
+def _container(candidate: Candidate, amount: int) -> str:
+    """The container that is next in turn if it asks for that much, else the first that does, else ""."""
+    return next((name for name, asked in candidate.waiting if asked == amount), "")

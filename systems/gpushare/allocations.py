@@ -79,7 +79,7 @@ class NodeAllocations:
         if self._config.match == "seed":
             wanted = ""
         free = sorted(set(available) - set(chosen), key=lambda each: (gpu_of_slice(each) != wanted, _order(each)))
-        return tuple((*chosen, *free[: size - len(chosen)]))
+        return (*chosen, *free[: size - len(chosen)])
 
     async def allocate(self, ids: Sequence[str]) -> dict[str, str]:
         """The variables of the container that is given these slices."""
@@ -91,14 +91,8 @@ class NodeAllocations:
         candidate, container, gpu = found
         assert gpu is not None
         self._given.append(GivenSlices(frozenset(ids), candidate.uid, container, gpu))
-        record(
-            self._context.log,
-            "allocated",
-            pod=key_of(candidate.pod),
-            container=container,
-            gpu=gpu.uuid,
-            memory=len(ids),
-        )
+        pod = key_of(candidate.pod)
+        record(self._context.log, "allocated", pod=pod, container=container, gpu=gpu.uuid, memory=len(ids))
         self._woken.set()
         memory = requested(candidate.pod, self._config.memory_resource)
         return {

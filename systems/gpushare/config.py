@@ -17,8 +17,8 @@ APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
 @dataclass(frozen=True, slots=True)
 class GpuShareConfig:
     """``unit``: of gpu-mem, ``auto`` is the finest whose list a kubelet takes. ``match``: how Allocate finds its pod,
-    ``seed`` by the design's own rule alone. ``on_shared``: what becomes of a GPU that the pool asks for while pods share
-    it. ``nodes``: those whose GPUs are shared."""
+    ``seed`` by the design's own rule alone. ``on_shared``: what becomes of a GPU that the pool asks for while pods
+    share it. ``nodes``: those whose GPUs are shared."""
 
     unit: str = "MiB"
     match: str = "pods"

@@ -20,7 +20,7 @@ from mews.systems.gpushare.records import assumption, node_gpus, requested
 
 USAGE = "[-d] [--name NAME | --kubeconfig FILE] [NODE]"
 FINE = 200
-"""A GPU of more units than this is counted in MiB: the largest one has some hundred GiB (as the public plugin guesses)."""
+"""A GPU of more units than this is counted in MiB (the public plugin guesses likewise)."""
 
 
 @dataclass(frozen=True, slots=True)

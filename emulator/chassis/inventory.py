@@ -60,8 +60,9 @@ class ChassisSpec:
     profile: ChassisProfile
 
     def gpuid(self, device: str) -> str:
-        """The pool-wide ID of a device, ``<chassis index>-<device>``, for example ``1-001300`` (chassis.md 2)."""
-        return f"{self.index}-{device}"
+        """The pool-wide ID of a device, ``<chassis index>-<device>`` such as ``1-001300`` (chassis.md 2); a server's
+        own are called by the server's name."""
+        return f"{self.index if self.name else self.pool}-{device}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def _own_chassis(spec: HostSpec) -> tuple[ChassisSpec, ...]:
     """The server's own slots; none in a server that has nothing built in."""
     if not spec.devices:
         return ()
-    return (ChassisSpec(OWN, 0, "", len(spec.devices), {}, spec.devices, parse_profile("instant", OWN)),)
+    return (ChassisSpec(OWN, 0, spec.name, len(spec.devices), {}, spec.devices, parse_profile("instant", OWN)),)
 
 
 class Host:
@@ -197,7 +197,7 @@ class Host:
         function = Function(
             number=self._numbers,
             chassis=chassis,
-            gpuid=f"{self.spec.name}-{device.id}" if chassis == OWN else self.chassis[ordinal].gpuid(device.id),
+            gpuid=self.chassis[ordinal].gpuid(device.id),
             device=device,
             card=card_of(device.kind, device.model),
             bdf=address.bdf,

@@ -9,6 +9,7 @@ from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
+from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
@@ -44,7 +45,8 @@ class InvariantJudge:
         *,
         report: Callable[[Violation], None] = lambda _: None,
     ) -> None:
-        self.state = ObservedState(bounds, systems or JudgedSystems())
+        systems = systems or JudgedSystems()
+        self.state = ObservedState(bounds, systems, ObservedHardware(part_of=systems.part_of))
         self.violations: list[Violation] = []
         self._watches = Watches()
         self._agreement = Agreement()

@@ -88,7 +88,8 @@ class System:
     ``metric_names`` are all that either may find.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
-    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
+    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
+    ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
     authors write it. ``deployment`` is what a real cluster needs of it; None where none can run it.
@@ -114,6 +115,7 @@ class System:
     bounds: Mapping[str, float | None] = field(default_factory=dict)
     invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
     holds: Callable[[Any], Holds | None] = lambda configuration: None
+    part_of: Callable[[str], str] | None = None
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()
     commands: Callable[[], Sequence[Command]] = lambda: ()
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict

@@ -15,6 +15,7 @@ from mews.kube.system.services import ExtenderService
 from mews.kube.system.system import Component, System
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.options import GpuShareOptions
+from mews.systems.gpushare.slices import gpu_of_slice
 
 SERVICE = "gpushare-extender"
 
@@ -95,6 +96,7 @@ SYSTEM = System(
     namespace=lambda config: None,
     document=_document,
     extenders=_extenders,
+    part_of=gpu_of_slice,
     invariants=_invariants,
     commands=_commands,
 )

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from mews.harness.ports.fence import Fence, Fenced
-from mews.kube.system.services import HttpHandler, HttpReply
+from mews.kube.system.services import HttpHandler, ServiceReply
 
 POST_TIMEOUT_S = 5.0
 """kube-scheduler's httpTimeout of extenders, by default."""
@@ -18,7 +18,7 @@ class LocalServices:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._served: dict[str, list[tuple[Fence, HttpHandler]]] = {}
-        self._answering: set[asyncio.Task[HttpReply]] = set()
+        self._answering: set[asyncio.Task[ServiceReply]] = set()
 
     def port(self, service: str, fence: Fence) -> LocalServicePort:
         """Where one incarnation of a component serves."""
@@ -32,7 +32,7 @@ class LocalServices:
         """It does not any more."""
         self._served[service] = [each for each in self._served[service] if each[1] is not handler]
 
-    async def call(self, service: str, method: str, path: str, body: bytes = b"") -> HttpReply:
+    async def call(self, service: str, method: str, path: str, body: bytes = b"") -> ServiceReply:
         """Ask one of those that serve the name.
 
         Raises ConnectionError where nobody does, or who was asked is gone before it has answered.
@@ -55,7 +55,7 @@ class LocalServices:
         return task.result()
 
 
-async def _answer(handler: HttpHandler, method: str, path: str, body: bytes) -> HttpReply:
+async def _answer(handler: HttpHandler, method: str, path: str, body: bytes) -> ServiceReply:
     try:
         return await handler(method, path, body)
     except Fenced as killed:

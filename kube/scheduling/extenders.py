@@ -54,7 +54,7 @@ def settings_of(config: Mapping[str, Any]) -> ExtenderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What a filter said: nodes that pass, and why others do not (``resolvable`` ones may be helped by preemption)."""
+    """What a filter filtered: nodes that pass, and why others do not (``resolvable`` ones may be helped by preemption)."""
 
     passed: frozenset[str]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -145,20 +145,20 @@ async def narrow(found: Found, extenders: Sequence[SchedulerExtender], pod: PodI
         if not extender.settings.filter_verb or not extender.manages(pod):
             continue
         try:
-            said = await extender.filter(pod, {node.name: node.node or {} for node in found.feasible})
+            filtered = await extender.filter(pod, {node.name: node.node or {} for node in found.feasible})
         except ExtenderError as failed:
             if extender.settings.ignorable:
                 continue
             found.error = error(str(failed))
             return
         for node in found.feasible:
-            if node.name not in said.passed:
-                found.refusals[node.name] = _refusal(said, node.name)
+            if node.name not in filtered.passed:
+                found.refusals[node.name] = _refusal(filtered, node.name)
                 found.refused_by.add(EXTENDER)
-        found.feasible = [node for node in found.feasible if node.name in said.passed]
+        found.feasible = [node for node in found.feasible if node.name in filtered.passed]
 
 
-def _refusal(said: Filtered, node: str) -> Status:
-    if node in said.unresolvable:
-        return unresolvable(said.unresolvable[node]).by(EXTENDER)
-    return unschedulable(said.failed.get(node, "node(s) failed by an extender")).by(EXTENDER)
+def _refusal(filtered: Filtered, node: str) -> Status:
+    if node in filtered.unresolvable:
+        return unresolvable(filtered.unresolvable[node]).by(EXTENDER)
+    return unschedulable(filtered.failed.get(node, "node(s) failed by an extender")).by(EXTENDER)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class HttpReply:
+class ServiceReply:
     """An answer: its status, body and media type."""
 
     status: int
@@ -17,7 +17,7 @@ class HttpReply:
     content_type: str = "application/json"
 
 
-HttpHandler = Callable[[str, str, bytes], Awaitable[HttpReply]]
+HttpHandler = Callable[[str, str, bytes], Awaitable[ServiceReply]]
 """``handler(method, path, body)``."""
 
 

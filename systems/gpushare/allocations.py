@@ -19,7 +19,7 @@ from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare import names
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands
-from mews.systems.gpushare.matching import Candidate, candidates, match
+from mews.systems.gpushare.matching import PodCandidate, candidates, match
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import LedgerEntry, assumption, container_requests, decided, requested
 from mews.systems.gpushare.slices import gpu_of_slice
@@ -113,7 +113,7 @@ class NodeAllocations:
             names.DEVICE_MEMORY: str(max((gpu.memory for gpu in self._gpus()), default=0)),
         }
 
-    async def _decide(self, amount: int, gpu: str = "") -> tuple[Candidate, str, SharedGpu | None] | None:
+    async def _decide(self, amount: int, gpu: str = "") -> tuple[PodCandidate, str, SharedGpu | None] | None:
         """For which container that is, and which GPU it gets (None: there is none for it)."""
         seed = self._config.match == "seed"
         held = {} if seed else await self._held()
@@ -185,12 +185,12 @@ class NodeAllocations:
         hidden = {str(each["name"]) for each in inits if not is_sidecar(each)}
         return [each for each in container_requests(pod, self._config.memory_resource) if each[0] not in hidden]
 
-    async def _gpu(self, candidate: Candidate) -> SharedGpu | None:
+    async def _gpu(self, candidate: PodCandidate) -> SharedGpu | None:
         """The GPU that was decided on; decided here for a pod that came past the extender, or whose GPU is gone."""
-        said = candidate.said
-        if said is not None:
+        decision = candidate.decision
+        if decision is not None:
             for gpu in self._gpus():
-                if (gpu.uuid == said.uuid if said.uuid else gpu.index == said.index) and gpu.usable:
+                if (gpu.uuid == decision.uuid if decision.uuid else gpu.index == decision.index) and gpu.usable:
                     return gpu
         if self._config.match == "seed":
             return None
@@ -239,7 +239,7 @@ class NodeAllocations:
 
     def _is_settled(self) -> bool:
         decisions = (assumption(pod) for pod in self._pods.items() if not is_terminal(pod))
-        return all(said is None or said.assigned for said in decisions)
+        return all(decision is None or decision.assigned for decision in decisions)
 
     async def _settle(self) -> None:
         if self._is_settled() and not self._given:
@@ -256,16 +256,16 @@ class NodeAllocations:
         exchanged: dict[str, SharedGpu] = {}
         pods = {uid_of(pod): pod for pod in self._pods.items() if not is_terminal(pod)}
         for uid, pod in pods.items():
-            said = assumption(pod)
-            if said is None or said.assigned:
+            decision = assumption(pod)
+            if decision is None or decision.assigned:
                 continue
             given = self._given_to(pod, held)
             if given is None:
                 continue
             found[uid] = _Correction(pod, given, assigned=True)
-            if said.uuid and given.uuid != said.uuid:
+            if decision.uuid and given.uuid != decision.uuid:
                 for other in self._taken_for(held.get(key_of(pod), {}), uid):
-                    exchanged[other] = next((gpu for gpu in self._gpus() if gpu.uuid == said.uuid), given)
+                    exchanged[other] = next((gpu for gpu in self._gpus() if gpu.uuid == decision.uuid), given)
         for uid, gpu in exchanged.items():
             if uid in pods and uid not in found:
                 found[uid] = _Correction(pods[uid], gpu, assigned=False)

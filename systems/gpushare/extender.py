@@ -12,7 +12,7 @@ from mews.kube.api.objects import Object, key_of, node_name_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
-from mews.kube.system.services import HttpReply, ServicePort
+from mews.kube.system.services import ServicePort, ServiceReply
 from mews.systems.gpushare import wire
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands, uses_of
@@ -63,7 +63,7 @@ class GpuShareExtender:
 
     # HTTP
 
-    async def handle(self, method: str, path: str, body: bytes) -> HttpReply:
+    async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
         """Answer one request."""
         path = path.partition("?")[0].rstrip("/")
         if (method, path) == ("POST", f"{PREFIX}/filter"):
@@ -73,7 +73,7 @@ class GpuShareExtender:
         if method == "GET" and path in ("/version", f"{PREFIX}/version"):
             return _json(200, VERSION)
         if method == "GET" and path == "/metrics":
-            return HttpReply(200, self.metrics.text().encode(), "text/plain; version=0.0.4")
+            return ServiceReply(200, self.metrics.text().encode(), "text/plain; version=0.0.4")
         head, found, node = path.partition(f"{PREFIX}/inspect")
         if method == "GET" and found and not head and node[:1] in ("", "/"):
             return self._inspect(node[1:])
@@ -81,7 +81,7 @@ class GpuShareExtender:
 
     # Filter
 
-    def _filter(self, body: bytes) -> HttpReply:
+    def _filter(self, body: bytes) -> ServiceReply:
         begun = asyncio.get_running_loop().time()
         try:
             call = wire.read_filter(body)
@@ -123,7 +123,7 @@ class GpuShareExtender:
 
     # Bind
 
-    async def _bind(self, body: bytes) -> HttpReply:
+    async def _bind(self, body: bytes) -> ServiceReply:
         try:
             call = wire.read_bind(body)
         except wire.BadCall as wrong:
@@ -190,7 +190,7 @@ class GpuShareExtender:
 
     # Inspect
 
-    def _inspect(self, name: str) -> HttpReply:
+    def _inspect(self, name: str) -> ServiceReply:
         if name and self._nodes.get(name) is None:
             return _json(404, {"Error": f'nodes "{name}" not found'})
         wanted = [name] if name else [node["metadata"]["name"] for node in self._nodes.items()]
@@ -211,5 +211,5 @@ class GpuShareExtender:
         return wire.inspected(node, rows)
 
 
-def _json(status: int, content: Any) -> HttpReply:
-    return HttpReply(status, json.dumps(content, separators=(",", ":")).encode())
+def _json(status: int, content: Any) -> ServiceReply:
+    return ServiceReply(status, json.dumps(content, separators=(",", ":")).encode())

@@ -61,11 +61,11 @@ def shares(nodes: Iterable[Object], pods: Iterable[Object]) -> list[NodeShares]:
 
 
 def _share(pod: Object, gpus: Sequence[SharedGpu]) -> PodShare | None:
-    said, asked = assumption(pod), requested(pod, names.MEMORY_RESOURCE)
-    if said is None:
+    decision, asked = assumption(pod), requested(pod, names.MEMORY_RESOURCE)
+    if decision is None:
         return PodShare(name_of(pod), namespace_of(pod), -1, asked) if asked else None
-    gpu = gpu_of(GpuUse("", said.index, said.uuid, said.memory), gpus)
-    return PodShare(name_of(pod), namespace_of(pod), -1 if gpu is None else gpu.index, said.memory)
+    gpu = gpu_of(GpuUse("", decision.index, decision.uuid, decision.memory), gpus)
+    return PodShare(name_of(pod), namespace_of(pod), -1 if gpu is None else gpu.index, decision.memory)
 
 
 def _address(node: Object) -> str:

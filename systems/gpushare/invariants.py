@@ -68,15 +68,15 @@ class MemoryAsked(Invariant[RunState]):
         live = {uid_of(pod): pod for pod in objects.pods.values() if not is_terminal(pod)}
         self._shares = {slot: share for slot, share in self._shares.items() if slot[0] in live}
         for (uid, container), share in self._shares.items():
-            said = assumption(live[uid])
+            decision = assumption(live[uid])
             if (
-                said is not None
-                and said.assigned
-                and (str(said.index), said.uuid or share.gpu) != (share.index, share.gpu)
+                decision is not None
+                and decision.assigned
+                and (str(decision.index), decision.uuid or share.gpu) != (share.index, share.gpu)
             ):
                 what = (
                     f"{share.pod} ({container}) was given GPU {share.index} ({share.gpu}), "
-                    f"and its annotations say {said.index} ({said.uuid})"
+                    f"and its annotations say {decision.index} ({decision.uuid})"
                 )
                 yield Breach((uid, container, "index"), what, share.line)
         yield from self._annotated(list(live.values()))
@@ -85,19 +85,20 @@ class MemoryAsked(Invariant[RunState]):
         sums: dict[tuple[str, str], int] = {}
         of: dict[tuple[str, str], int] = {}
         for pod in pods:
-            said = assumption(pod)
-            if said is None or not said.assigned or not node_name_of(pod):
+            decision = assumption(pod)
+            if decision is None or not decision.assigned or not node_name_of(pod):
                 continue
-            gpu = (node_name_of(pod), said.uuid or str(said.index))
-            sums[gpu] = sums.get(gpu, 0) + said.memory
+            gpu = (node_name_of(pod), decision.uuid or str(decision.index))
+            sums[gpu] = sums.get(gpu, 0) + decision.memory
             of[gpu] = int(annotations_of(pod).get(names.DEVICE_MEMORY, "0"))
-        for (node, gpu), total in sorted(sums.items()):
-            if total > of[node, gpu]:
-                held = [key_of(pod) for pod in pods if _names(pod, gpu)]
-                what = f"{gpu} of {node} has {of[node, gpu]} and pods ask {total} of it: {', '.join(sorted(held))}"
-                yield Breach((node, gpu, str(total)), what, None)
+        for place, total in sorted(sums.items()):
+            if total > of[place]:
+                node, name = place
+                held = sorted(key_of(pod) for pod in pods if node_name_of(pod) == node and _names(pod, name))
+                what = f"{name} of {node} has {of[place]} and pods ask {total} of it: {', '.join(held)}"
+                yield Breach((node, name, str(total)), what, None)
 
 
 def _names(pod: Object, gpu: str) -> bool:
-    said = assumption(pod)
-    return said is not None and gpu in (said.uuid, str(said.index))
+    decision = assumption(pod)
+    return decision is not None and gpu in (decision.uuid, str(decision.index))

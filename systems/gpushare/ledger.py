@@ -63,11 +63,11 @@ def uses_of(pods: Iterable[Object], entries: Mapping[str, LedgerEntry]) -> list[
     exchanged, one annotation is always written before the other. Pods that have ended use nothing."""
     found: dict[str, GpuUse] = {uid: entry.use() for uid, entry in entries.items()}
     for pod in pods:
-        said = assumption(pod)
+        decision = assumption(pod)
         if is_terminal(pod):
             found.pop(uid_of(pod), None)
-        elif said is not None:
-            found.setdefault(uid_of(pod), GpuUse(key_of(pod), said.index, said.uuid, said.memory))
+        elif decision is not None:
+            found.setdefault(uid_of(pod), GpuUse(key_of(pod), decision.index, decision.uuid, decision.memory))
     return [found[uid] for uid in sorted(found)]
 
 

@@ -10,11 +10,11 @@ from mews.systems.gpushare.records import Assumption, assumption, container_requ
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PodCandidate:
     """A pod of this node whose containers, or some of them, wait for their memory. ``begun``: others have theirs."""
 
     pod: Object
-    said: Assumption | None
+    decision: Assumption | None
     waiting: tuple[tuple[str, int], ...]
     begun: bool
 
@@ -26,33 +26,33 @@ class Candidate:
 
 def candidates(
     pods: Iterable[Object], resource: str, served: Mapping[str, frozenset[str]], *, seed: bool = False
-) -> list[Candidate]:
+) -> list[PodCandidate]:
     """The pods that may be meant, the likeliest first: one whose other containers were just served, for a kubelet
     admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs. ``seed``: by
     time alone, and only pods that the extender decided on."""
     found = []
     for pod in pods:
-        said = assumption(pod)
+        decision = assumption(pod)
         if phase_of(pod) not in ("", "Pending") or is_terminal(pod) or is_deleting(pod):
             continue
-        if (said is not None and said.assigned) or (seed and said is None):
+        if (decision is not None and decision.assigned) or (seed and decision is None):
             continue
         done = served.get(uid_of(pod), frozenset())
         waiting = tuple(each for each in container_requests(pod, resource) if each[0] not in done)
         if waiting:
-            found.append(Candidate(pod, said, waiting, bool(done)))
+            found.append(PodCandidate(pod, decision, waiting, bool(done)))
     return sorted(found, key=lambda each: _order(each, seed))
 
 
-def _order(candidate: Candidate, seed: bool) -> tuple[object, ...]:
-    said = candidate.said
-    assumed = (0, said.assumed_ns) if said is not None else (1, 0)
+def _order(candidate: PodCandidate, seed: bool) -> tuple[object, ...]:
+    decision = candidate.decision
+    assumed = (0, decision.assumed_ns) if decision is not None else (1, 0)
     return (not candidate.begun and not seed, assumed, key_of(candidate.pod))
 
 
 def match(
-    amount: int, found: Sequence[Candidate], *, gpu: str = "", admitting: frozenset[str] = frozenset()
-) -> tuple[Candidate, str] | None:
+    amount: int, found: Sequence[PodCandidate], *, gpu: str = "", admitting: frozenset[str] = frozenset()
+) -> tuple[PodCandidate, str] | None:
     """The pod and container that an Allocate of that many units is for, None where there is none.
 
     ``gpu``: the UUID of the GPU whose units the kubelet took, where they are all of one: it did so because we preferred
@@ -60,11 +60,13 @@ def match(
     """
     fitting = [(each, name) for each in found if (name := _container(each, amount))]
     if gpu:
-        fitting = [pair for pair in fitting if pair[0].said is None or pair[0].said.uuid in ("", gpu)] or fitting
+        fitting = [
+            pair for pair in fitting if pair[0].decision is None or pair[0].decision.uuid in ("", gpu)
+        ] or fitting
     here = [pair for pair in fitting if pair[0].uid in admitting] or fitting
     return here[0] if here else None
 
 
-def _container(candidate: Candidate, amount: int) -> str:
+def _container(candidate: PodCandidate, amount: int) -> str:
     """The container that is next in turn if it asks for that much, else the first that does, else ""."""
     return next((name for name, asked in candidate.waiting if asked == amount), "")

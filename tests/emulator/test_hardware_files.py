@@ -36,7 +36,7 @@ chassis:
 FAULT_KINDS = "fault kind 'lying': must be one of slow-operation, lying-result"
 
 WRONG = [
-    ("model: V100", "model: GB200", "14: chassis[0].devices[0].model: 'GB200': must be one of V100, A100"),
+    ("model: V100", "model: GB200", "14: chassis[0].devices[0].model: 'GB200': must be one of V100, V100-16GB"),
     ("model: V100", "model: 100", "14: chassis[0].devices[0].model: 100: must be a model name"),
     ("kind: GPU", "kind: GPPU", "14: chassis[0].devices[0].kind: 'GPPU': must be one of GPU, NIC, RDMA, FPGA"),
     ("kind: GPU", "kind: gpu", "14: chassis[0].devices[0].kind: 'gpu': must be one of GPU"),
@@ -170,7 +170,7 @@ def test_every_command_refuses_a_bad_hardware_file_with_exit_code_2_before_anyth
     assert done.stdout == ""
     assert done.stderr == (
         f"{path}:14: chassis[0].devices[0].model: 'GB200': must be one of "
-        "V100, A100, H100, H200, B200, L40S, T4, RTX 3090\n"
+        "V100, V100-16GB, P100-16GB, A100, H100, H200, B200, L40S, T4, RTX 3090\n"
     )
 
 

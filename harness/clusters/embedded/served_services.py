@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-
-from aiohttp import web
+from functools import partial
+from typing import TYPE_CHECKING
 
 from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServicePort, LocalServices
+from mews.kube.serving import serve_on
 from mews.kube.system.services import HttpHandler
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 
 class ServedServices:
@@ -48,19 +52,7 @@ class ServedServices:
         if service in self._runners:
             return
         self.url(service)
-        app = web.Application(client_max_size=256 * 1024 * 1024)  # a cluster's nodes, for a client without our cache
-
-        async def answer(request: web.Request) -> web.Response:
-            try:
-                reply = await self._local.call(service, request.method, request.path_qs, await request.read())
-            except ConnectionError as gone:
-                return web.Response(status=502, text=str(gone))
-            return web.Response(status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type})
-
-        app.router.add_route("*", "/{path:.*}", answer)
-        runner = self._runners[service] = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.SockSite(runner, self._sockets[service]).start()
+        self._runners[service] = await serve_on(self._sockets[service], partial(self._local.call, service))
 
     async def close(self) -> None:
         """Stop listening."""

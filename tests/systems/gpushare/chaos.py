@@ -221,9 +221,15 @@ class _Player:
         nodes = (await self._cluster.kube.list(NODES)).items
         for pod in pods:
             if phase_of(pod) == "Pending" and not node_name_of(pod):
-                self.wrong += [f"{key_of(pod)} is stuck though it fits {where}" for where in self._room(pod, nodes, pods)]
-            said = assumption(pod)
-            if phase_of(pod) == "Running" and (said is None or not said.assigned) and not _without(self._cluster, pod):
+                self.wrong += [
+                    f"{key_of(pod)} is stuck though it fits {where}" for where in self._room(pod, nodes, pods)
+                ]
+            decision = assumption(pod)
+            if (
+                phase_of(pod) == "Running"
+                and (decision is None or not decision.assigned)
+                and not _without(self._cluster, pod)
+            ):
                 self.wrong.append(f"{key_of(pod)} runs and was never assigned: {dict(annotations_of(pod))}")
 
     def _room(self, pod: Object, nodes: Sequence[Object], pods: Sequence[Object]) -> list[str]:

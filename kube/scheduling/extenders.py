@@ -54,7 +54,7 @@ def settings_of(config: Mapping[str, Any]) -> ExtenderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What a filter filtered: nodes that pass, and why others do not (``resolvable`` ones may be helped by preemption)."""
+    """An answer to a filter call: nodes that pass, and why others do not, with and without help by preemption."""
 
     passed: frozenset[str]
     failed: Mapping[str, str] = field(default_factory=dict)

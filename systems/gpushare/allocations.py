@@ -116,29 +116,26 @@ class NodeAllocations:
     async def _decide(self, amount: int, gpu: str = "") -> tuple[PodCandidate, str, SharedGpu | None] | None:
         """For which container that is, and which GPU it gets (None: there is none for it)."""
         seed = self._config.match == "seed"
+        pods = await self._asked()
         held = {} if seed else await self._held()
-        for pods in (self._listed, self._asked):
-            found = match(
-                amount,
-                candidates(await pods(), self._config.memory_resource, self._served(held), seed=seed),
-                gpu="" if seed else gpu,
-                admitting=frozenset() if seed else self._admitting(held),
-            )
-            if found is not None:
-                candidate, container = found
-                return candidate, container, await self._gpu(candidate)
-        return None
-
-    async def _listed(self) -> list[Object]:
-        return list(self._pods.items())
+        found = match(
+            amount,
+            candidates(pods, self._config.memory_resource, self._served(held, pods), seed=seed),
+            gpu="" if seed else gpu,
+            admitting=frozenset() if seed else self._admitting(held, pods),
+        )
+        if found is None:
+            return None
+        candidate, container = found
+        return candidate, container, await self._gpu(candidate)
 
     async def _asked(self) -> list[Object]:
-        """The API's word: the kubelet may have heard of a pod before our watch."""
+        """The node's pods by the API's word, for the kubelet may have heard of one before our watch; else by ours."""
         try:
             listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
         except (ApiError, Unavailable) as error:
             record(self._context.log, "pods-unread", error=str(error))
-            return []
+            return list(self._pods.items())
         return listed.items
 
     async def _held(self) -> Held:
@@ -156,7 +153,7 @@ class NodeAllocations:
             for pod in pods
         }
 
-    def _served(self, held: Held) -> dict[str, frozenset[str]]:
+    def _served(self, held: Held, pods: Sequence[Object]) -> dict[str, frozenset[str]]:
         """Uid -> containers that have theirs, by our own answers and by the kubelet's word, which counts more."""
         holders = {
             slice_set: (pod, container) for pod, by in held.items() for container, slice_set in by.items() if slice_set
@@ -165,15 +162,15 @@ class NodeAllocations:
         for given in self._given:
             if given.ids not in holders:
                 served.setdefault(given.uid, set()).add(given.container)
-        for pod in self._pods.items():
+        for pod in pods:
             names_held = {c for key, c in holders.values() if key == key_of(pod)}
             served.setdefault(uid_of(pod), set()).update(names_held)
         return {uid: frozenset(containers) for uid, containers in served.items() if containers}
 
-    def _admitting(self, held: Held) -> frozenset[str]:
+    def _admitting(self, held: Held, pods: Sequence[Object]) -> frozenset[str]:
         """Pods that the kubelet knows and that hold less than they ask for."""
         waiting = set()
-        for pod in self._pods.items():
+        for pod in pods:
             by = held.get(key_of(pod))
             if by is not None and any(not by.get(name) for name, _ in self._lasting(pod)):
                 waiting.add(uid_of(pod))

@@ -58,15 +58,16 @@ def match(
     ``gpu``: the UUID of the GPU whose units the kubelet took, where they are all of one: it did so because we preferred
     them for a pod that was decided on that GPU. ``admitting``: pods (uid) that the kubelet is known to wait with.
     """
-    fitting = [(each, name) for each in found if (name := _container(each, amount))]
+    # A kubelet serves containers in their order; a later one only where our books of the earlier ones are lost.
+    next_in_turn = [(each, each.waiting[0][0]) for each in found if each.waiting[0][1] == amount]
+    fitting = next_in_turn or [(each, name) for each in found if (name := _container(each, amount))]
     if gpu:
-        fitting = [
-            pair for pair in fitting if pair[0].decision is None or pair[0].decision.uuid in ("", gpu)
-        ] or fitting
+        there = [pair for pair in fitting if pair[0].decision is None or pair[0].decision.uuid in ("", gpu)]
+        fitting = there or fitting
     here = [pair for pair in fitting if pair[0].uid in admitting] or fitting
     return here[0] if here else None
 
 
 def _container(candidate: PodCandidate, amount: int) -> str:
-    """The container that is next in turn if it asks for that much, else the first that does, else ""."""
+    """The first container that asks for that much, else ""."""
     return next((name for name, asked in candidate.waiting if asked == amount), "")

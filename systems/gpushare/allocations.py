@@ -68,6 +68,12 @@ class NodeAllocations:
         self._given: list[GivenSlices] = []
         self._woken = asyncio.Event()
         self.unit = ""
+        pods.on_change(self._pod_changed)
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            self._given = [given for given in self._given if given.uid != uid_of(old)]
+        self._woken.set()
 
     # Asked by the kubelet
 
@@ -239,14 +245,12 @@ class NodeAllocations:
         return all(decision is None or decision.assigned for decision in decisions)
 
     async def _settle(self) -> None:
-        if self._is_settled() and not self._given:
+        if self._is_settled():
             return
         held = await self._held()
         corrections = self._corrections(held)
         if corrections:
             await self._write(corrections)
-        known = {uid_of(pod) for pod in self._pods.items()}
-        self._given = [given for given in self._given if given.uid in known]
 
     def _corrections(self, held: Held) -> dict[str, _Correction]:
         found: dict[str, _Correction] = {}

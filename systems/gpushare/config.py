@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mews.systems.gpushare import names
 
@@ -17,19 +17,15 @@ APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
 @dataclass(frozen=True, slots=True)
 class GpuShareConfig:
     """``unit``: of gpu-mem, ``auto`` is the finest whose list a kubelet takes. ``match``: how Allocate finds its pod,
-    ``seed`` by the design's own rule alone. ``on_shared``: what becomes of a GPU that the pool asks for while pods
-    share it. ``nodes``: those whose GPUs are shared."""
+    ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared."""
 
     unit: str = "MiB"
     match: str = "pods"
-    on_shared: str = "refuse"
     replicas: int = 1
     namespace: str = "kube-system"
-    port: int = 39999
     memory_resource: str = names.MEMORY_RESOURCE
     count_resource: str = names.COUNT_RESOURCE
     plugin_socket: str = "aliyungpushare.sock"
     poll_s: float = 1.0
     settle_s: float = 0.2
     nodes: tuple[str, ...] = ()
-    envs: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from mews.kube.system.options import SECONDS, OptionsModel
 
 
 class GpuShareOptions(OptionsModel):
-    """Unit of memory, matching, replicas of the extender, and what becomes of shared GPUs that the pool asks for."""
+    """Unit of memory, matching, replicas of the extender, and which nodes share their GPUs."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
@@ -20,10 +20,6 @@ class GpuShareOptions(OptionsModel):
     )
     match: Literal["pods", "seed"] = Field(
         default="pods", description="how Allocate finds its pod; seed: by amount and time of assumption alone"
-    )
-    on_shared: Literal["refuse", "evict"] = Field(
-        default="refuse",
-        description="a GPU that the pool asks for while pods share it is kept, or its pods are evicted",
     )
     replicas: int = Field(default=1, ge=1, le=2, strict=True, description="of the extender, behind one service")
     nodes: tuple[str, ...] | None = Field(default=None, description="those whose GPUs are shared; by default all")

@@ -244,5 +244,5 @@ def test_inspect_shows_who_has_what_and_knows_no_unknown_node() -> None:
 
 @pytest.mark.parametrize("words", [["-x"], ["a", "b"], ["--name"]])
 def test_arguments_that_are_none_are_refused_in_one_line(words: list[str]) -> None:
-    with pytest.raises(ValueError, match="^[^\n]+$"):
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
         parse(words)

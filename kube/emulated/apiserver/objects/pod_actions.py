@@ -54,13 +54,18 @@ def _bad_target(target: Mapping[str, Any]) -> str:
 def _check_bindable(kind: Kind, pod: Object, binding: Mapping[str, Any]) -> None:
     name = pod["metadata"]["name"]
     text = ""
-    given, known = binding.get("metadata") or {}, pod["metadata"]
-    for key, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        if given.get(key) and given[key] != known[key]:
-            path = f"/registry/pods/{known['namespace']}/{name}"
-            text = f"Precondition failed: {what} in precondition: {given[key]}, {what} in object meta: {known[key]}"
-            text = f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
-            raise refusals.conflict(kind, name, text)
+    given = binding.get("metadata") or {}
+    uid, version = given.get("uid"), given.get("resourceVersion")
+    if uid and uid != pod["metadata"]["uid"]:
+        text = f"UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
+    elif version and version != pod["metadata"]["resourceVersion"]:
+        known = pod["metadata"]["resourceVersion"]
+        text = f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {known}"
+    if text:
+        key = f"/registry/pods/{pod['metadata']['namespace']}/{name}"
+        text = f"Precondition failed: {text}"
+        text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+        raise refusals.conflict(kind, name, text)
     if is_deleting(pod):
         text = f"pod {name} is being deleted, cannot be assigned to a host"
     elif node_name_of(pod):

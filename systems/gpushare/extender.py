@@ -18,7 +18,7 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands, uses_of
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
-from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, refusal
+from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal
 from mews.systems.gpushare.records import LedgerEntry, decided, node_gpus, requested, unhealthy_indices
 
 PREFIX = "/gpushare-scheduler"
@@ -41,7 +41,11 @@ class GpuShareExtender:
             context.kube, config.namespace, lambda node: self._config_map(f"{LEDGER_PREFIX}{node}")
         )
         self._on_node: dict[str, dict[str, Object]] = {}
+        self._remembered: dict[str, int | None] = {}
+        self._promised: dict[str, set[str]] = {}
         self._pods.on_change(self._pod_changed)
+        self._nodes.on_change(lambda old, new: self._forget(str((new or old or {})["metadata"]["name"])))
+        self._config_maps.on_change(self._config_map_changed)
         self.metrics = ExtenderMetrics()
 
     async def run(self) -> None:
@@ -56,6 +60,11 @@ class GpuShareExtender:
             group.create_task(self._service.serve(self.handle))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        for pod in (old, new):
+            if pod is not None:
+                self._forget(node_name_of(pod))
+                for node in self._promised.pop(uid_of(pod), ()):
+                    self._forget(node)
         if old is not None and node_name_of(old):
             self._on_node.get(node_name_of(old), {}).pop(uid_of(old), None)
         if new is not None and node_name_of(new):
@@ -98,7 +107,32 @@ class GpuShareExtender:
         return _json(200, wire.filter_result(call, refusals))
 
     def _refusal(self, name: str, request: int, given: Object | None) -> str:
-        return refusal(name, request, self._gpus(name, given), self._uses(name)) if request else ""
+        return refusal(name, request, self._largest(name, given)) if request else ""
+
+    def _largest(self, name: str, given: Object | None) -> int | None:
+        """Remembered until something of the node changes: a filter call asks for thousands of nodes."""
+        if name in self._remembered:
+            return self._remembered[name]
+        found = largest_free(self._gpus(name, given), self._uses(name))
+        entries = self._ledgers.entries(name).values()
+        # A promise to a pod that our watch has not shown yet is judged anew each time: nothing would tell of its end.
+        if self._nodes.get(name) is not None and all(self._is_seen(entry) for entry in entries):
+            self._remembered[name] = found
+            for entry in entries:
+                self._promised.setdefault(entry.uid, set()).add(name)
+        return found
+
+    def _is_seen(self, entry: LedgerEntry) -> bool:
+        pod = self._pods.get(entry.name, entry.namespace)
+        return pod is not None and uid_of(pod) == entry.uid
+
+    def _forget(self, node: str) -> None:
+        self._remembered.pop(node, None)
+
+    def _config_map_changed(self, old: Object | None, new: Object | None) -> None:
+        name = str((new or old or {})["metadata"]["name"])
+        for prefix in (LEDGER_PREFIX, UNHEALTHY_PREFIX):
+            self._forget(name.removeprefix(prefix))
 
     def _gpus(self, name: str, given: Object | None = None) -> tuple[SharedGpu, ...]:
         """What is known of a node's GPUs; a client without our cache sends the node itself."""
@@ -133,6 +167,8 @@ class GpuShareExtender:
                 text = await self._bound(call)
             except (ApiError, Unavailable) as failed:
                 text = f"bind of {call.namespace}/{call.name} to {call.node}: {failed}"
+            finally:
+                self._forget(call.node)
         self.metrics.bound(not text)
         record(self._context.log, "bind", pod=f"{call.namespace}/{call.name}", node=call.node, error=text)
         return _json(500 if text else 200, wire.bind_result(text, capital=call.capital))

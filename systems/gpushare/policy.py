@@ -65,8 +65,13 @@ def best_fit(request: int, gpus: Sequence[SharedGpu], free: Mapping[str, int]) -
     return min(fitting, key=lambda gpu: (free[gpu.uuid], gpu.index), default=None)
 
 
-def refusal(node: str, request: int, gpus: Sequence[SharedGpu], uses: Iterable[GpuUse]) -> str:
-    """Why a node is filtered out, "" where one of its GPUs has room."""
-    if not gpus:
+def largest_free(gpus: Sequence[SharedGpu], uses: Iterable[GpuUse]) -> int | None:
+    """The most memory that can still be had of one GPU; None on a node that shares none."""
+    return max(free_memory(gpus, used_memory(gpus, uses)).values(), default=None)
+
+
+def refusal(node: str, request: int, largest: int | None) -> str:
+    """Why a node is filtered out, given the most that one of its GPUs has free; "" where that is enough."""
+    if largest is None:
         return not_shared(node)
-    return "" if best_fit(request, gpus, free_memory(gpus, used_memory(gpus, uses))) else TOO_FULL
+    return "" if largest >= request else TOO_FULL

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mews.kube.system.nvml import ListedGpu
 from mews.systems.gpushare.errors import GpuShareConfigError
-from mews.systems.gpushare.policy import GpuUse, SharedGpu, best_fit, free_memory, refusal, used_memory
+from mews.systems.gpushare.policy import GpuUse, SharedGpu, best_fit, free_memory, largest_free, refusal, used_memory
 from mews.systems.gpushare.slices import LIST_LIMIT, choose_unit, gpu_of_slice, list_bytes, slice_id, slices
 
 GPU = 16276
@@ -28,9 +28,9 @@ def test_the_three_nodes_of_the_design_are_judged_as_it_says() -> None:
     there = gpus(GPU, GPU)
     spread = [GpuUse("a", 0, "", 12207), GpuUse("b", 1, "", 12207)]
     together = [GpuUse("a", 1, "", 16276), GpuUse("b", 0, "", 8138)]
-    assert refusal("n2", 8138, there, spread) == "Insufficient GPU Memory in one device"
-    assert refusal("n3", 8138, there, together) == ""
-    assert refusal("n9", 8138, [], []) == "The node n9 is not for GPU share, need skip"
+    assert refusal("n2", 8138, largest_free(there, spread)) == "Insufficient GPU Memory in one device"
+    assert refusal("n3", 8138, largest_free(there, together)) == ""
+    assert refusal("n9", 8138, largest_free([], [])) == "The node n9 is not for GPU share, need skip"
 
 
 def test_of_equal_gpus_the_one_with_the_lowest_index_is_taken() -> None:

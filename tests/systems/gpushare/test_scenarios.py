@@ -39,11 +39,10 @@ def test_143_fails_where_only_one_container_of_a_pod_is_matched(monkeypatch: pyt
 
 
 def test_218_fails_where_the_sum_of_the_node_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    def by_sum(node: str, request: int, gpus: Sequence[SharedGpu], uses: Sequence[GpuUse]) -> str:
-        free = sum(gpu.memory for gpu in gpus) - sum(use.memory for use in uses)
-        return "" if free >= request else policy.TOO_FULL
+    def by_sum(gpus: Sequence[SharedGpu], uses: Sequence[GpuUse]) -> int:
+        return sum(gpu.memory for gpu in gpus) - sum(use.memory for use in uses)
 
-    monkeypatch.setattr(extender, "refusal", by_sum)
+    monkeypatch.setattr(extender, "largest_free", by_sum)
     assert verdict("extender-218") == "failed"
 
 

@@ -18,6 +18,7 @@ BENCHES = (
     "testbed",
     "nvml",
     "clusters",
+    "gpushare",
     "kod2_pass",
     "hotplug",
 )

@@ -23,20 +23,9 @@ ANYTHING = re.compile(r"[^\x00-\x1f]*")
 
 
 @dataclass(frozen=True, slots=True)
-class HostSpec:
-    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports; ``driver``:
-    the release of NVIDIA's that it shows."""
-
-    name: str
-    cpus: int = 192
-    memory_mib: int = 1_048_576
-    profile: HostProfile = INSTANT
-    driver: str = DEFAULT_RELEASE
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """A device in a slot. ``id`` is the chassis' own (Dev_GID); ``port`` is the host port at the start, None = free."""
+    """A device in a slot. ``id`` is the chassis' own (Dev_GID); ``port`` is the host port at the start, None = free.
+    ``memory_mib``: of a GPU that has not its model's (None: it has)."""
 
     id: str
     uuid: str
@@ -44,6 +33,20 @@ class DeviceSpec:
     model: str = DEFAULT_MODEL
     serial: str = ""
     port: str | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports; ``driver``:
+    the release of NVIDIA's that it shows. ``devices`` are built in: they are in no pool, and no chassis knows them."""
+
+    name: str
+    cpus: int = 192
+    memory_mib: int = 1_048_576
+    profile: HostProfile = INSTANT
+    driver: str = DEFAULT_RELEASE
+    devices: tuple[DeviceSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,9 @@ class ChassisSpec:
     profile: ChassisProfile
 
     def gpuid(self, device: str) -> str:
-        """The pool-wide ID of a device, ``<chassis index>-<device>``, for example ``1-001300`` (chassis.md 2)."""
-        return f"{self.index}-{device}"
+        """The pool-wide ID of a device, ``<chassis index>-<device>`` such as ``1-001300`` (chassis.md 2); a server's
+        own are called by the server's name."""
+        return f"{self.index if self.name else self.pool}-{device}"
 
 
 @dataclass(frozen=True, slots=True)

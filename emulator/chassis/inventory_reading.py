@@ -26,6 +26,10 @@ from mews.emulator.nvml.drivers import DEFAULT_RELEASE, KNOWN, RELEASE
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
 from mews.emulator.nvml.profiles import PROFILES as MODELS
 
+_DEVICE_KEYS = ("id", "uuid", "kind", "model", "serial", "memory_mib")
+MIN_GPU_MIB, MAX_GPU_MIB = 64, 2**20
+"""What a GPU's memory may be said to be."""
+
 
 def parse_hardware(document: Any, source: str, *, where: Where | None = None, prefix: str = "") -> Hardware:
     """The hardware that a file's content describes; ``source`` is the file's name in complaints.
@@ -52,7 +56,8 @@ def parse_hardware(document: Any, source: str, *, where: Where | None = None, pr
         raise root.get("chassis").fail("a list of at least one chassis")
     root.get("chassis").unique([spec.name for spec in chassis], "chassis name")
     root.get("chassis").unique([str(spec.index) for spec in chassis], "chassis index")
-    root.get("chassis").unique([d.uuid for spec in chassis for d in spec.devices], "device uuid")
+    built_in = [device.uuid for host in hosts for device in host.devices]
+    root.get("chassis").unique([*built_in, *(d.uuid for spec in chassis for d in spec.devices)], "device uuid")
     _one_pool_per_host(root.get("chassis"), chassis)
     return Hardware(name, hosts, chassis)
 
@@ -67,12 +72,15 @@ def _metadata(at: PlacedValue) -> str:
 
 
 def _host(at: PlacedValue) -> HostSpec:
-    at.mapping(("name", "cpus", "memory_mib", "profile", "driver"))
+    at.mapping(("name", "cpus", "memory_mib", "profile", "driver", "devices"))
     try:
         profile = parse_host_profile(at.get("profile", "instant").value)
     except ValueError as error:
         raise at.get("profile").error(str(error)) from error
+    devices = tuple(_built_in(device) for device in at.get("devices", []).items())
+    at.get("devices", []).unique([device.id for device in devices], "device id")
     return HostSpec(
+        devices=devices,
         name=at.get("name").text(NAME, "a lower-case host name"),
         cpus=at.get("cpus", 192).whole(1, 4096),
         memory_mib=at.get("memory_mib", 1_048_576).whole(1, 2**31),
@@ -147,15 +155,28 @@ def _ports(at: PlacedValue, hosts: Sequence[str]) -> dict[str, str | None]:
 
 
 def _device(at: PlacedValue, ports: Mapping[str, str | None]) -> DeviceSpec:
-    at.mapping(("id", "uuid", "kind", "model", "serial", "port"))
+    at.mapping((*_DEVICE_KEYS, "port"))
     port = at.get("port").value
     # A number is refused though its text may be a port: YAML reads 048 as another one.
     if port is not None and (not isinstance(port, str) or ports.get(port) is None):
         cabled = ", ".join(f'"{name}"' for name, host in ports.items() if host is not None)
         raise at.get("port").fail(f"null or one of the cabled ports {cabled or '(there are none)'}")
+    return _device_spec(at, port)
+
+
+def _built_in(at: PlacedValue) -> DeviceSpec:
+    """A device in the server itself: on no port."""
+    at.mapping(_DEVICE_KEYS)
+    return _device_spec(at, None)
+
+
+def _device_spec(at: PlacedValue, port: str | None) -> DeviceSpec:
     kind = at.get("kind", "GPU").value
     if kind not in KINDS:
         raise at.get("kind", "GPU").fail(f"one of {', '.join(KINDS)}")
+    memory = at.get("memory_mib")
+    if memory.value is not None and kind != "GPU":
+        raise memory.error("is a GPU's alone")
     return DeviceSpec(
         id=at.get("id").text(ID, 'a quoted device ID, such as "001300"'),
         uuid=at.get("uuid").text(ID, "a device UUID, such as GPU-16a0c321-…"),
@@ -163,6 +184,7 @@ def _device(at: PlacedValue, ports: Mapping[str, str | None]) -> DeviceSpec:
         model=_model(at.get("model", DEFAULT_MODEL), kind),
         serial=at.get("serial", "").text(ANYTHING, "a quoted serial number"),
         port=port,
+        memory_mib=None if memory.value is None else memory.whole(MIN_GPU_MIB, MAX_GPU_MIB),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.emulator.chassis.inventory import ID, NAME, PORT
+from mews.emulator.chassis.inventory_reading import MAX_GPU_MIB, MIN_GPU_MIB
 from mews.emulator.chassis.profiles import KEYS as PROFILE_KEYS
 from mews.emulator.chassis.profiles import PROFILES
 from mews.emulator.host.cards import KINDS
@@ -88,6 +89,7 @@ def _host() -> Schema:
             "memory_mib": _whole(1, 2**31, 1_048_576),
             "profile": _profile(tuple(HOST_PROFILES), HOST_PROFILE_KEYS),
             "driver": {**_matching(RELEASE, "the release of NVIDIA's driver"), "default": DEFAULT_RELEASE},
+            "devices": {"type": "array", "items": _device(port=False), "description": "built in, and in no pool"},
         },
         required=("name",),
     )
@@ -108,22 +110,25 @@ def _chassis() -> Schema:
             "pool": _matching(NAME, "such as pool-0"),
             "slots": _whole(1, 4096),
             "ports": ports,
-            "devices": {"type": "array", "items": _device()},
+            "devices": {"type": "array", "items": _device(port=True)},
             "profile": _profile(tuple(PROFILES), PROFILE_KEYS),
         },
         required=("name", "ports"),
     )
 
 
-def _device() -> Schema:
+def _device(*, port: bool) -> Schema:
     properties: dict[str, Schema] = {
         "id": _matching(ID, "the chassis' own, quoted"),
         "uuid": _matching(ID, "unique in the file"),
         "kind": {"enum": list(KINDS), "default": KINDS[0]},
         "model": {"type": "string", "default": DEFAULT_MODEL, "examples": list(MODELS)},
         "serial": _TEXT,
-        "port": {"anyOf": [{"type": "null"}, _matching(PORT, "the cabled port that it is on at the start")]},
+        "memory_mib": {**_whole(MIN_GPU_MIB, MAX_GPU_MIB), "description": "a GPU's, where it is not its model's"},
     }
+    if port:
+        cabled = _matching(PORT, "the cabled port that it is on at the start")
+        properties["port"] = {"anyOf": [{"type": "null"}, cabled]}
     gpu = {"properties": {"kind": {"const": "GPU"}}}
     return {
         **_object(properties, required=("id", "uuid")),

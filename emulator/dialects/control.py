@@ -106,7 +106,7 @@ class Control:
     def _insert(self, request: Request) -> tuple[int, Any]:
         body = read_object(request.body)
         device = body.get("device")
-        names = [field.name for field in fields(DeviceSpec)]
+        names = [field.name for field in fields(DeviceSpec) if field.name != "memory_mib"]
         if not isinstance(device, dict) or not {"id", "uuid"} <= set(device) <= set(names):
             raise ValueError(f"device {device!r}: must be a mapping with id, uuid and any of {', '.join(names[2:])}")
         if not all(isinstance(value, str) for name, value in device.items() if name != "port" or value is not None):

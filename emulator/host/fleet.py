@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.events import Listener, ignore
-from mews.emulator.host.host import Host
+from mews.emulator.host.host import OWN, Host
 
 Ports = Mapping[str, Mapping[str, str | None]]
 """Chassis -> device -> host port."""
@@ -107,15 +107,19 @@ class Hosts:
         return None if name is None else self.hosts.get(name)
 
     def _on(self, host: str, ports: Ports | None) -> dict[str, list[DeviceSpec]]:
+        own = {OWN: list(devices)} if (devices := self.hosts[host].spec.devices) else {}
         if ports is None:
-            return {spec.name: _first(spec, host) for spec in self.hardware.chassis}
+            return {**{spec.name: _first(spec, host) for spec in self.hardware.chassis}, **own}
         return {
-            name: [
-                self._devices[(name, device)]
-                for device, port in rows.items()
-                if port is not None and self._chassis[name].ports.get(port) == host
-            ]
-            for name, rows in ports.items()
+            **own,
+            **{
+                name: [
+                    self._devices[(name, device)]
+                    for device, port in rows.items()
+                    if port is not None and self._chassis[name].ports.get(port) == host
+                ]
+                for name, rows in ports.items()
+            },
         }
 
 

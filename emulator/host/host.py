@@ -13,6 +13,7 @@ from typing import Any
 
 from mews.emulator.chassis.agenda import Agenda
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
+from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.host.addresses import PciAddresses
 from mews.emulator.host.cards import card_of
 from mews.emulator.host.driver_events import DriverEvents
@@ -32,6 +33,17 @@ SLOTS_PER_CHASSIS = 1000
 """Slot numbers of the host: those of its first chassis from 1 on, of the next from 1001 on."""
 
 
+OWN = ""
+"""The name of what holds a server's built-in devices, where others have their chassis'."""
+
+
+def _own_chassis(spec: HostSpec) -> tuple[ChassisSpec, ...]:
+    """The server's own slots; none in a server that has nothing built in."""
+    if not spec.devices:
+        return ()
+    return (ChassisSpec(OWN, 0, spec.name, len(spec.devices), {}, spec.devices, parse_profile("instant", OWN)),)
+
+
 class Host:
     """One emulated server. All methods take ``now_s``, emulated seconds that never go back."""
 
@@ -47,7 +59,8 @@ class Host:
         self.spec = spec
         self.profile = spec.profile
         self.number = number
-        self.chassis = tuple(one for one in chassis if spec.name in one.ports.values())
+        cabled = (one for one in chassis if spec.name in one.ports.values())
+        self.chassis = (*cabled, *_own_chassis(spec))
         self._slots = {(one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)}
         self._addresses = {one.name: PciAddresses(port, number, one.slots) for port, one in enumerate(self.chassis)}
         self._listener = listener

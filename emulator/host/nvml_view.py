@@ -46,6 +46,8 @@ def nvml_host(
 
 def _gpu(host: Host, function: Function, index: int, records: Mapping[str, BoardRecord], at_ns: int) -> NvmlGpu:
     profile = gpu_profile(function.device.model)
+    if function.device.memory_mib is not None:
+        profile = replace(profile, memory_mib=function.device.memory_mib)
     record = records.get(function.device.uuid) or record_alone(host, function, at_ns)
     record, processes = _known(host, function, record)
     reading, counters = record.reading(profile, at_ns), record.counters

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.ports.cluster import HardwareControl
+from mews.harness.ports.fence import Fence
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
@@ -22,6 +23,8 @@ from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
+from mews.kube.system.nvml import NvmlPort
+from mews.kube.system.services import ServicePort
 
 
 class ChassisPort(Protocol):
@@ -43,6 +46,33 @@ class ChassisPort(Protocol):
         ...
 
 
+class ReleasedNvml(NvmlPort, Protocol):
+    """NVML in the hands of one process."""
+
+    def release(self) -> None:
+        """The process is gone: it holds nothing any more."""
+        ...
+
+
+class ServicesPort(Protocol):
+    """How components answer HTTP requests of others, and how our scheduler reaches them."""
+
+    def port(self, service: str, fence: Fence) -> ServicePort:
+        """Where one incarnation of a component of that service serves."""
+        ...
+
+    def url(self, service: str) -> str:
+        """Where the service is for programs of others."""
+        ...
+
+    async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
+        """POST to such a URL.
+
+        Raises ConnectionError, TimeoutError.
+        """
+        ...
+
+
 class HostsPort(Protocol):
     """What the emulated hosts show to the programs that run on them."""
 
@@ -56,6 +86,10 @@ class HostsPort(Protocol):
 
     def driver_root(self, host: str) -> Path | None:
         """The node's folder laid out as a driver root, for a container runtime; None where nothing can be started."""
+        ...
+
+    def nvml(self, host: str, name: str) -> ReleasedNvml | None:
+        """NVML of that host as one process of that name uses it; None where there is no library."""
         ...
 
     def users(self, host: str) -> DeviceUsers:
@@ -156,6 +190,7 @@ class ClusterPorts:
     hosts: HostsPort
     kubelets: KubeletsPort
     plugins: PluginsPort
+    services: ServicesPort
     close: Callable[[], Awaitable[None]]
     host_server: HostProcessPort | None = None
     """None: the hosts are values in this process."""

@@ -56,7 +56,7 @@ class Agreement(Invariant[ObservedState]):
         uid, container = line.fields["uid"], line.fields["container"]
         held = [h for h in state.world.all_holdings() if (h.uid, h.container) == (uid, container)]
         devices = state.world.devices
-        gpuids = sorted({gpuid for h in held for gpuid in h.devices if gpuid in devices})
+        gpuids = sorted({gpuid for h in held for gpuid in (*h.devices, *h.parts_of) if gpuid in devices})
         uuids = sorted(devices[gpuid].uuid for gpuid in gpuids)
         known = {*devices, *(device.uuid for device in devices.values())}
         lists = {name: value.split(",") for name, value in line.fields.get("env", {}).items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,12 @@ from mews.kube.system.system import Pooled
 @dataclass(frozen=True, slots=True)
 class JudgedSystems:
     """What the systems of a run declare to its judge: what they pool, to which schedulerNames they answer, which of
-    their pods hold which devices, and their own laws."""
+    their pods hold which devices, which announced devices are parts of which others, and their own laws."""
 
     pooled: tuple[Pooled, ...] = ()
     schedulers: tuple[str, ...] = ()
     holds: tuple[Holds, ...] = ()
+    part_of: tuple[Callable[[str], str], ...] = ()
     invariants: tuple[Invariant[Any], ...] = ()
 
 

@@ -46,9 +46,10 @@ class InvariantJudge:
         *,
         report: Callable[[Violation], None] = lambda _: None,
     ) -> None:
-        world = ObservedHardware()
+        systems = systems or JudgedSystems()
+        world = ObservedHardware(part_of=systems.part_of)
         windows = FaultWindows(bounds.allocatable_s + bounds.lag_s, world)
-        self.state = ObservedState(bounds, systems or JudgedSystems(), world, windows)
+        self.state = ObservedState(bounds, systems, world, windows)
         self.violations: list[Violation] = []
         self._watches = Watches()
         self._agreement = Agreement()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,7 @@ class ObservedHardware:
     seen: dict[str, dict[str, Seen]] = field(default_factory=dict)
     offered: dict[str, dict[str, int]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
+    part_of: tuple[Callable[[str], str], ...] = ()
     _ended: set[str] = field(default_factory=set)
     _about: dict[str, Line] = field(default_factory=dict)
 
@@ -111,7 +112,7 @@ class ObservedHardware:
     def holders(self, gpuid: str) -> Iterator[ObservedHolding]:
         """The live containers that hold the device."""
         for holding in self.all_holdings():
-            if gpuid in holding.devices:
+            if gpuid in holding.devices or gpuid in holding.parts_of:
                 yield holding
 
     def _hardware(self, line: Line) -> None:
@@ -191,7 +192,7 @@ class ObservedHardware:
             case "allocated" if fields["uid"] not in self._ended:
                 slot = (fields["uid"], fields["container"], fields["resource"])
                 pod, devices = fields["pod"], tuple(fields["devices"])
-                self.holdings[slot] = ObservedHolding(pod, *slot, host, devices, line)
+                self.holdings[slot] = ObservedHolding(pod, *slot, host, devices, line, self._parts_of(devices))
             case "container-started":
                 self.started.add((fields["uid"], fields["container"]))
             case "checkpoint":
@@ -199,6 +200,10 @@ class ObservedHardware:
                 self.checkpoints[host] = {(uid, c, resource): tuple(ids) for uid, c, resource, ids in entries}
             case "pod-ended" | "rejected":
                 self._end(fields["uid"])
+
+    def _parts_of(self, devices: Iterable[str]) -> tuple[str, ...]:
+        whole = dict.fromkeys(rule(device) for device in devices for rule in self.part_of)
+        return tuple(self._gpuid(uuid) for uuid in whole if uuid)
 
     def _end(self, uid: str) -> None:
         self._ended.add(uid)

@@ -34,9 +34,13 @@ class SingleHolder(Invariant[ObservedState]):
 
 
 def _given_twice(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach]:
-    for device in mine.devices:
-        for other in state.world.holders(device):
-            if other.uid != mine.uid and _same_thing(device, mine, other, state):
+    # Sets first: a slice of memory is a device too, and a container may hold tens of thousands.
+    own = frozenset(mine.devices)
+    others = [(each, own.intersection(each.devices)) for each in state.world.all_holdings() if each.uid != mine.uid]
+    shared = frozenset().union(*(common for _, common in others))
+    for device in (each for each in mine.devices if each in shared):
+        for other, common in others:
+            if device in common and _same_thing(device, mine, other, state):
                 has = f"{other.pod} on {other.host} has it"
                 what = f"device {device} was given to {mine.pod} on {mine.host} while {has}"
                 yield Breach((device, mine.uid, other.uid), what, mine.line, device)

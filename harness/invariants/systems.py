@@ -23,6 +23,7 @@ def judged_systems(systems: Iterable[ConfiguredSystem], components: Collection[s
         pooled=tuple(entry for entry in pooled if entry is not None),
         schedulers=tuple(schedulers),
         holds=tuple(rule for rule in holds if rule is not None),
+        part_of=tuple(each.system.part_of for each in systems if each.system.part_of is not None),
         invariants=tuple(law for each in systems for law in each.system.invariants()),
     )
 

@@ -42,11 +42,11 @@ class KnownNames:
         return tuple(spec.gpuid(device.id) for spec in self.hardware.chassis for device in spec.devices)
 
     def devices_at(self, host: str) -> tuple[str, ...]:
-        """The devices that can be moved to a host, each by its pool-wide ID and by the chassis' own."""
+        """The devices that a host may have: its own, and those of its chassis by pool-wide ID and the chassis' own."""
         cabled = [spec for spec in self.hardware.chassis if host in spec.ports.values()]
-        return tuple(
-            dict.fromkeys(name for spec in cabled for each in spec.devices for name in (spec.gpuid(each.id), each.id))
-        )
+        own = next((spec.devices for spec in self.hardware.hosts if spec.name == host), ())
+        pooled = (name for spec in cabled for each in spec.devices for name in (spec.gpuid(each.id), each.id))
+        return tuple(dict.fromkeys((*pooled, *(f"{host}-{each.id}" for each in own))))
 
     @cached_property
     def systems(self) -> tuple[ConfiguredSystem, ...]:

@@ -169,11 +169,14 @@ class HttpKube:
         *,
         uid: str | None = None,
         annotations: Mapping[str, str] | None = None,
+        resource_version: str | None = None,
     ) -> None:
         """Bind a pod to a node (POST pods/binding)."""
         metadata: Object = {"name": pod, "namespace": namespace}
         if uid:
             metadata["uid"] = uid
+        if resource_version:
+            metadata["resourceVersion"] = resource_version
         if annotations:
             metadata["annotations"] = dict(annotations)
         target = {"apiVersion": "v1", "kind": "Node", "name": node}

@@ -178,8 +178,9 @@ class KubeApi(Protocol):
         *,
         uid: str | None = None,
         annotations: Mapping[str, str] | None = None,
+        resource_version: str | None = None,
     ) -> None:
-        """POST pods/binding; ``Conflict`` when the pod is bound already."""
+        """POST pods/binding; ``Conflict`` when the pod is bound already, or is not ``uid`` at ``resource_version``."""
         ...
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
@@ -11,6 +12,7 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.errors import Overtaken
+from mews.kube.scheduling.extenders import ExtenderError, SchedulerExtender
 from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Status, error
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import Points
@@ -50,12 +52,18 @@ async def permitted(attempt: Attempt, waiting: PodAtPermit) -> Status:
     return await waiting.verdict(holds)
 
 
-async def bound(attempt: Attempt, kube: KubeApi) -> Status:
-    """PreBind and Bind; the outcome is known when this returns. Raises Overtaken."""
+async def bound(attempt: Attempt, kube: KubeApi, extenders: Sequence[SchedulerExtender] = ()) -> Status:
+    """PreBind and Bind, by the first extender that binds such pods; the outcome is known when this returns.
+
+    Raises Overtaken.
+    """
     for pre in attempt.points.pre_bind:
         status = await pre.pre_bind(attempt.state, attempt.pod, attempt.node)
         if not status.ok:
             return status.by(pre.name)
+    for extender in extenders:
+        if extender.binds and extender.manages(attempt.pod):
+            return await _bind_by_extender(extender, attempt, kube)
     for binder in attempt.points.bind:
         status = await _bind_by(binder, attempt, kube)
         if status.code is not Code.SKIP:
@@ -80,6 +88,18 @@ async def _bind_by(binder: Bind, attempt: Attempt, kube: KubeApi) -> Status:
         return _failed(binder, failed)
     except ApiError as failed:
         return _failed(binder, failed)
+
+
+async def _bind_by_extender(extender: SchedulerExtender, attempt: Attempt, kube: KubeApi) -> Status:
+    try:
+        await extender.bind(attempt.pod, attempt.node)
+    except ExtenderError as failed:
+        pod = await _bound_pod(attempt, kube)
+        if pod is None:
+            return error(str(failed))
+        if node_name_of(pod) != attempt.node:
+            raise Overtaken(pod) from failed
+    return SUCCESS
 
 
 def _failed(binder: Bind, failed: Exception) -> Status:

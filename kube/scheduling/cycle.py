@@ -1,6 +1,6 @@
 """One pod's decision: which nodes fit, which is best, what to say when none does. No I/O, nothing awaited.
 
-HTTP extenders would come between ``find`` and ``best`` (their answers narrow ``Found.feasible`` and add scores); the
+HTTP extenders come between ``find`` and ``best``: their answers narrow ``Found.feasible`` (``extenders.narrow``); the
 scheduler is where waiting for them belongs.
 """
 

@@ -8,7 +8,7 @@ knows is rebuilt from the API at the start; a pod that an earlier incarnation ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.errors import ApiError, Unavailable
@@ -23,6 +23,7 @@ from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.cycle import Decider, Found, best
 from mews.kube.scheduling.errors import BadProfile, Overtaken
 from mews.kube.scheduling.events import ProfileEventRecorder, SchedulingEventWriter
+from mews.kube.scheduling.extenders import SchedulerExtender, narrow
 from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error, unschedulable
 from mews.kube.scheduling.handle import ProfileHandle
 from mews.kube.scheduling.nodeinfo import NodeInfo, matters
@@ -40,8 +41,9 @@ LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 class Scheduler:
     """One queue and one cache under one or several profiles. Made within a running loop."""
 
-    def __init__(self, context: Context, config: SchedulerConfig) -> None:
+    def __init__(self, context: Context, config: SchedulerConfig, extenders: Sequence[SchedulerExtender] = ()) -> None:
         self._context = context
+        self._extenders = tuple(extenders)
         self._config = config
         self._informers: dict[tuple[Resource, str | None], Informer] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -101,7 +103,7 @@ class Scheduler:
                 self.spawn(work)
             while True:
                 entry = await self._queue.pop()
-                self._decide(entry)
+                await self._decide(entry)
                 # Let watches and bindings go on between two decisions.
                 await asyncio.sleep(0)
 
@@ -195,14 +197,14 @@ class Scheduler:
 
     # ------------------------------------------------------------------------------------------------------ deciding
 
-    def _decide(self, entry: Entry) -> None:
-        """One scheduling cycle. Awaits nothing, so nothing changes under it."""
+    async def _decide(self, entry: Entry) -> None:
+        """One scheduling cycle. Awaits nothing but extenders, so nothing changes under it without them."""
         points, state, pod = self._points[entry.pod.scheduler_name], CycleState(), entry.pod
         if pod.deleting:
             self._queue.remove(pod.uid)
             return
         try:
-            status = self._cycle(entry, points, state)
+            status = await self._cycle(entry, points, state)
         except Exception as failed:
             self._context.log.exception("scheduling of %s failed", pod.key)
             status = error(str(failed))
@@ -210,13 +212,18 @@ class Scheduler:
             self._queue.fail(entry)
             self._report(points, entry, status)
 
-    def _cycle(self, entry: Entry, points: Points, state: CycleState) -> Status:
+    async def _cycle(self, entry: Entry, points: Points, state: CycleState) -> Status:
         pod = entry.pod
         if not self._cache.order:
             self._refuse(entry, points, messages.NO_NODES, ())
             return SUCCESS
         hoped_for = self._nominations.node_of(pod.uid) or pod.nominated_node
         found = self._decider.find(points, state, pod, hoped_for=hoped_for)
+        if self._extenders and found.error is None:
+            await narrow(found, self._extenders, pod)
+            if self._queue.get(pod.uid) is not entry:  # gone while they were asked
+                return SUCCESS
+            found.feasible = [node for node in found.feasible if node.name in self._cache.nodes]
         if found.error is not None:
             return found.error
         if not found.feasible:
@@ -299,7 +306,7 @@ class Scheduler:
             if status.ok and attempt.points.permit:
                 status = await self._permit(attempt)
             if status.ok:
-                status = await binding.bound(attempt, self._context.kube)
+                status = await binding.bound(attempt, self._context.kube, self._extenders)
         except Overtaken as overtaken:
             status = error(str(overtaken))
             self._cache.set_pod(pod_info(overtaken.pod))

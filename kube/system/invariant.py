@@ -32,7 +32,8 @@ Holds = Callable[[Object], Iterable[Held]]
 @dataclass(frozen=True, slots=True)
 class ObservedHolding:
     """Devices of one resource that a container of a live pod holds: given by its kubelet (``line`` says so), or by the
-    word of its system (``line`` is then the last one about the pod, None where there is none yet)."""
+    word of its system (``line`` is then the last one about the pod, None where there is none yet). ``parts_of``: whole
+    devices of which some of these are parts (``System.part_of``)."""
 
     pod: str
     uid: str
@@ -41,6 +42,7 @@ class ObservedHolding:
     host: str
     devices: tuple[str, ...]
     line: Line | None
+    parts_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,21 @@ from mews.kube.component import Context
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
+from mews.kube.system.nvml import NvmlPort
+from mews.kube.system.services import ServicePort
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """The node that a component runs on. ``files`` are the host's, None where the component must do without;
+    """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library, None where the
+    component must do without;
     ``extras`` is what containers with a device need on this node."""
 
     name: str
     link: DevicePluginLink
     pod_resources: PodResources
     files: FileTree | None = None
+    nvml: NvmlPort | None = None
     extras: ContainerExtras = field(default_factory=ContainerExtras)
 
 
@@ -30,13 +34,15 @@ class Ports:
     """``chassis`` makes the clients of all chassis, given the seconds after which an unanswered call is of unknown
     outcome. ``node`` is set for a component that each node has. ``measures`` is what ``System.measures`` made: it
     outlives incarnations. ``parts`` holds what the user put in the place of parts of this component, by the names of
-    ``Component.parts``: loaded callables; a ``plugin`` is a factory that takes the scheduler's handle alone."""
+    ``Component.parts``: loaded callables; a ``plugin`` is a factory that takes the scheduler's handle alone.
+    ``service`` is what the component answers others on, where it has one (``Component.service``)."""
 
     context: Context
     chassis: Callable[[float], Mapping[str, ChassisApi]]
     node: NodeAccess | None = None
     measures: Any = None
     parts: Mapping[str, Callable[..., Any]] | None = None
+    service: ServicePort | None = None
 
     def part(self, name: str) -> Callable[..., Any] | None:
         """The user's callable in the place of that part, if there is one."""

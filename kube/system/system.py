@@ -21,6 +21,7 @@ from mews.kube.system.ports import Ports
 from mews.kube.system.profile import MakeOverhead
 from mews.kube.system.program import PlayedProgram
 from mews.kube.system.reaction import HardwareTimes, Reaction
+from mews.kube.system.services import ExtenderService
 
 KindLine = tuple[str, str, dict[str, Any]]
 """A journal line beside its time and layer: actor, event, fields."""
@@ -47,7 +48,8 @@ class Component:
     ``NAME/HOST``; None for a component that there is one of. ``scheduler``: the schedulerName that it answers to, of a
     configuration. ``parts``: what of it the user may replace from within, beside the whole of it: ``plugin`` (of a
     scheduler, with options), ``policy``; each with what the callable is called with, in words.
-    ``deployment``: how a real cluster runs it; None where none can.
+    ``deployment``: how a real cluster runs it; None where none can. ``service``: the name under which it answers HTTP
+    requests of others ("": it does not); components of one service are replicas of each other.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Component:
     scheduler: Callable[[Any], str] | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
     deployment: ComponentDeployment | None = None
+    service: str = ""
 
     @property
     def per_node(self) -> bool:
@@ -80,12 +83,14 @@ class System:
     configuration value that every component is given (raises ValueError, one line, for options that cannot be).
     ``document(configuration)`` is the same as the file that the components read in a cluster, ``namespace`` where their
     own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
-    pods find one another by the names of services. ``measures`` makes what the components measure themselves with, and
-    ``measured(measures)`` reads it as metrics. ``metrics(lines, speed)`` counts from the lines of a journal of whose
-    seconds each holds ``speed`` emulated ones; ``metric_names`` are all that either may find.
+    pods find one another by the names of services. ``extenders(configuration)`` are those of the default scheduler.
+    ``measures`` makes what the components measure themselves with, and ``measured(measures)`` reads it as metrics.
+    ``metrics(lines, speed)`` counts from the lines of a journal of whose seconds each holds ``speed`` emulated ones;
+    ``metric_names`` are all that either may find.
 
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
-    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say.
+    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
+    ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
     authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools
@@ -104,6 +109,7 @@ class System:
     kinds: Callable[[], Sequence[Object]] = lambda: ()
     watched: Callable[[], Sequence[Watched]] = lambda: ()
     service_names: bool = False
+    extenders: Callable[[Any], Sequence[ExtenderService]] = lambda configuration: ()
     measures: Callable[[], Any] = lambda: None
     measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
     metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}
@@ -111,6 +117,7 @@ class System:
     bounds: Mapping[str, float | None] = field(default_factory=dict)
     invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
     holds: Callable[[Any], Holds | None] = lambda configuration: None
+    part_of: Callable[[str], str] | None = None
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()
     commands: Callable[[], Sequence[Command]] = lambda: ()
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from mews.emulator.chassis.events import ChassisEvent
@@ -14,6 +15,8 @@ from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalHosts, LocalUsers
+from mews.harness.ports.nvml import LocalNvml
+from mews.harness.ports.services import POST_TIMEOUT_S, LocalServices
 from mews.harness.run_context import RunContext
 from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
@@ -76,6 +79,10 @@ class InProcessHardware:
         """Nothing is started."""
         return None
 
+    def nvml(self, host: str, name: str) -> LocalNvml:
+        """The host's state, without a library."""
+        return LocalNvml(self._hosts, host, name)
+
     def users(self, host: str) -> DeviceUsers:
         """The host itself."""
         return LocalUsers(self._hosts, host)
@@ -127,6 +134,24 @@ class InProcessKubelets:
         link.kill()
 
 
+class InProcessServices(LocalServices):
+    """A ServicesPort without sockets: a service is at ``http://NAME``."""
+
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run.rng("services"))
+
+    def url(self, service: str) -> str:
+        """By its name."""
+        return f"http://{service}"
+
+    async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
+        """Ask one of those that serve it."""
+        service, _, path = url.removeprefix("http://").partition("/")
+        async with asyncio.timeout(POST_TIMEOUT_S):
+            reply = await self.call(service, "POST", f"/{path}", body)
+        return reply.status, reply.body
+
+
 def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirectory) -> ClusterPorts:
     """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory."""
     store = fresh_store(run.clock.now, run.rng("store"))
@@ -139,5 +164,6 @@ def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirec
         hosts=devices,
         kubelets=folders,
         plugins=folders,
+        services=InProcessServices(run),
         close=devices.close,
     )

@@ -14,6 +14,7 @@ from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_kubelets import PLUGINS, POD_RESOURCES, ServedKubelets
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
+from mews.harness.clusters.embedded.served_services import ServedServices
 from mews.harness.clusters.embedded.trust import RunTrust
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.programs.control_plane import ControlPlane, Program
@@ -68,6 +69,7 @@ class ServedPorts:
         self._hosts = ServedHosts(
             self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
         )
+        self._services = ServedServices(run.rng("services"))
         self.names_file = self.scratch / "hosts"
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         self.runtime = ProcessRuntime(self.scratch / "pods", known, speed=run.speed, programs=find_program)
@@ -82,6 +84,7 @@ class ServedPorts:
             hosts=self._hosts,
             kubelets=self._kubelets,
             plugins=self._kubelets,
+            services=self._services,
             close=self.close,
             host_server=self._hosts,
             processes=self,
@@ -137,6 +140,7 @@ class ServedPorts:
     async def close(self) -> None:
         """Give everything back: processes, sockets, the folder."""
         await self._chassis.stop_following()
+        await self._services.close()
         await self._kubelets.close()
         await self._chassis.close_clients()
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), self._control_plane.close())

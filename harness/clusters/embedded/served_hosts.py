@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
 
@@ -137,6 +139,16 @@ class ServedHosts:
         folder = str(self._ready["hosts"][host]["nvml"])
         envs = {"LD_LIBRARY_PATH": folder, "PATH": f"{folder}:{SEARCH_PATH}"}
         return ContainerExtras(envs=envs, mounts=(Mount(folder, folder, read_only=True),))
+
+    def nvml(self, host: str, name: str) -> NvmlLibrary | None:
+        """The host's library, in this process: each host's is a file of its own, and so has a state of its own."""
+        if self._ready["without_library"] is not None:
+            return None
+        folder = Path(self._ready["hosts"][host]["nvml"])
+        own = folder / f"in-process-{LIBRARY}"
+        if not own.exists():
+            shutil.copy2(folder / LIBRARY, own)
+        return NvmlLibrary(str(own))
 
     def users(self, host: str) -> DeviceUsers:
         """Who tells this process which devices containers use."""

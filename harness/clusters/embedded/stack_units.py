@@ -10,7 +10,7 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
-from mews.harness.clusters.ports import ClusterPorts
+from mews.harness.clusters.ports import ClusterPorts, ReleasedNvml
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -24,6 +24,7 @@ from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_names import ServiceNames
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
+from mews.kube.scheduling.extenders import SchedulerExtender, settings_of
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.configured import ConfiguredSystem
@@ -101,7 +102,10 @@ class StackUnits:
         parts = self.replacements.loaded.parts(name)
 
         def make(fence: Fence) -> Runnable:
-            return component.make(self._ports(configured, name, fence, parts), configured.configuration)
+            ports = self._ports(configured, name, fence, parts)
+            if component.service:
+                ports = replace(ports, service=self.ports.services.port(component.service, fence))
+            return component.make(ports, configured.configuration)
 
         return Unit(name, self.run.journal, make)
 
@@ -109,11 +113,15 @@ class StackUnits:
         """The component that this node has of its own."""
         actor, parts = f"{name}/{host}", self.replacements.loaded.parts(name)
         links: list[DevicePluginLink] = []
+        libraries: list[ReleasedNvml] = []
 
         def make(fence: Fence) -> Runnable:
             link = self.ports.plugins.link(host)
             links.append(link)
-            ports = replace(self._ports(configured, actor, fence, parts), node=self._node(host, link, fence))
+            nvml = self.ports.hosts.nvml(host, actor)
+            libraries.extend(() if nvml is None else (nvml,))
+            node = replace(self._node(host, link, fence), nvml=None if nvml is None else fence.around(nvml))
+            ports = replace(self._ports(configured, actor, fence, parts), node=node)
             return component.make(ports, configured.configuration)
 
         async def bury() -> None:
@@ -121,6 +129,8 @@ class StackUnits:
                 closing = self.ports.plugins.bury(links.pop())
                 if closing is not None:
                     await closing
+            while libraries:
+                libraries.pop().release()
 
         return Unit(actor, self.run.journal, make, bury=bury)
 
@@ -152,20 +162,31 @@ class StackUnits:
         """
         options = self.scenario.stack.default_scheduler or DefaultSchedulerOptions()
         plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
-        extenders = self.replacements.extenders()
+        extenders = [*self._own_extenders(), *self.replacements.extenders()]
         if plugin is None:
             real = self.ports.program(DEFAULT_SCHEDULER, options.given(), extenders=extenders)
             if real is not None:
                 return Unit(DEFAULT_SCHEDULER, self.run.journal, real)
-        if extenders:
+        if self.replacements.extenders():
             raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
         profile = default_profile(options)
         if plugin is not None:
             profile = replace(profile, plugins=(*profile.plugins, plugin))
         config = SchedulerConfig((profile,))
-        return Unit(
-            DEFAULT_SCHEDULER, self.run.journal, lambda fence: Scheduler(self.context(DEFAULT_SCHEDULER, fence), config)
-        )
+
+        def make(fence: Fence) -> Runnable:
+            asked = [SchedulerExtender(settings_of(each), self.ports.services.post) for each in extenders]
+            return Scheduler(self.context(DEFAULT_SCHEDULER, fence), config, asked)
+
+        return Unit(DEFAULT_SCHEDULER, self.run.journal, make)
+
+    def _own_extenders(self) -> list[dict[str, Any]]:
+        """The extenders that the stack's systems bring, as kube-scheduler's configuration has them."""
+        return [
+            {"urlPrefix": f"{self.ports.services.url(each.service)}{each.path}", **each.config}
+            for configured in self.systems
+            for each in configured.system.extenders(configured.configuration)
+        ]
 
     def _service_names(self) -> list[Unit]:
         processes = self.ports.processes

@@ -308,9 +308,11 @@ class FittingKube:
         *,
         uid: str | None = None,
         annotations: Mapping[str, str] | None = None,
+        resource_version: str | None = None,
     ) -> None:
         """Bind it."""
-        await self._kube.bind(self._there.get(namespace, namespace), pod, node, uid=uid, annotations=annotations)
+        there = self._there.get(namespace, namespace)
+        await self._kube.bind(there, pod, node, uid=uid, annotations=annotations, resource_version=resource_version)
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
         """Evict it."""

@@ -245,10 +245,11 @@ class InProcessKube:
         *,
         uid: str | None = None,
         annotations: Mapping[str, str] | None = None,
+        resource_version: str | None = None,
     ) -> None:
         """Bind a pod to a node (POST pods/binding)."""
         await asyncio.sleep(0)
-        metadata = {"name": pod, "uid": uid, "annotations": annotations}
+        metadata = {"name": pod, "uid": uid, "annotations": annotations, "resourceVersion": resource_version}
         body = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
         pod_actions.bind(self._store, namespace, pod, body)
 

@@ -78,8 +78,8 @@ def test_what_a_file_says_of_a_component_is_checked_when_it_is_read(stack, says)
 
 def test_an_unknown_key_is_told_the_systems_that_there_are(toy):
     with pytest.raises(ScenarioError) as refused:
-        read("{gpushare: {}}")
-    assert {"kod2", "kubecomp", "toy", "replace", "extenders"} <= set(
+        read("{gpusharing: {}}")
+    assert {"gpushare", "kod2", "kubecomp", "toy", "replace", "extenders"} <= set(
         str(refused.value).split("allowed: ")[1].split(", ")
     )
 
@@ -205,7 +205,7 @@ def test_up_runs_the_systems_that_it_is_told(given, systems):
 
 @pytest.mark.parametrize("given", ["kubecmp", "", "kubecomp,", "none,kod2"])
 def test_up_refuses_a_stack_of_no_known_system_in_one_line(given):
-    with pytest.raises(BadInput, match=r"^--stack .*: must be one of kod2, kubecomp"):
+    with pytest.raises(BadInput, match=r"^--stack .*: must be one of gpushare, kod2, kubecomp"):
         with_stack(scenario_of(None, None), given)
 
 

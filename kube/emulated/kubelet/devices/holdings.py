@@ -28,17 +28,21 @@ class Holding:
 
     def devices(self) -> tuple[ContainerDevices, ...]:
         """As podresources shows them: one entry per device."""
-        return tuple(ContainerDevices(self.resource, (device,), _nodes_of(self.by_numa, device)) for device in self.ids)
+        nodes: dict[str, tuple[int, ...]] = {}
+        for node, ids in self.by_numa.items():
+            for device in ids if node != NO_NUMA else ():
+                nodes[device] = (*nodes.get(device, ()), node)
+        return tuple(ContainerDevices(self.resource, (device,), nodes.get(device, ())) for device in self.ids)
 
 
 def per_numa(ids: Iterable[str], known: Mapping[str, PluginDevice]) -> dict[int, tuple[str, ...]]:
     """The IDs by the NUMA nodes that the plugin's last list names for them."""
-    grouped: dict[int, tuple[str, ...]] = {}
+    grouped: dict[int, list[str]] = {}
     for device in ids:
         nodes = known[device].numa_nodes if device in known else ()
         for node in nodes or (NO_NUMA,):
-            grouped[node] = (*grouped.get(node, ()), device)
-    return grouped
+            grouped.setdefault(node, []).append(device)
+    return {node: tuple(found) for node, found in grouped.items()}
 
 
 class Holdings:
@@ -96,7 +100,3 @@ def kept_from_reuse(reusable: Mapping[str, tuple[str, ...]], held: Iterable[Hold
     for holding in held:
         left[holding.resource] = without(left.get(holding.resource, ()), holding.ids)
     return left
-
-
-def _nodes_of(by_numa: Mapping[int, tuple[str, ...]], device: str) -> tuple[int, ...]:
-    return tuple(node for node, ids in by_numa.items() if device in ids and node != NO_NUMA)

@@ -1,0 +1,76 @@
+"""Services over sockets: one address for each, on loopback, in front of the components that serve it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mews.harness.ports.fence import Fence
+from mews.harness.ports.services import POST_TIMEOUT_S, LocalServicePort, LocalServices
+from mews.kube.serving import serve_on
+from mews.kube.system.services import HttpHandler
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+class ServedServices:
+    """A ServicesPort. A service answers from its first component on; before that, its connections are refused."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._local = LocalServices(rng)
+        self._sockets: dict[str, socket.socket] = {}
+        self._runners: dict[str, web.AppRunner] = {}
+
+    def port(self, service: str, fence: Fence) -> ServedServicePort:
+        """Where one incarnation of a component serves."""
+        return ServedServicePort(self, self._local.port(service, fence), service)
+
+    def url(self, service: str) -> str:
+        """On a free port of loopback, the same for as long as the cluster lives."""
+        if service not in self._sockets:
+            # Bound now, so that nobody else gets the port; it listens once there is somebody to answer.
+            held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            held.bind(("127.0.0.1", 0))
+            self._sockets[service] = held
+        return f"http://127.0.0.1:{self._sockets[service].getsockname()[1]}"
+
+    async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
+        """For our scheduler, in process."""
+        for service in self._sockets:
+            if url.startswith(f"{self.url(service)}/"):
+                async with asyncio.timeout(POST_TIMEOUT_S):
+                    reply = await self._local.call(service, "POST", url.removeprefix(self.url(service)), body)
+                return reply.status, reply.body
+        raise ConnectionError(f"{url}: no such service")
+
+    async def listen(self, service: str) -> None:
+        """Open the service to others; nothing while it is open."""
+        if service in self._runners:
+            return
+        self.url(service)
+        self._runners[service] = await serve_on(self._sockets[service], partial(self._local.call, service))
+
+    async def close(self) -> None:
+        """Stop listening."""
+        for runner in self._runners.values():
+            await runner.cleanup()
+        for held in self._sockets.values():
+            held.close()
+
+
+class ServedServicePort:
+    """A ServicePort of one incarnation."""
+
+    def __init__(self, services: ServedServices, local: LocalServicePort, service: str) -> None:
+        self._services = services
+        self._local = local
+        self._service = service
+
+    async def serve(self, handler: HttpHandler) -> None:
+        """Answer with it until cancelled."""
+        await self._services.listen(self._service)
+        await self._local.serve(handler)

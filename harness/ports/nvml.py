@@ -1,0 +1,58 @@
+"""NVML of an emulated host in process: what the library would show, and who holds it."""
+
+from __future__ import annotations
+
+import itertools
+
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.nvml_view import nvml_host
+from mews.harness.ports.hosts import LocalHosts
+from mews.kube.system.nvml import ListedGpu, NvmlReading, ReportedXid
+
+
+class LocalNvml:
+    """One process that uses NVML on one host: a NvmlPort."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, hosts: LocalHosts, host: str, name: str) -> None:
+        self._hosts = hosts
+        self._host = host
+        self._name = name
+        self._key = f"nvml/{name}"
+        self._held: tuple[str, ...] | None = None
+        self._seen = 0
+
+    async def read(self) -> NvmlReading:
+        """What it shows now, and the XIDs since the reading before; it is held from then on."""
+        host = self._hosts.hosts.host(self._host)
+        shown = nvml_host(host)
+        uuids = tuple(gpu.uuid for gpu in shown.gpus)
+        if self._held is None:
+            self._seen = max((event.sequence for event in shown.events), default=0)
+        if self._held != uuids:
+            self._hosts.hold(self._host, Holder(self._key, uuids, name=self._name))
+            self._held = uuids
+        by_bus = {gpu.bus_id: gpu.uuid for gpu in shown.gpus}
+        xids = tuple(
+            ReportedXid(by_bus[event.bus_id], event.data)
+            for event in shown.events
+            if event.sequence > self._seen and event.kind == "xid" and event.bus_id in by_bus
+        )
+        self._seen = max((event.sequence for event in shown.events), default=self._seen)
+        gpus = tuple(
+            ListedGpu(gpu.index, gpu.uuid, gpu.bus_id, gpu.minor, gpu.profile.memory_mib, gpu.lost)
+            for gpu in shown.gpus
+            if not gpu.draining
+        )
+        return NvmlReading(gpus, xids)
+
+    async def close(self) -> None:
+        """Let go of all GPUs."""
+        self.release()
+
+    def release(self) -> None:
+        """The process lets go, or is gone."""
+        if self._held is not None:
+            self._held = None
+            self._hosts.release(self._host, self._key)

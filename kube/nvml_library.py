@@ -1,0 +1,152 @@
+"""NVML of this machine as any client has it: ``libnvidia-ml.so.1``, loaded and called. Not for virtual runs.
+
+Calls are made on a thread, since some of them wait. The event set stays registered between two readings, so that no XID
+is missed; it must be made anew when the GPUs have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+from ctypes import Structure, byref, c_char, c_uint, c_ulonglong, c_void_p, create_string_buffer
+from typing import Any
+
+from mews.kube.system.nvml import ListedGpu, NvmlError, NvmlReading, ReportedXid
+
+LIBRARY = "libnvidia-ml.so.1"
+_TIMEOUT, _NOT_SUPPORTED, _GPU_IS_LOST = 10, 3, 15
+_XID_EVENTS = 0x8
+"""nvmlEventTypeXidCriticalError"""
+
+
+class _PciInfo(Structure):
+    _fields_ = [
+        ("bus_id_legacy", c_char * 16),
+        ("domain", c_uint),
+        ("bus", c_uint),
+        ("device", c_uint),
+        ("pci_device_id", c_uint),
+        ("pci_subsystem_id", c_uint),
+        ("bus_id", c_char * 32),
+    ]
+
+
+class _Memory(Structure):
+    _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
+
+
+class _EventData(Structure):
+    _fields_ = [
+        ("device", c_void_p),
+        ("event_type", c_ulonglong),
+        ("event_data", c_ulonglong),
+        ("gpu_instance", c_uint),
+        ("compute_instance", c_uint),
+    ]
+
+
+class NvmlLibrary:
+    """A NvmlPort of the library at that path."""
+
+    def __init__(self, path: str = LIBRARY) -> None:
+        self._path = path
+        self._library: Any = None
+        self._open = False
+        self._events = c_void_p()
+        self._watched: tuple[str, ...] = ()
+        self._lock = asyncio.Lock()
+
+    async def read(self) -> NvmlReading:
+        """Look, opening the library where it is not open."""
+        async with self._lock:
+            return await asyncio.to_thread(self._read)
+
+    async def close(self) -> None:
+        """Let go of all GPUs."""
+        async with self._lock:
+            await asyncio.to_thread(self.release)
+
+    def release(self) -> None:
+        """The same, without waiting for a reading that is under way."""
+        if self._open:
+            self._forget_events()
+            self._library.nvmlShutdown()
+            self._open = False
+
+    def _read(self) -> NvmlReading:
+        if not self._open:
+            self._begin()
+        handles = self._handles()
+        gpus = tuple(self._gpu(index, handle) for index, handle in enumerate(handles))
+        xids = self._xids(gpus)
+        if tuple(gpu.uuid for gpu in gpus) != self._watched:
+            self._watch(gpus, handles)
+        return NvmlReading(gpus, xids)
+
+    def _begin(self) -> None:
+        if self._library is None:
+            try:
+                self._library = ctypes.CDLL(self._path)
+            except OSError as error:
+                raise NvmlError(f"{self._path}: cannot be loaded: {error}") from error
+        self._check("nvmlInit_v2")
+        self._open = True
+
+    def _check(self, name: str, *arguments: Any, allowed: tuple[int, ...] = ()) -> int:
+        code = int(getattr(self._library, name)(*arguments))
+        if code != 0 and code not in allowed:
+            raise NvmlError(f"{name}: NVML error {code}")
+        return code
+
+    def _handles(self) -> list[c_void_p]:
+        count = c_uint()
+        self._check("nvmlDeviceGetCount_v2", byref(count))
+        handles = []
+        for index in range(count.value):
+            handle = c_void_p()
+            self._check("nvmlDeviceGetHandleByIndex_v2", c_uint(index), byref(handle))
+            handles.append(handle)
+        return handles
+
+    def _gpu(self, index: int, handle: c_void_p) -> ListedGpu:
+        uuid, minor, pci, memory = create_string_buffer(96), c_uint(), _PciInfo(), _Memory()
+        self._check("nvmlDeviceGetUUID", handle, uuid, c_uint(len(uuid)))
+        self._check("nvmlDeviceGetMinorNumber", handle, byref(minor), allowed=(_GPU_IS_LOST,))
+        self._check("nvmlDeviceGetPciInfo_v3", handle, byref(pci), allowed=(_GPU_IS_LOST,))
+        code = self._check("nvmlDeviceGetMemoryInfo", handle, byref(memory), allowed=(_GPU_IS_LOST,))
+        return ListedGpu(
+            index=index,
+            uuid=uuid.value.decode(),
+            bus_id=pci.bus_id.decode(),
+            minor=minor.value,
+            memory_mib=memory.total // (1024 * 1024),
+            lost=code == _GPU_IS_LOST,
+        )
+
+    def _watch(self, gpus: tuple[ListedGpu, ...], handles: list[c_void_p]) -> None:
+        self._forget_events()
+        self._check("nvmlEventSetCreate", byref(self._events))
+        for handle in handles:
+            kinds = c_ulonglong(_XID_EVENTS)
+            allowed = (_NOT_SUPPORTED, _GPU_IS_LOST)
+            self._check("nvmlDeviceRegisterEvents", handle, kinds, self._events, allowed=allowed)
+        self._watched = tuple(gpu.uuid for gpu in gpus)
+
+    def _forget_events(self) -> None:
+        if self._events:
+            self._library.nvmlEventSetFree(self._events)
+        self._events, self._watched = c_void_p(), ()
+
+    def _xids(self, gpus: tuple[ListedGpu, ...]) -> tuple[ReportedXid, ...]:
+        """All that have come since; without waiting for more."""
+        found: list[ReportedXid] = []
+        while self._events:
+            data = _EventData()
+            allowed = (_TIMEOUT, _GPU_IS_LOST)
+            code = self._check("nvmlEventSetWait_v2", self._events, byref(data), c_uint(0), allowed=allowed)
+            if code != 0:
+                break
+            uuid = create_string_buffer(96)
+            if self._library.nvmlDeviceGetUUID(c_void_p(data.device), uuid, c_uint(len(uuid))) == 0:
+                found.append(ReportedXid(uuid.value.decode(), int(data.event_data)))
+        return tuple(found)

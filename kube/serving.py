@@ -1,0 +1,49 @@
+"""A component's HTTP server in a process of its own. Not for virtual runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from aiohttp import web
+
+from mews.kube.system.services import HttpHandler
+
+BODY_LIMIT = 256 * 1024 * 1024
+"""Bytes of a request: a scheduler without our cache sends all nodes."""
+
+
+class HttpService:
+    """A ServicePort on an address of this machine."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+
+    async def serve(self, handler: HttpHandler) -> None:
+        """Answer with it until cancelled. Raises OSError where the port is taken."""
+        listening = socket.create_server((self._host, self._port))
+        runner = await serve_on(listening, handler)
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await runner.cleanup()
+
+
+async def serve_on(listening: socket.socket, handler: HttpHandler) -> web.AppRunner:
+    """Answer what comes in on that socket; ``cleanup()`` of what is returned ends it. A ConnectionError of the handler
+    is a bad gateway."""
+    app = web.Application(client_max_size=BODY_LIMIT)
+
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            reply = await handler(request.method, request.path_qs, await request.read())
+        except ConnectionError as gone:
+            return web.Response(status=502, text=str(gone))
+        return web.Response(status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type})
+
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.SockSite(runner, listening).start()
+    return runner

@@ -1,0 +1,54 @@
+"""A node's GPUs as NVML shows them to a component that runs there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGpu:
+    """One GPU: its NVML index, minor number, and memory as NVML counts it; ``lost``: it does not answer any more."""
+
+    index: int
+    uuid: str
+    bus_id: str
+    minor: int
+    memory_mib: int
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedXid:
+    """An XID that the driver reported of a GPU."""
+
+    uuid: str
+    xid: int
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlReading:
+    """All GPUs in order of index, and the XIDs since the reading before."""
+
+    gpus: tuple[ListedGpu, ...] = ()
+    xids: tuple[ReportedXid, ...] = ()
+
+
+class NvmlError(Exception):
+    """NVML cannot be used, or answered with an error; one line."""
+
+
+class NvmlPort(Protocol):
+    """NVML of one node, held open between two calls: who holds it keeps its GPUs from being removed in an orderly way
+    (contract host.md section 3)."""
+
+    async def read(self) -> NvmlReading:
+        """Look, opening the library where it is not open.
+
+        Raises NvmlError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of all GPUs."""
+        ...

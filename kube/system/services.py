@@ -1,0 +1,39 @@
+"""How components answer HTTP requests of others in the cluster: by the name of a service, behind which there may be
+several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReply:
+    """An answer: its status, body and media type."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+
+
+HttpHandler = Callable[[str, str, bytes], Awaitable[ServiceReply]]
+"""``handler(method, path, body)``."""
+
+
+class ServicePort(Protocol):
+    """What a component of a service serves on."""
+
+    async def serve(self, handler: HttpHandler) -> None:
+        """Answer requests with it until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderService:
+    """A scheduler extender that a system brings: ``service`` is the name of it (``Component.service``), ``config`` its
+    entry in a KubeSchedulerConfiguration but for ``urlPrefix``, which is where the service is, with ``path`` behind."""
+
+    service: str
+    path: str
+    config: Mapping[str, object]

@@ -1,0 +1,114 @@
+"""GPU Share's components as processes: ``python -m mews.systems.gpushare extender|device-plugin``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from mews.kube.clock import Clock
+from mews.kube.component import Context, Runnable
+from mews.kube.deviceplugin.grpc_client import GrpcPodResources
+from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.nvml_library import LIBRARY, NvmlLibrary
+from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
+from mews.kube.records_file import RecordsFile
+from mews.kube.serving import HttpService
+from mews.kube.system.ports import NodeAccess
+from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.errors import GpuShareConfigError
+from mews.systems.gpushare.extender import GpuShareExtender
+from mews.systems.gpushare.node_plugin import GpuShareNodePlugin
+
+COMPONENTS = ("extender", "device-plugin")
+_KUBELET = Path("/var/lib/kubelet")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m mews.systems.gpushare", description=__doc__)
+    made.add_argument("component", choices=COMPONENTS)
+    made.add_argument("--config", type=Path, help="JSON file (mews.systems.gpushare.config); default: its defaults")
+    add_kubeconfig_arguments(made)
+    made.add_argument("--host", default="127.0.0.1", help="extender: the address to listen on")
+    made.add_argument("--port", type=port_number, default=39999, help="extender: the port to listen on")
+    made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="device-plugin: default $NODE_NAME")
+    made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
+    made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    made.add_argument("--nvml", default=LIBRARY, metavar="FILE", help="device-plugin: the library to load")
+    made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
+    return made
+
+
+def config_of(path: Path | None) -> GpuShareConfig:
+    """The configuration of a file.
+
+    Raises GpuShareConfigError, one line.
+    """
+    if path is None:
+        return GpuShareConfig()
+    known = [field.name for field in fields(GpuShareConfig)]
+    try:
+        read: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise GpuShareConfigError(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(read, dict) or not read.keys() <= set(known):
+        raise GpuShareConfigError(f"{path}: must be a JSON object with {', '.join(known)}")
+    return GpuShareConfig(**{**read, "nodes": tuple(read.get("nodes", ()))})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
+    options = parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    if options.records is not None:
+        logging.getLogger().addHandler(RecordsFile(options.records))
+    try:
+        config = config_of(options.config)
+        if options.component == "device-plugin" and not options.node:
+            raise GpuShareConfigError("--node: must name this node, or $NODE_NAME must")
+        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
+    except (GpuShareConfigError, KubeconfigError) as error:
+        return _refused(error)
+    except BaseExceptionGroup as group:
+        wrong, _ = group.split(GpuShareConfigError)
+        if wrong is None:
+            raise
+        return _refused(_first(wrong))
+    return 0
+
+
+def _refused(error: BaseException) -> int:
+    sys.stderr.write(f"{error}\n")
+    return 2
+
+
+def _first(group: BaseException) -> BaseException:
+    return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
+
+
+async def _made(options: argparse.Namespace, config: GpuShareConfig, stack: AsyncExitStack) -> Runnable:
+    kube = kube_of(options, f"gpushare-{options.component}")
+    stack.push_async_callback(kube.close)
+    context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
+    if options.component == "extender":
+        return GpuShareExtender(context, config, HttpService(options.host, options.port))
+    pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
+    stack.push_async_callback(pod_resources.close)
+    link = GrpcLink(options.device_plugins)
+    stack.push_async_callback(link.close)
+    node = NodeAccess(options.node, link=link, pod_resources=pod_resources, nvml=NvmlLibrary(options.nvml))
+    return GpuShareNodePlugin(context, config, node)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

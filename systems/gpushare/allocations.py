@@ -1,0 +1,334 @@
+"""What a node's containers are given: the extender's decision, found for an Allocate that does not say for whom it is,
+and put right afterwards by what the kubelet says of who holds what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.pod_requests import is_sidecar
+from mews.kube.api.resources import PODS
+from mews.kube.client.informer import Informer
+from mews.kube.clock import rest
+from mews.kube.component import Context, record
+from mews.kube.deviceplugin.port import PluginError
+from mews.kube.system.ports import NodeAccess
+from mews.systems.gpushare import names
+from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands
+from mews.systems.gpushare.matching import PodCandidate, candidates, match
+from mews.systems.gpushare.policy import SharedGpu
+from mews.systems.gpushare.records import LedgerEntry, assumption, container_requests, decided, requested
+from mews.systems.gpushare.slices import gpu_of_slice
+
+Held = Mapping[str, Mapping[str, frozenset[str]]]
+"""Pod (namespace/name) -> container -> slices that it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSlices:
+    """One answer to Allocate: the slices, the pod and container we took it to be for, and the GPU in its env."""
+
+    ids: frozenset[str]
+    uid: str
+    container: str
+    gpu: SharedGpu
+
+
+@dataclass(slots=True)
+class _Correction:
+    """What is to be written about one pod."""
+
+    pod: Object
+    gpu: SharedGpu
+    assigned: bool
+
+
+class NodeAllocations:
+    """One node's; ``gpus`` are those announced now."""
+
+    def __init__(
+        self,
+        context: Context,
+        config: GpuShareConfig,
+        node: NodeAccess,
+        ledgers: NodeLedgers,
+        pods: Informer,
+        gpus: Callable[[], Sequence[SharedGpu]],
+    ) -> None:
+        self._context = context
+        self._config = config
+        self._node = node
+        self._ledgers = ledgers
+        self._pods = pods
+        self._gpus = gpus
+        self._given: list[GivenSlices] = []
+        self._woken = asyncio.Event()
+        self.unit = ""
+        pods.on_change(self._pod_changed)
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            self._given = [given for given in self._given if given.uid != uid_of(old)]
+        self._woken.set()
+
+    # Asked by the kubelet
+
+    async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> tuple[str, ...]:
+        """Slices of the GPU that was decided on for the container that asks for so many; any, where there is none."""
+        chosen = list(must_include)[:size]
+        found = await self._decide(size)
+        wanted = found[2].uuid if found is not None and found[2] is not None else ""
+        if self._config.match == "seed":
+            wanted = ""
+        free = sorted(set(available) - set(chosen), key=lambda each: (gpu_of_slice(each) != wanted, _order(each)))
+        return (*chosen, *free[: size - len(chosen)])
+
+    async def allocate(self, ids: Sequence[str]) -> dict[str, str]:
+        """The variables of the container that is given these slices."""
+        of = {gpu_of_slice(each) for each in ids}
+        found = await self._decide(len(ids), of.pop() if len(of) == 1 else "")
+        if found is None or found[2] is None:
+            record(self._context.log, "no-gpu-to-run", node=self._node.name, memory=len(ids))
+            return self._failure(len(ids))
+        candidate, container, gpu = found
+        assert gpu is not None
+        self._given.append(GivenSlices(frozenset(ids), candidate.uid, container, gpu))
+        pod = key_of(candidate.pod)
+        record(self._context.log, "allocated", pod=pod, container=container, gpu=gpu.uuid, memory=len(ids))
+        self._woken.set()
+        memory = requested(candidate.pod, self._config.memory_resource)
+        return {
+            names.VISIBLE: gpu.uuid,
+            names.INDEX: str(gpu.index),
+            names.POD_MEMORY: str(memory),
+            names.CONTAINER_MEMORY: str(len(ids)),
+            names.DEVICE_MEMORY: str(gpu.memory),
+        }
+
+    def _failure(self, amount: int) -> dict[str, str]:
+        """As the public plugin says that it has none."""
+        return {
+            names.VISIBLE: f"no-gpu-has-{amount}{self.unit}-to-run",
+            names.INDEX: "-1",
+            names.POD_MEMORY: str(amount),
+            names.CONTAINER_MEMORY: str(amount),
+            names.DEVICE_MEMORY: str(max((gpu.memory for gpu in self._gpus()), default=0)),
+        }
+
+    async def _decide(self, amount: int, gpu: str = "") -> tuple[PodCandidate, str, SharedGpu | None] | None:
+        """For which container that is, and which GPU it gets (None: there is none for it)."""
+        seed = self._config.match == "seed"
+        pods = await self._asked()
+        held = {} if seed else await self._held()
+        found = match(
+            amount,
+            candidates(pods, self._config.memory_resource, self._served(held, pods), seed=seed),
+            gpu="" if seed else gpu,
+            admitting=frozenset() if seed else self._admitting(held, pods),
+        )
+        if found is None:
+            return None
+        candidate, container = found
+        return candidate, container, await self._gpu(candidate)
+
+    async def _asked(self) -> list[Object]:
+        """The node's pods by the API's word, for the kubelet may have heard of one before our watch; else by ours."""
+        try:
+            listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
+        except (ApiError, Unavailable) as error:
+            record(self._context.log, "pods-unread", error=str(error))
+            return list(self._pods.items())
+        return listed.items
+
+    async def _held(self) -> Held:
+        """Who holds what, by the kubelet; nobody while it does not say."""
+        try:
+            pods = await self._node.pod_resources.list()
+        except PluginError:
+            return {}
+        resource = self._config.memory_resource
+        return {
+            f"{pod.namespace}/{pod.name}": {
+                container: frozenset(each for one in devices if one.resource == resource for each in one.device_ids)
+                for container, devices in pod.containers
+            }
+            for pod in pods
+        }
+
+    def _served(self, held: Held, pods: Sequence[Object]) -> dict[str, frozenset[str]]:
+        """Uid -> containers that have theirs, by our own answers and by the kubelet's word, which counts more."""
+        holders = {
+            slice_set: (pod, container) for pod, by in held.items() for container, slice_set in by.items() if slice_set
+        }
+        served: dict[str, set[str]] = {}
+        for given in self._given:
+            if given.ids not in holders:
+                served.setdefault(given.uid, set()).add(given.container)
+        for pod in pods:
+            names_held = {c for key, c in holders.values() if key == key_of(pod)}
+            served.setdefault(uid_of(pod), set()).update(names_held)
+        return {uid: frozenset(containers) for uid, containers in served.items() if containers}
+
+    def _admitting(self, held: Held, pods: Sequence[Object]) -> frozenset[str]:
+        """Pods that the kubelet knows and that hold less than they ask for."""
+        waiting = set()
+        for pod in pods:
+            by = held.get(key_of(pod))
+            if by is not None and any(not by.get(name) for name, _ in self._lasting(pod)):
+                waiting.add(uid_of(pod))
+        return frozenset(waiting)
+
+    def _lasting(self, pod: Object) -> list[tuple[str, int]]:
+        """The requests that pod-resources can show: those of main containers and sidecars."""
+        inits = pod["spec"].get("initContainers") or ()
+        hidden = {str(each["name"]) for each in inits if not is_sidecar(each)}
+        return [each for each in container_requests(pod, self._config.memory_resource) if each[0] not in hidden]
+
+    async def _gpu(self, candidate: PodCandidate) -> SharedGpu | None:
+        """The GPU that was decided on; decided here for a pod that came past the extender, or whose GPU is gone."""
+        decision = candidate.decision
+        if decision is not None:
+            for gpu in self._gpus():
+                if (gpu.uuid == decision.uuid if decision.uuid else gpu.index == decision.index) and gpu.usable:
+                    return gpu
+        if self._config.match == "seed":
+            return None
+        return await self._claim(candidate.pod)
+
+    async def _claim(self, pod: Object) -> SharedGpu | None:
+        memory = requested(pod, self._config.memory_resource)
+        async with self._ledgers.lock(self._node.name):
+            for _ in range(ATTEMPTS):
+                try:
+                    await self._ledgers.read(self._node.name)
+                    sharing = Sharing(self._node.name, self._gpus(), await self._asked())
+                    gpu = await self._ledgers.promise(pod, memory, sharing, self._stands)
+                    if gpu is None:
+                        return None
+                    body = {"metadata": {"annotations": decided(gpu, memory, int(self._context.clock.now() * 1e9))}}
+                    await self._context.kube.patch(PODS, name_of(pod), body, namespace=namespace_of(pod))
+                    return gpu
+                except Conflict:
+                    continue
+                except (ApiError, Unavailable) as error:
+                    record(self._context.log, "not-claimed", pod=key_of(pod), error=str(error))
+                    return None
+        return None
+
+    async def _stands(self, entry: LedgerEntry) -> bool:
+        try:
+            pod: Object | None = await self._context.kube.get(PODS, entry.name, namespace=entry.namespace)
+        except NotFound:
+            pod = None
+        return stands(entry, pod, self._node.name, entry.version)
+
+    # Afterwards
+
+    async def settle_on(self) -> None:
+        """Bring annotations in line with what containers were given, until cancelled."""
+        while True:
+            try:
+                await self._settle()
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "not-settled", node=self._node.name, error=str(error))
+            if self._is_settled():
+                self._woken.clear()
+                await self._woken.wait()
+            await rest(self._config.settle_s)
+
+    def _is_settled(self) -> bool:
+        decisions = (assumption(pod) for pod in self._pods.items() if not is_terminal(pod))
+        return all(decision is None or decision.assigned for decision in decisions)
+
+    async def _settle(self) -> None:
+        if self._is_settled():
+            return
+        held = await self._held()
+        corrections = self._corrections(held)
+        if corrections:
+            await self._write(corrections)
+
+    def _corrections(self, held: Held) -> dict[str, _Correction]:
+        found: dict[str, _Correction] = {}
+        exchanged: dict[str, SharedGpu] = {}
+        pods = {uid_of(pod): pod for pod in self._pods.items() if not is_terminal(pod)}
+        for uid, pod in pods.items():
+            decision = assumption(pod)
+            if decision is None or decision.assigned:
+                continue
+            given = self._given_to(pod, held)
+            if given is None:
+                continue
+            found[uid] = _Correction(pod, given, assigned=True)
+            if decision.uuid and given.uuid != decision.uuid:
+                for other in self._taken_for(held.get(key_of(pod), {}), uid):
+                    exchanged[other] = next((gpu for gpu in self._gpus() if gpu.uuid == decision.uuid), given)
+        for uid, gpu in exchanged.items():
+            if uid in pods and uid not in found:
+                found[uid] = _Correction(pods[uid], gpu, assigned=False)
+        return found
+
+    def _given_to(self, pod: Object, held: Held) -> SharedGpu | None:
+        """The GPU in the env of all its containers, once each has its slices; None before."""
+        by = held.get(key_of(pod))
+        wanted = self._lasting(pod)
+        if not wanted:
+            own = [given.gpu for given in self._given if given.uid == uid_of(pod)]
+            return own[0] if len(own) == len(container_requests(pod, self._config.memory_resource)) else None
+        if by is None or any(not by.get(name) for name, _ in wanted):
+            return None
+        gpus = [self._env_gpu(by[name]) for name, _ in wanted]
+        if len({gpu.uuid for gpu in gpus if gpu is not None}) > 1:
+            record(self._context.log, "split", pod=key_of(pod), gpus=[gpu.uuid for gpu in gpus if gpu is not None])
+        return gpus[0]
+
+    def _env_gpu(self, ids: frozenset[str]) -> SharedGpu | None:
+        for given in self._given:
+            if given.ids == ids:
+                return given.gpu
+        # Another incarnation answered: it preferred slices of the GPU that it put into the env.
+        uuids = {gpu_of_slice(each) for each in ids}
+        return next((gpu for gpu in self._gpus() if uuids == {gpu.uuid}), None)
+
+    def _taken_for(self, by: Mapping[str, frozenset[str]], uid: str) -> list[str]:
+        """The pods for which we took this one."""
+        mine = set(by.values())
+        return [given.uid for given in self._given if given.ids in mine and given.uid != uid]
+
+    async def _write(self, corrections: Mapping[str, _Correction]) -> None:
+        """The ledger first, in one write: sums per GPU do not change when two are exchanged."""
+        async with self._ledgers.lock(self._node.name):
+            for _ in range(ATTEMPTS):
+                try:
+                    await self._ledgers.read(self._node.name)
+                    await self._ledgers.move(
+                        {uid: correction.gpu for uid, correction in corrections.items()}, self._node.name
+                    )
+                    break
+                except Conflict:
+                    continue
+        for correction in corrections.values():
+            gpu = correction.gpu
+            annotations = {
+                names.INDEX: str(gpu.index),
+                names.OLD_INDEX: str(gpu.index),
+                names.UUID: gpu.uuid,
+                names.DEVICE_MEMORY: str(gpu.memory),
+                **({names.ASSIGNED: "true"} if correction.assigned else {}),
+            }
+            pod = correction.pod
+            try:
+                await self._context.kube.patch(
+                    PODS, name_of(pod), {"metadata": {"annotations": annotations}}, namespace=namespace_of(pod)
+                )
+            except NotFound:
+                continue
+
+
+def _order(device: str) -> tuple[str, int]:
+    uuid = gpu_of_slice(device)
+    return (uuid, int(device.rpartition("-")[2])) if uuid else (device, 0)

@@ -1,0 +1,31 @@
+"""What the parts of GPU Share are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mews.systems.gpushare import names
+
+UNITS: Mapping[str, int] = {"MiB": 1, "256MiB": 256, "GiB": 1024}
+"""Unit of memory -> MiB, the finest first."""
+AUTO = "auto"
+APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
+"""XIDs that a program causes and not its GPU: as NVIDIA's device plugin has them (contract host.md section 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShareConfig:
+    """``unit``: of gpu-mem, ``auto`` is the finest whose list a kubelet takes. ``match``: how Allocate finds its pod,
+    ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared."""
+
+    unit: str = "MiB"
+    match: str = "pods"
+    replicas: int = 1
+    namespace: str = "kube-system"
+    memory_resource: str = names.MEMORY_RESOURCE
+    count_resource: str = names.COUNT_RESOURCE
+    plugin_socket: str = "aliyungpushare.sock"
+    poll_s: float = 1.0
+    settle_s: float = 0.2
+    nodes: tuple[str, ...] = ()

@@ -1,0 +1,104 @@
+"""What pods asked of a GPU never exceeds it. What they use is another matter: nothing isolates them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, node_name_of, uid_of
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunState
+from mews.kube.system.journal import Line
+from mews.systems.gpushare import names
+from mews.systems.gpushare.records import assumption
+
+
+@dataclass(slots=True)
+class _Share:
+    """What a container was told of its GPU."""
+
+    pod: str
+    gpu: str
+    index: str
+    memory: int
+    of: int
+    line: Line
+
+
+class MemoryAsked(Invariant[RunState]):
+    """By the variables of running containers, which say what they were given, and by the annotations of pods once
+    ``ASSIGNED`` is true, which must say the same."""
+
+    number = 11
+    name = "shared memory of a GPU is not given twice, and annotations say what was given"
+
+    def __init__(self) -> None:
+        self._shares: dict[tuple[str, str], _Share] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """A container starts, or a pod ends."""
+        if line.layer == "kubelet" and line.event == "container-started":
+            env = line.fields.get("env", {})
+            if str(env.get(names.INDEX, "-1")) == "-1" or names.CONTAINER_MEMORY not in env:
+                return
+            uid, container = line.fields["uid"], line.fields["container"]
+            self._shares[uid, container] = _Share(
+                line.fields["pod"],
+                str(env[names.VISIBLE]),
+                str(env[names.INDEX]),
+                int(env[names.CONTAINER_MEMORY]),
+                int(env[names.DEVICE_MEMORY]),
+                line,
+            )
+            yield from self._sums(line)
+
+    def _sums(self, line: Line) -> Iterator[Breach]:
+        sums: dict[str, int] = {}
+        of: dict[str, int] = {}
+        for share in self._shares.values():
+            sums[share.gpu] = sums.get(share.gpu, 0) + share.memory
+            of[share.gpu] = share.of
+        for gpu, total in sorted(sums.items()):
+            if total > of[gpu]:
+                pods = sorted({share.pod for share in self._shares.values() if share.gpu == gpu})
+                what = f"{gpu} has {of[gpu]} and was given for {total}: to {', '.join(pods)}"
+                yield Breach((gpu, str(total)), what, line)
+
+    def on_objects(self, t: float, objects: ClusterObjects, state: RunState) -> Iterator[Breach]:
+        """Pods as they are now."""
+        live = {uid_of(pod): pod for pod in objects.pods.values() if not is_terminal(pod)}
+        self._shares = {slot: share for slot, share in self._shares.items() if slot[0] in live}
+        for (uid, container), share in self._shares.items():
+            decision = assumption(live[uid])
+            if (
+                decision is not None
+                and decision.assigned
+                and (str(decision.index), decision.uuid or share.gpu) != (share.index, share.gpu)
+            ):
+                what = (
+                    f"{share.pod} ({container}) was given GPU {share.index} ({share.gpu}), "
+                    f"and its annotations say {decision.index} ({decision.uuid})"
+                )
+                yield Breach((uid, container, "index"), what, share.line)
+        yield from self._annotated(list(live.values()))
+
+    def _annotated(self, pods: Collection[Object]) -> Iterator[Breach]:
+        sums: dict[tuple[str, str], int] = {}
+        of: dict[tuple[str, str], int] = {}
+        for pod in pods:
+            decision = assumption(pod)
+            if decision is None or not decision.assigned or not node_name_of(pod):
+                continue
+            gpu = (node_name_of(pod), decision.uuid or str(decision.index))
+            sums[gpu] = sums.get(gpu, 0) + decision.memory
+            of[gpu] = int(annotations_of(pod).get(names.DEVICE_MEMORY, "0"))
+        for place, total in sorted(sums.items()):
+            if total > of[place]:
+                node, name = place
+                held = sorted(key_of(pod) for pod in pods if node_name_of(pod) == node and _names(pod, name))
+                what = f"{name} of {node} has {of[place]} and pods ask {total} of it: {', '.join(held)}"
+                yield Breach((node, name, str(total)), what, None)
+
+
+def _names(pod: Object, gpu: str) -> bool:
+    decision = assumption(pod)
+    return decision is not None and gpu in (decision.uuid, str(decision.index))

@@ -1,0 +1,172 @@
+"""The one place where parts of a node's GPUs are given away: a ConfigMap a node, written by compare-and-swap.
+
+Two replicas of the extender, and the device plugin, may all want to give away the same memory. Each first writes its
+promise into ``gpushare-ledger-<node>`` with the resourceVersion that it has read: of two, one is refused and looks
+again. A promise names the resourceVersion of its pod, and the binding demands that version: once the pod has another,
+the promise can never become a binding, and whoever looks may strike it out. No clock is involved, so no replica can be
+too slow to be safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
+from mews.kube.api.objects import (
+    Object,
+    is_terminal,
+    key_of,
+    name_of,
+    namespace_of,
+    node_name_of,
+    uid_of,
+    version_of,
+)
+from mews.kube.api.resources import CONFIGMAPS
+from mews.kube.client.port import KubeApi
+from mews.systems.gpushare.names import LEDGER_PREFIX
+from mews.systems.gpushare.policy import GpuUse, SharedGpu, best_fit, free_memory, used_memory
+from mews.systems.gpushare.records import LedgerEntry, assumption, ledger_data, ledger_entries
+
+Stands = Callable[[LedgerEntry], Awaitable[bool]]
+"""Whether a promise may still be, or become, a pod on that node. In doubt it stands."""
+
+ATTEMPTS = 8
+"""How often a decision is taken again because somebody else wrote in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """A node as a decision sees it: its GPUs, and the pods on it that have annotations."""
+
+    node: str
+    gpus: Sequence[SharedGpu]
+    pods: Sequence[Object]
+
+
+def stands(entry: LedgerEntry, pod: Object | None, node: str, seen: int) -> bool:
+    """Whether a promise stands, by what was seen of the pod of that name up to the version ``seen``."""
+    if pod is None or uid_of(pod) != entry.uid:
+        return seen < entry.version
+    if version_of(pod) < entry.version:
+        return True
+    if is_terminal(pod):
+        return False
+    return node_name_of(pod) == node or (not node_name_of(pod) and version_of(pod) == entry.version)
+
+
+def uses_of(pods: Iterable[Object], entries: Mapping[str, LedgerEntry]) -> list[GpuUse]:
+    """What live pods use by their annotations, and by the ledger, which has the last word: of two pods whose GPUs are
+    exchanged, one annotation is always written before the other. Pods that have ended use nothing."""
+    found: dict[str, GpuUse] = {uid: entry.use() for uid, entry in entries.items()}
+    for pod in pods:
+        decision = assumption(pod)
+        if is_terminal(pod):
+            found.pop(uid_of(pod), None)
+        elif decision is not None:
+            found.setdefault(uid_of(pod), GpuUse(key_of(pod), decision.index, decision.uuid, decision.memory))
+    return [found[uid] for uid in sorted(found)]
+
+
+class NodeLedgers:
+    """The ledgers of all nodes, through one client; ``cached`` is the newest ConfigMap that an informer has of a node,
+    or None."""
+
+    def __init__(
+        self, kube: KubeApi, namespace: str, cached: Callable[[str], Object | None] = lambda node: None
+    ) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._cached = cached
+        self._written: dict[str, Object] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def lock(self, node: str) -> asyncio.Lock:
+        """One decision at a time for each node."""
+        return self._locks.setdefault(node, asyncio.Lock())
+
+    def entries(self, node: str) -> dict[str, LedgerEntry]:
+        """What is known of the ledger without asking."""
+        return ledger_entries(self._known(node))
+
+    def _known(self, node: str) -> Object | None:
+        both = [found for found in (self._cached(node), self._written.get(node)) if found is not None]
+        return max(both, key=version_of, default=None)
+
+    async def read(self, node: str) -> None:
+        """Ask for it."""
+        try:
+            self._written[node] = await self._kube.get(CONFIGMAPS, f"{LEDGER_PREFIX}{node}", namespace=self._namespace)
+        except NotFound:
+            self._written.pop(node, None)
+
+    async def promise(self, pod: Object, memory: int, sharing: Sharing, stand: Stands) -> SharedGpu | None:
+        """Write down that the pod is to have that much of the GPU that fits it best, and say which; None where none
+        has room, and nothing is written.
+
+        Raises Conflict where somebody else has written in between: call ``read`` and look again. ApiError, Unavailable.
+        """
+        ledger = self._known(sharing.node)
+        entries = {uid: entry for uid, entry in ledger_entries(ledger).items() if await stand(entry)}
+        entries.pop(uid_of(pod), None)
+        others = [other for other in sharing.pods if uid_of(other) != uid_of(pod)]
+        used = used_memory(sharing.gpus, uses_of(others, entries))
+        gpu = best_fit(memory, sharing.gpus, free_memory(sharing.gpus, used))
+        if gpu is None:
+            return None
+        entries[uid_of(pod)] = LedgerEntry(
+            uid_of(pod), namespace_of(pod), name_of(pod), gpu.index, gpu.uuid, memory, version_of(pod)
+        )
+        await self._write(sharing.node, ledger, entries)
+        return gpu
+
+    async def move(self, gpus: Mapping[str, SharedGpu], node: str) -> None:
+        """Write down that pods (by uid) have other GPUs than those promised to them.
+
+        Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
+        """
+        ledger = self._known(node)
+        entries = ledger_entries(ledger)
+        moved = {
+            uid: replace(entries[uid], index=gpu.index, uuid=gpu.uuid)
+            for uid, gpu in gpus.items()
+            if uid in entries and entries[uid].uuid != gpu.uuid
+        }
+        if moved:
+            await self._write(node, ledger, {**entries, **moved})
+
+    async def withdraw(self, pod_uid: str, node: str) -> None:
+        """Strike a promise out that came to nothing; another's write is left to strike it out later.
+
+        Raises ApiError, Unavailable.
+        """
+        ledger = self._known(node)
+        entries = ledger_entries(ledger)
+        if entries.pop(pod_uid, None) is None:
+            return
+        try:
+            await self._write(node, ledger, entries)
+        except Conflict:
+            return
+
+    async def _write(self, node: str, ledger: Object | None, entries: Mapping[str, LedgerEntry]) -> None:
+        metadata: dict[str, Any] = {"name": f"{LEDGER_PREFIX}{node}", "namespace": self._namespace}
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": ledger_data(entries)}
+        if ledger is None:
+            try:
+                written = await self._kube.create(CONFIGMAPS, {**body, "metadata": metadata}, namespace=self._namespace)
+            except AlreadyExists as there:
+                raise Conflict(str(there)) from there
+        else:
+            metadata["resourceVersion"] = ledger["metadata"]["resourceVersion"]
+            try:
+                written = await self._kube.replace(
+                    CONFIGMAPS, {**body, "metadata": metadata}, namespace=self._namespace
+                )
+            except NotFound as gone:
+                self._written.pop(node, None)
+                raise Conflict(str(gone)) from gone
+        self._written[node] = written

@@ -1,0 +1,73 @@
+"""Which container of which pod an Allocate is for: it carries no identity (contract gpushare.md section 3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, phase_of, uid_of
+from mews.systems.gpushare.records import Assumption, assumption, container_requests
+
+
+@dataclass(frozen=True, slots=True)
+class PodCandidate:
+    """A pod of this node whose containers, or some of them, wait for their memory. ``begun``: others have theirs."""
+
+    pod: Object
+    decision: Assumption | None
+    waiting: tuple[tuple[str, int], ...]
+    begun: bool
+
+    @property
+    def uid(self) -> str:
+        """The pod's."""
+        return uid_of(self.pod)
+
+
+def candidates(
+    pods: Iterable[Object], resource: str, served: Mapping[str, frozenset[str]], *, seed: bool = False
+) -> list[PodCandidate]:
+    """The pods that may be meant, the likeliest first: one whose other containers were just served, for a kubelet
+    admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs. ``seed``: by
+    time alone, and only pods that the extender decided on."""
+    found = []
+    for pod in pods:
+        decision = assumption(pod)
+        if phase_of(pod) not in ("", "Pending") or is_terminal(pod) or is_deleting(pod):
+            continue
+        if (decision is not None and decision.assigned) or (seed and decision is None):
+            continue
+        done = served.get(uid_of(pod), frozenset())
+        waiting = tuple(each for each in container_requests(pod, resource) if each[0] not in done)
+        if waiting:
+            found.append(PodCandidate(pod, decision, waiting, bool(done)))
+    return sorted(found, key=lambda each: _order(each, seed))
+
+
+def _order(candidate: PodCandidate, seed: bool) -> tuple[object, ...]:
+    decision = candidate.decision
+    assumed = (0, decision.assumed_ns) if decision is not None else (1, 0)
+    return (not candidate.begun and not seed, assumed, key_of(candidate.pod))
+
+
+def match(
+    amount: int, found: Sequence[PodCandidate], *, gpu: str = "", admitting: frozenset[str] = frozenset()
+) -> tuple[PodCandidate, str] | None:
+    """The pod and container that an Allocate of that many units is for, None where there is none.
+
+    ``gpu``: the UUID of the GPU whose units the kubelet took, where they are all of one: it did so because we preferred
+    them for a pod that was decided on that GPU. ``admitting``: pods (uid) that the kubelet is known to wait with.
+    """
+    # A kubelet serves containers in their order; a later one only where our books of the earlier ones are lost.
+    next_in_turn = [(each, each.waiting[0][0]) for each in found if each.waiting[0][1] == amount]
+    fitting = next_in_turn or [(each, name) for each in found if (name := _container(each, amount))]
+    if gpu:
+        there = [pair for pair in fitting if pair[0].decision is None or pair[0].decision.uuid in ("", gpu)]
+        fitting = there or fitting
+    here = [pair for pair in fitting if pair[0].uid in admitting] or fitting
+    return here[0] if here else None
+
+
+def _container(candidate: PodCandidate, amount: int) -> str:
+    """The first container that asks for that much, else ""."""
+    return next((name for name, asked in candidate.waiting if asked == amount), "")

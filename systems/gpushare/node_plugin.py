@@ -1,0 +1,163 @@
+"""The device plugin of one node: announces its GPUs' memory, and gives it as the extender decided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.objects import annotations_of
+from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
+from mews.kube.client.informer import Informer
+from mews.kube.clock import rest
+from mews.kube.component import Context, record
+from mews.kube.deviceplugin.port import Allocation, Endpoint, PluginError
+from mews.kube.system.nvml import ListedGpu, NvmlError
+from mews.kube.system.ports import NodeAccess
+from mews.systems.gpushare import names
+from mews.systems.gpushare.allocations import NodeAllocations
+from mews.systems.gpushare.config import AUTO, GpuShareConfig
+from mews.systems.gpushare.device_plugin import OPTIONS, SlicePlugin
+from mews.systems.gpushare.health import NodeHealth
+from mews.systems.gpushare.ledger import NodeLedgers
+from mews.systems.gpushare.policy import SharedGpu
+from mews.systems.gpushare.records import gpus_text
+from mews.systems.gpushare.slices import LIST_LIMIT, choose_unit, list_bytes, slices, units_of
+
+_REGISTER_RETRY_S = 1.0
+
+
+class GpuShareNodePlugin:
+    """One incarnation. What it must know again is in NVML, the kubelet and the API."""
+
+    def __init__(self, context: Context, config: GpuShareConfig, node: NodeAccess) -> None:
+        if node.nvml is None:
+            raise NvmlError(f"node {node.name}: has no NVML")
+        self._context = context
+        self._config = config
+        self._node = node
+        self._nvml = node.nvml
+        self._unit = ""
+        self._gpus: tuple[SharedGpu, ...] = ()
+        self._announced: tuple[SharedGpu, ...] | None = None
+        self._ready = asyncio.Event()
+        own = f"metadata.name={node.name}"
+        unhealthy = f"metadata.name={names.UNHEALTHY_PREFIX}{node.name}"
+        self._nodes = Informer(context.kube, NODES, field_selector=own)
+        self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={node.name}")
+        self._marks = Informer(context.kube, CONFIGMAPS, namespace=config.namespace, field_selector=unhealthy)
+        self._health = NodeHealth(context.kube, config.namespace, node.name)
+        self._marks.on_change(lambda old, new: self._health.marked(new))
+        ledgers = NodeLedgers(context.kube, config.namespace)
+        self._allocations = NodeAllocations(context, config, node, ledgers, self._pods, lambda: self._gpus)
+        self._plugin = SlicePlugin(self._allocations.prefer, self._allocate)
+
+    async def run(self) -> None:
+        """Look, announce, serve and settle, until cancelled.
+
+        Raises GpuShareConfigError where the list of the GPUs there are is longer than a kubelet takes.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                informers = (self._nodes, self._pods, self._marks)
+                for informer in informers:
+                    group.create_task(informer.run())
+                for informer in informers:
+                    await informer.synced()
+                group.create_task(self._look_on())
+                group.create_task(self._serve())
+                group.create_task(self._allocations.settle_on())
+        finally:
+            await self._nvml.close()
+
+    # GPUs
+
+    async def _look_on(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except NvmlError as error:
+                record(self._context.log, "nvml-failed", node=self._node.name, error=str(error))
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "node-not-written", node=self._node.name, error=str(error))
+            await rest(self._config.poll_s)
+
+    async def _look(self) -> None:
+        reading = await self._nvml.read()
+        if not self._unit:
+            self._unit = choose_unit(self._config.unit, reading.gpus)
+            if self._config.unit == AUTO:
+                record(self._context.log, "unit", node=self._node.name, unit=self._unit)
+        self._health.observe(reading)
+        self._gpus = self._fitting(reading.gpus)
+        self._allocations.unit = self._unit
+        if self._gpus != self._announced:
+            # Only then: a list has tens of thousands of devices in MiB.
+            await self._plugin.publish(tuple(slice for gpu in self._gpus for slice in slices(gpu)))
+            self._announced = self._gpus
+            shown = {gpu.uuid: gpu.memory if gpu.usable else 0 for gpu in self._gpus}
+            record(self._context.log, "announced", node=self._node.name, memory=shown)
+        self._ready.set()
+        await self._health.write(reading.gpus)
+        await self._patch_node()
+
+    def _fitting(self, listed: Sequence[ListedGpu]) -> tuple[SharedGpu, ...]:
+        """The GPUs as they are announced: one that was plugged in last stays out if the list would be too long."""
+        found: list[SharedGpu] = []
+        known = {gpu.uuid for gpu in self._gpus}
+        for gpu in sorted(listed, key=lambda each: (each.uuid not in known, each.index)):
+            shared = SharedGpu(gpu.index, gpu.uuid, units_of(gpu.memory_mib, self._unit), self._health.usable(gpu))
+            if list_bytes((each.uuid, each.memory) for each in (*found, shared)) > LIST_LIMIT:
+                record(self._context.log, "list-too-long", node=self._node.name, gpu=gpu.uuid)
+                continue
+            found.append(shared)
+        return tuple(sorted(found, key=lambda gpu: gpu.index))
+
+    async def _patch_node(self) -> None:
+        """What the extender reads, and the number of GPUs: again whenever somebody has changed it, as a kubelet does
+        that starts anew."""
+        node = self._nodes.get(self._node.name)
+        if node is None:
+            return
+        text = gpus_text(self._gpus)
+        kube, name = self._context.kube, self._node.name
+        if annotations_of(node).get(names.NODE_GPUS) != text:
+            await kube.patch(NODES, name, {"metadata": {"annotations": {names.NODE_GPUS: text}}})
+        count, status = str(len(self._gpus)), node.get("status") or {}
+        resource = self._config.count_resource
+        if any(str((status.get(part) or {}).get(resource)) != count for part in ("capacity", "allocatable")):
+            body = {"status": {part: {resource: count} for part in ("capacity", "allocatable")}}
+            await kube.patch(NODES, name, body, subresource="status")
+
+    # The kubelet
+
+    async def _serve(self) -> None:
+        await self._ready.wait()
+        while True:
+            endpoint = await self._registered()
+            if endpoint is None:
+                await rest(_REGISTER_RETRY_S)
+                continue
+            await self._node.link.kubelet_restarted()
+            record(self._context.log, "kubelet-restarted", node=self._node.name)
+            # The old stream first: a kubelet obeys it, and closes the new endpoint when it ends (kubelet.md section 1).
+            await endpoint.close()
+
+    async def _registered(self) -> Endpoint | None:
+        name, resource = self._config.plugin_socket, self._config.memory_resource
+        endpoint: Endpoint | None = None
+        try:
+            endpoint = await self._node.link.serve(name, self._plugin)
+            await self._node.link.register(name, resource, OPTIONS)
+        except (PluginError, OSError) as error:
+            record(self._context.log, "registration-failed", resource=resource, error=str(error))
+            if endpoint is not None:
+                await endpoint.close()
+            return None
+        record(self._context.log, "registered", resource=resource, endpoint=name)
+        return endpoint
+
+    async def _allocate(self, ids: Sequence[str]) -> Allocation:
+        extras = self._node.extras
+        given = await self._allocations.allocate(ids)
+        return Allocation({**extras.envs, **given}, extras.mounts)

@@ -1,0 +1,141 @@
+"""What the parts leave for one another on the API: annotations of pods and nodes, ConfigMaps. Pure reading and
+writing; what cannot be read is as if it were not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mews.kube.api.objects import Object, annotations_of, containers_of, init_containers_of
+from mews.kube.api.pod_requests import limits_of, pod_limit
+from mews.kube.api.quantities import whole
+from mews.systems.gpushare import names
+from mews.systems.gpushare.policy import GpuUse, SharedGpu
+
+
+def requested(pod: Object, resource: str) -> int:
+    """What a pod asks for in all, by its limits."""
+    return pod_limit(pod, resource, whole)
+
+
+def container_requests(pod: Object, resource: str) -> list[tuple[str, int]]:
+    """The containers that ask for it, in the order in which a kubelet serves them."""
+    both = (*init_containers_of(pod), *containers_of(pod))
+    asked = [(str(container["name"]), whole(limits_of(container).get(resource, 0))) for container in both]
+    return [(name, amount) for name, amount in asked if amount > 0]
+
+
+def _number(text: str | None, default: int = 0) -> int:
+    try:
+        return default if text is None else int(text)
+    except ValueError:
+        return default
+
+
+def _json(text: str | None, kind: type) -> Any:
+    try:
+        read = json.loads(text or "")
+    except ValueError:
+        return kind()
+    return read if isinstance(read, kind) else kind()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What the extender decided about a pod, read from its annotations."""
+
+    index: int
+    uuid: str
+    memory: int
+    assigned: bool
+    assumed_ns: int
+
+
+def assumption(pod: Object) -> Assumption | None:
+    """The decision on a pod, None where there is none."""
+    found = annotations_of(pod)
+    index = _number(found.get(names.INDEX, found.get(names.OLD_INDEX)), -1)
+    memory = _number(found.get(names.POD_MEMORY))
+    if index < 0 or memory <= 0:
+        return None
+    return Assumption(
+        index,
+        str(found.get(names.UUID, "")),
+        memory,
+        found.get(names.ASSIGNED) == "true",
+        _number(found.get(names.ASSUME_TIME)),
+    )
+
+
+def decided(gpu: SharedGpu, memory: int, now_ns: int) -> dict[str, str]:
+    """The annotations of a pod that is given that much of a GPU."""
+    return {
+        names.INDEX: str(gpu.index),
+        names.OLD_INDEX: str(gpu.index),
+        names.UUID: gpu.uuid,
+        names.DEVICE_MEMORY: str(gpu.memory),
+        names.POD_MEMORY: str(memory),
+        names.ASSIGNED: "false",
+        names.ASSUME_TIME: str(now_ns),
+    }
+
+
+def node_gpus(node: Object, memory_resource: str, count_resource: str) -> tuple[SharedGpu, ...]:
+    """A node's GPUs as its plugin wrote them; under the public plugin, which does not, all of equal size."""
+    written = annotations_of(node).get(names.NODE_GPUS)
+    if written is not None:
+        return tuple(
+            SharedGpu(int(row["index"]), str(row["uuid"]), int(row["memory"]), bool(row.get("usable", True)))
+            for row in _json(written, list)
+            if isinstance(row, dict) and {"index", "uuid", "memory"} <= row.keys()
+        )
+    capacity = (node.get("status") or {}).get("capacity") or {}
+    memory, count = whole(capacity.get(memory_resource, 0)), whole(capacity.get(count_resource, 0))
+    return tuple(SharedGpu(index, f"#{index}", memory // count) for index in range(count)) if memory else ()
+
+
+def gpus_text(gpus: Iterable[SharedGpu]) -> str:
+    """The node's annotation."""
+    return json.dumps([asdict(gpu) for gpu in gpus], separators=(",", ":"))
+
+
+def unhealthy_indices(config_map: Object | None) -> frozenset[int]:
+    """The broken GPUs of ``unhealthy-gpu-<node>``: key ``gpus``, as in "0,2"."""
+    text = str(((config_map or {}).get("data") or {}).get("gpus", ""))
+    return frozenset(int(part) for part in text.split(",") if part.strip().isdigit())
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A part of a GPU that was promised to a pod: ``version`` is the pod's resourceVersion at which alone the promise
+    can become a binding."""
+
+    uid: str
+    namespace: str
+    name: str
+    index: int
+    uuid: str
+    memory: int
+    version: int
+
+    def use(self) -> GpuUse:
+        """The same as a use."""
+        return GpuUse(f"{self.namespace}/{self.name}", self.index, self.uuid, self.memory)
+
+
+def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
+    """A node's ledger, by uid of the pod."""
+    rows = _json(str(((config_map or {}).get("data") or {}).get("pods", "")), list)
+    found = (LedgerEntry(**row) for row in rows if isinstance(row, dict) and row.keys() == _FIELDS)
+    return {entry.uid: entry for entry in found}
+
+
+_FIELDS = frozenset(LedgerEntry.__dataclass_fields__)
+
+
+def ledger_data(entries: Mapping[str, LedgerEntry]) -> dict[str, str]:
+    """The ConfigMap's data."""
+    rows: Sequence[Any] = [asdict(entries[uid]) for uid in sorted(entries)]
+    return {"pods": json.dumps(rows, separators=(",", ":"))}

@@ -11,7 +11,7 @@ from mews.harness.host_feed import HostFeed
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.harness.ports.hosts import LocalHosts, LocalUsers
+from mews.harness.ports.hosts import LocalDriver, LocalHosts, LocalUsers
 from mews.harness.run_context import RunContext
 from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
@@ -23,6 +23,7 @@ from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
+from mews.kube.system.gpu_driver import GpuDriver
 
 
 class InProcessHardware:
@@ -64,6 +65,10 @@ class InProcessHardware:
     def files(self, host: str) -> FileTree:
         """The host's files, as values."""
         return self._hosts.tree(host)
+
+    def driver(self, host: str) -> GpuDriver:
+        """The emulated driver itself."""
+        return LocalDriver(self._hosts, host)
 
     def extras(self, host: str) -> ContainerExtras:
         """Simulated containers load no library."""

@@ -13,7 +13,6 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.pending import PendingAction
 
-
 DAEMON_S = 0.5
 """How soon a persistence daemon notices that the mode was switched off; assumed."""
 

@@ -3,8 +3,8 @@
 The arrows of contract host.md section 1, from a chassis attach on: ``link`` (the port trains), ``function`` (the kernel
 enumerates), ``driver`` (it is bound), ``node`` (/dev/nvidiaN), ``nvml`` (the library sees it). ``surprise`` is how long
 a device that is lost stays in sysfs. ``drain`` is a call of NVML that changes persistence mode or drain state,
-``remove`` one that removes a GPU; each includes the initialisation of the library. ``pciehp``: the kernel notices hot-plug by itself; without it a device is found
-by a rescan only.
+``remove`` one that removes a GPU; each includes the initialisation of the library. ``pciehp``: the kernel notices
+hot-plug by itself; without it a device is found by a rescan only.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ FALCON_4005 = HostProfile(
     "falcon-4005",
     "assumed: the measured attach (contract chassis.md 2) already holds link training, and its files say nothing of "
     "the host but that NVML lags for a while; enumeration and surprise removal in the order of what Linux' pciehp "
-    "waits for (PCIe 6.7.3: 100 ms after training), the driver's probe of a V100 some seconds. Nobody measured a drain: "
-    "a call of NVML is taken to cost what initialising one idle GPU costs on the testbed, where persistence mode is off "
-    "(2.81 s with a residual of 0.67 s, fitted over 100 jobs), and a removal up to a second more to unbind",
+    "waits for (PCIe 6.7.3: 100 ms after training), the driver's probe of a V100 some seconds. Nobody measured a "
+    "drain: a call of NVML is taken to cost what initialising one idle GPU costs on the testbed, where persistence "
+    "mode is off (2.81 s with a residual of 0.67 s, fitted over 100 jobs), and a removal half a second more to unbind",
     link=Uniform(0.1, 0.3),
     function=Uniform(0.2, 0.6),
     driver=Normal(2.0, 0.4, 1.0, 4.0),

@@ -17,7 +17,8 @@ from mews.kube.system.gpu_driver import GpuDriver
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
     """The node that a component runs on. ``files`` are the host's, None where the component must do without;
-    ``driver`` makes NVML's hot-plug calls there, None where nothing does. ``extras`` is what containers with a device need on this node."""
+    ``driver`` makes NVML's hot-plug calls there, None where nothing does. ``extras`` is what containers with a device
+    need on this node."""
 
     name: str
     link: DevicePluginLink

@@ -65,6 +65,7 @@ def _reconfig_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
 
 def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
     from mews.systems.kubecomp.device_manager import ChassisDeviceManager
+    from mews.systems.kubecomp.host_steps import HostSteps
     from mews.systems.kubecomp.sysfs import SysfsConfirm
 
     node = ports.node
@@ -77,6 +78,7 @@ def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
         link=node.link,
         pod_resources=node.pod_resources,
         confirm=None if node.files is None else SysfsConfirm(node.files),
+        steps=None if node.files is None else HostSteps(node.files, node.driver, config.timing),
     )
 
 
@@ -139,7 +141,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
 )
 _RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
     _argv("reconfig-manager"),
-    everywhere=(rule("", ["pods", "events"], _WATCH),),
+    everywhere=(rule("", ["pods"], _WATCH), rule("", ["events"], [*_WATCH, "create", "patch"])),
     in_namespace=(_BOARDS,),
     chassis=True,
 )

@@ -20,6 +20,10 @@ class DriverRefusal(Exception):
     """The driver does not do it; the message says why, in the driver's words."""
 
 
+class DriverMissing(DriverRefusal):
+    """There is nothing here that makes the calls."""
+
+
 class GpuDriver(Protocol):
     """One host's NVIDIA driver. ``bdf`` is a PCI address as sysfs writes it: ``0000:44:00.0``."""
 
@@ -98,6 +102,8 @@ class NvidiaSmi:
                 stderr=asyncio.subprocess.STDOUT,
                 env={**os.environ, **self._env},
             )
+        except FileNotFoundError as error:
+            raise DriverMissing(f"{self._program}: {error.strerror}") from error
         except OSError as error:
             raise DriverRefusal(f"{self._program}: {error.strerror}") from error
         try:

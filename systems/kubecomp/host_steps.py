@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 
 from mews.kube.system.files import FileTree
-from mews.kube.system.gpu_driver import DriverRefusal, GpuDriver
+from mews.kube.system.gpu_driver import DriverMissing, DriverRefusal, GpuDriver
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.sysfs import GPUS, PCI, SysfsConfirm
 
@@ -51,7 +51,7 @@ class HostPlace:
 
 class HostSteps:
     """The steps on one host. Methods raise OSError while its files cannot be read or written. ``driver``: None where
-    nothing makes NVML's calls; ``remove`` is then all there is."""
+    nothing makes NVML's calls; ``remove`` in sysfs is then all there is, as where the driver's program is missing."""
 
     def __init__(self, tree: FileTree, driver: GpuDriver | None, timing: Timing) -> None:
         self._tree = tree
@@ -155,6 +155,8 @@ class HostSteps:
                 if await driver.persistence(place.bdf):
                     raise RemovalRefused(_CAME_BACK)
             await driver.set_draining(place.bdf, True)
+        except DriverMissing:
+            return
         except DriverRefusal as refusal:
             raise RemovalRefused(_CAME_BACK if await self.persistence(place) else str(refusal)) from refusal
 
@@ -164,9 +166,7 @@ class HostSteps:
         limit_s = self._timing.removal_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                if self._driver is not None and place.driver == "nvidia" and not await self._is_last():
-                    await self._driver.remove(place.bdf)
-                else:
+                if not await self._remove_by_driver(place):
                     await self._tree.write(f"{PCI}/{place.bdf}/remove", "1")
                 while await self._is_there(place.bdf):  # noqa: ASYNC110 - a host's files announce nothing
                     await asyncio.sleep(_LOOK_S)
@@ -179,8 +179,14 @@ class HostSteps:
         except OSError as error:
             raise RemovalRefused(f"its removal failed: {error.strerror or error}") from error
 
-    async def _is_last(self) -> bool:
-        return len(await self._tree.names(GPUS)) <= 1
+    async def _remove_by_driver(self, place: HostPlace) -> bool:
+        if self._driver is None or place.driver != "nvidia" or len(await self._tree.names(GPUS)) <= 1:
+            return False
+        try:
+            await self._driver.remove(place.bdf)
+        except DriverMissing:
+            return False
+        return True
 
     async def _is_there(self, bdf: str) -> bool:
         return bdf in await self._tree.names(PCI)
@@ -238,6 +244,8 @@ class HostSteps:
                 await self._driver.set_draining(place.bdf, False)
             if persistence and not await self._driver.persistence(place.bdf):
                 await self._driver.set_persistence(place.bdf, True)
+        except DriverMissing:
+            return True
         except DriverRefusal:
             return False
         return True

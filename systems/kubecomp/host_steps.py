@@ -61,6 +61,7 @@ class HostSteps:
 
     async def find(self, uuid: str) -> HostPlace | None:
         """Where the device is, None while the host does not have it."""
+        await self._tree.names(PCI)  # A host whose files are not there says nothing of its devices.
         try:
             bdf = await self._finder.address(uuid)
             if bdf is None:

@@ -39,7 +39,9 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
         allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
         **changed,
     )
-    config = replace(config, timing=replace(config.timing, **timing))
+    config = replace(config, timing=replace(config.timing, **timing), sysfs_root=facility.host_files)
+    if facility.nvidia_smi:
+        config = replace(config, nvidia_smi=facility.nvidia_smi)
     return config if facility.namespace is None else replace(config, namespace=facility.namespace)
 
 
@@ -93,6 +95,7 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         scheduler=config.scheduler_name,
         device_env=config.uuid_env,
         announcer="device-manager",
+        surprise=config.removal == "surprise",
     )
 
 
@@ -151,6 +154,7 @@ _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     in_namespace=(_BOARDS,),
     security=ON_NODE,
     kubelet_folders=True,
+    host_files=True,
     chassis=True,
 )
 

@@ -1,10 +1,11 @@
-"""Run as a program: every shipped scenario in virtual time, one JSON object {name: [verdict, reason, sha256]}."""
+"""Run as a program: every shipped scenario in virtual time, one JSON object {name: [verdict, reason, sha256, XIDs]}."""
 
 import hashlib
 import json
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import mews.scenarios
 from mews.harness.engine import Engine
@@ -14,10 +15,11 @@ from mews.harness.scenario.loader import find_scenarios, load_scenario
 FOLDER = Path(mews.scenarios.__file__).parent
 
 
-def outcome(path: Path, seed: int) -> list[str]:
+def outcome(path: Path, seed: int) -> list[Any]:
     run = Engine(RunOptions()).run(load_scenario(path), seed)
     journal = "".join(line.as_json() + "\n" for line in run.lines)
-    return [run.result.verdict, run.result.reason, hashlib.sha256(journal.encode()).hexdigest()]
+    xids = sum((line.layer, line.event) == ("host", "xid") for line in run.lines)
+    return [run.result.verdict, run.result.reason, hashlib.sha256(journal.encode()).hexdigest(), xids]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Invariant 10: a host loses no device by surprise, unless a fault, another editor or the system's own way explains it."""
+"""Invariant 10: a host loses no device by surprise, unless a fault, another editor or the system itself explains it."""
 
 from dataclasses import replace
 

@@ -20,6 +20,7 @@ BENCHES = (
     "clusters",
     "kod2_pass",
     "hotplug",
+    "removal",
 )
 
 

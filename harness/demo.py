@@ -206,7 +206,7 @@ STORY: Mapping[tuple[str, str], Callable[[Line, str], str | None]] = {
     ("chassis", "attach-begun"): _begun,
     ("chassis", "attached"): lambda line, resource: f"{line.fields['gpuid']} is on {line.fields['host']}",
     ("host", "draining"): _draining,
-    ("host", "function-removed"): lambda line, resource: f"{line.fields['gpuid']} is removed, orderly",
+    ("host", "function-removed"): lambda line, resource: f"{line.fields['gpuid']} is removed from the bus",
     ("host", "xid"): lambda line, resource: f"XID {line.fields['xid']} of {line.fields['gpuid']}",
     ("host", "rescanned"): lambda line, resource: "rescan: looks for what was attached",
     ("host", "driver-bound"): lambda line, resource: f"{line.fields['gpuid']} has its driver",

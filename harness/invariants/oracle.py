@@ -19,6 +19,7 @@ from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of
 from mews.kube.api.resources import NODES, PODS
+from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 from mews.kube.system.invariant import Breach, ClusterObjects
 
@@ -26,6 +27,8 @@ WIRE_LAG_S = 2.0
 """The least lag that is allowed to hardware events in wall-clock time."""
 
 _LOOK_EVERY_S = 0.25
+_LOOKS_A_BOUND = 8
+"""So often within the bound of law 8."""
 
 
 class Oracle:
@@ -58,6 +61,15 @@ class Oracle:
         self._tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         for feed in self._feeds.values():
             await feed.synced()
+        bound_s = self._judge.state.bounds.scheduled_s
+        if bound_s is not None:
+            self._tasks.append(asyncio.create_task(self._keep_looking(bound_s / _LOOKS_A_BOUND)))
+
+    async def _keep_looking(self, every_s: float) -> None:
+        """Look also while nothing changes: that a pod goes on waiting is no event."""
+        while True:
+            await rest(every_s)
+            self._look()
 
     async def finish(self) -> list[Violation]:
         """Take a last look, stop listening, and return all violations."""

@@ -1,4 +1,5 @@
-"""Run as a program: every shipped scenario in virtual time, one JSON object {name: [verdict, reason, sha256, XIDs]}."""
+"""Run as a program: every shipped scenario in virtual time, one JSON object
+{name: [verdict, reason, sha256, XIDs, bound of law 8, length]}."""
 
 import hashlib
 import json
@@ -16,10 +17,13 @@ FOLDER = Path(mews.scenarios.__file__).parent
 
 
 def outcome(path: Path, seed: int) -> list[Any]:
-    run = Engine(RunOptions()).run(load_scenario(path), seed)
+    scenario = load_scenario(path)
+    run = Engine(RunOptions()).run(scenario, seed)
     journal = "".join(line.as_json() + "\n" for line in run.lines)
     xids = sum((line.layer, line.event) == ("host", "xid") for line in run.lines)
-    return [run.result.verdict, run.result.reason, hashlib.sha256(journal.encode()).hexdigest(), xids]
+    bound_s, length_s = scenario.bounds.get("scheduled_s"), max((line.t for line in run.lines), default=0.0)
+    digest = hashlib.sha256(journal.encode()).hexdigest()
+    return [run.result.verdict, run.result.reason, digest, xids, bound_s, length_s]
 
 
 def main() -> None:

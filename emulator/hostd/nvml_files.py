@@ -140,7 +140,7 @@ class _Session:
         host = self._rack.host(self._host)
         uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
         pid = self._pid or request.pid
-        host.hold(Holder(self._key, uuids, pid=pid, name=_name(pid)), now_s)
+        host.hold(Holder(self._key, uuids, pid=pid, name=program_name(pid)), now_s)
 
     def release(self) -> None:
         with self._rack.acting() as now_s:
@@ -154,7 +154,8 @@ def _peer(connection: socket.socket) -> int:
     return pid
 
 
-def _name(pid: int) -> str:
+def program_name(pid: int) -> str:
+    """The file that a process of this machine runs; its number where that cannot be read."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:

@@ -29,6 +29,10 @@ UNASKED = {
 WITH_SCHEDULER = {"elastic/12-with-the-pool.yaml", "elastic/13-baseline-deadlock.yaml"}
 
 
+UNFIT_FIRST = {"09-over-ask.yaml", "11-stuck-pod.yaml"}
+"""Their first pod fits nowhere and waits for a refusal in the right words: that step finds the wrong scheduler."""
+
+
 def planted(path: Path) -> dict[str, str]:
     """The plug-in in every scheduler that the scenario's stack has."""
     found = {}
@@ -49,4 +53,6 @@ def test_a_scheduler_that_ignores_pods_is_found(name: str, caplog: pytest.LogCap
     run = Engine(RunOptions()).run(load_scenario(FOLDER / name, planted(FOLDER / name)), 7)
     pods_need_one = name not in UNASKED and (not name.startswith(("elastic/", "kubelet/")) or name in WITH_SCHEDULER)
     assert bool(Ignoring.ignored) == pods_need_one
-    assert (8 in [violation["invariant"] for violation in run.result.violations]) == pods_need_one
+    assert (run.result.verdict == "failed") == pods_need_one
+    if name not in UNFIT_FIRST:
+        assert (8 in [violation["invariant"] for violation in run.result.violations]) == pods_need_one

@@ -86,6 +86,8 @@ def normal(value: Any, *, owned: bool = False, key: str = "") -> Any:
         value = sorted(
             value, key=lambda entry: [str(entry.get(name)) for name in ("manager", "operation", "subresource")]
         )
+    if isinstance(value, list) and key == "causes":  # of several managers those come in the order of a Go map
+        value = sorted(value, key=lambda cause: str(cause["message"] if _CONFLICT in _reason(cause) else ""))
     if isinstance(value, list) and key in _UNORDERED:
         return sorted((normal(item, owned=owned) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, list):
@@ -94,6 +96,13 @@ def normal(value: Any, *, owned: bool = False, key: str = "") -> Any:
         text = _PATCHED.sub(_patched, value)
         return _rewritten(_rewritten(text, _REWRITTEN), _CELLS if key == "cells" else ())
     return value
+
+
+_CONFLICT = "FieldManagerConflict"
+
+
+def _reason(cause: Any) -> str:
+    return str(cause.get("reason", "")) if isinstance(cause, dict) else ""
 
 
 _PATCHED = re.compile(r'Invalid value: ("\{.*\}"): ')

@@ -45,6 +45,7 @@ async def _ask_both(cases: Cases, files: Mapping[str, str], namespace: str) -> t
 
 def lay_out(folder: Path, files: Mapping[str, str]) -> None:
     """Write the files that kubectl reads; scripts may be run."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,8 @@ class GarbageCollector:
         self._watched: dict[Resource, Informer] = {resource: informers.of(resource) for resource in WATCHED}
         self._places: dict[str, _Place] = {}
         self._dependents: dict[str, dict[str, None]] = {}
+        self._awaited: set[str] = set()
+        """Objects that have ever waited for their dependents: the mark deletingDependents of upstream stays, too."""
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._loop = SyncLoop(context, self._attend)
 
@@ -111,18 +113,34 @@ class GarbageCollector:
             return
         uid = uid_of(new)
         self._places[uid] = _Place(resource, new)
+        self._wake_freed_owners(old, new)
         for owner in _owners(new):
             self._dependents.setdefault(str(owner.get("uid")), {})[uid] = None
-        changed = old is None or _owners(old) != _owners(new) or is_deleting(old) != is_deleting(new)
-        if changed and (_needs_owner(new, self._places) or _is_ending(new)):
+        if _is_ending(new) and (old is None or _endings(old) != _endings(new)):
+            # those that stand or fall with it are looked at while it still waits for them: afterwards they are free
+            if _awaits_dependents(new):
+                self._awaited.add(uid)
+                for dependent in self._dependents_of(uid):
+                    self._loop.add(dependent)
             self._loop.add(uid)
-        for owner in _owners(new):  # an owner that waits for its dependents, and a dependent that comes late
+        elif (old is None or _owners(old) != _owners(new)) and _needs_owner(new, self._places):
+            self._loop.add(uid)
+        for owner in _owners(new) if old is None else ():  # one that comes while its owner waits for its dependents
             known = self._places.get(str(owner.get("uid")))
             if known is not None and _is_ending(known.obj):
                 self._loop.add(uid)
 
+    def _wake_freed_owners(self, old: Object | None, new: Object) -> None:
+        """Owners that wait for their dependents, and that this one holds no longer."""
+        for owner in () if old is None else _owners(old):
+            uid = str(owner.get("uid"))
+            known = self._places.get(uid)
+            if owner.get("blockOwnerDeletion") and not _holds(new, uid) and known is not None and _is_ending(known.obj):
+                self._loop.add(uid)
+
     def _forget(self, uid: str, old: Object) -> None:
         self._places.pop(uid, None)
+        self._awaited.discard(uid)
         for dependent in self._dependents.get(uid, {}):
             self._loop.add(dependent)
         for owner in _owners(old):
@@ -158,11 +176,14 @@ class GarbageCollector:
         await self._drop_finalizer(place, ORPHAN)
 
     async def _end_dependents(self, place: _Place) -> None:
-        """The dependents that hold their owner go first; then it goes."""
+        """The dependents that hold their owner go first; then it goes. One that is being deleted already is left alone:
+        its own changes wake it up, and in a circle of owners each would call the next for ever."""
         owner = uid_of(place.obj)
-        holding = [uid for uid in self._dependents_of(owner) if _holds(self._places[uid].obj, owner)]
-        for uid in self._dependents_of(owner):
-            self._loop.add(uid)
+        dependents = self._dependents_of(owner)
+        holding = [uid for uid in dependents if _holds(self._places[uid].obj, owner)]
+        for uid in dependents:
+            if not is_deleting(self._places[uid].obj):
+                self._loop.add(uid)
         if not holding:
             await self._drop_finalizer(place, FOREGROUND)
 
@@ -173,7 +194,7 @@ class GarbageCollector:
             found = await self._find(owner, namespace_of(obj))
             if found is None:
                 dangling.append(str(owner.get("uid")))
-            elif _is_ending(found) and owner.get("blockOwnerDeletion"):
+            elif _awaits_dependents(found):
                 waiting.append(str(owner.get("uid")))
             else:
                 solid += 1
@@ -181,7 +202,11 @@ class GarbageCollector:
             if dangling or waiting:
                 await self._drop_references(place, [*dangling, *waiting])
             return
-        if waiting and self._dependents_of(uid_of(obj)):
+        dependents = self._dependents_of(uid_of(obj))
+        if waiting and dependents:
+            circled = not self._awaited.isdisjoint(dependents)
+            if circled and any(owner.get("blockOwnerDeletion") for owner in _owners(obj)):
+                await self._unblock(place)  # a deletion of what was there before that is refused, and tried again
             await self._delete(place, "Foreground")
         else:
             await self._delete(place, _propagation(obj))
@@ -215,6 +240,12 @@ class GarbageCollector:
         obj = place.obj
         kept = [dict(owner) for owner in _owners(obj) if owner.get("uid") not in uids]
         await self._change(place, {"ownerReferences": kept or None})
+
+    async def _unblock(self, place: _Place) -> None:
+        """Its owners need not wait for it: it may stand in a circle of objects that wait for each other. Upstream
+        (attemptToDeleteItem) guesses so of whatever has a dependent that waits, and so do we."""
+        freed = [{**owner, "blockOwnerDeletion": False} for owner in _owners(place.obj)]
+        await self._change(place, {"ownerReferences": freed})
 
     async def _drop_finalizer(self, place: _Place, finalizer: str) -> None:
         kept = [name for name in place.obj["metadata"].get("finalizers") or () if name != finalizer]
@@ -259,8 +290,17 @@ def _needs_owner(obj: Object, known: Mapping[str, _Place]) -> bool:
 
 def _is_ending(obj: Object) -> bool:
     """Whether it is deleted and waits for its dependents: for their end or for their freedom."""
+    return bool(_endings(obj))
+
+
+def _endings(obj: Object) -> set[str]:
+    """For which of both it waits. A second deletion may ask for the other one."""
     finalizers = obj["metadata"].get("finalizers") or ()
-    return is_deleting(obj) and (FOREGROUND in finalizers or ORPHAN in finalizers)
+    return {FOREGROUND, ORPHAN}.intersection(finalizers) if is_deleting(obj) else set()
+
+
+def _awaits_dependents(obj: Object) -> bool:
+    return FOREGROUND in _endings(obj)
 
 
 def _holds(dependent: Object, owner: str) -> bool:

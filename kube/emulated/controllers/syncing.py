@@ -18,6 +18,9 @@ MANAGER = "kube-controller-manager"
 _FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.005, 1000.0
 """client-go's default rate limiter for a key that fails."""
 
+_TURN = 64
+"""Keys that are worked on in a row at most: work that never awaits anything must not keep the others from the loop."""
+
 Sync = Callable[[str], Awaitable[None]]
 
 
@@ -64,10 +67,14 @@ class SyncLoop:
 
     async def run(self) -> None:
         """Run until cancelled."""
+        done = 0
         try:
             while True:
                 while self._keys:
                     await self._work(self._keys.popleft())
+                    done += 1
+                    if done % _TURN == 0:
+                        await asyncio.sleep(0)
                 self._filled.clear()
                 await self._filled.wait()
         finally:

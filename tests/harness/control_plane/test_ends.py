@@ -91,9 +91,10 @@ def test_a_scheduler_that_cannot_be_started_is_named_before_a_step_waits_for_it(
 
 @pytest.fixture
 def environment():
-    """A runtime folder of the test's own, short enough for sockets."""
+    """Folders of the test's own for what runs and for what outlives a run: `mews down` must not meet what other runs on
+    this machine left (a kind cluster without its Docker daemon is an error of its own). Short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="ends-") as base:
-        yield {**os.environ, "XDG_RUNTIME_DIR": base, "TMPDIR": base}
+        yield {**os.environ, "XDG_RUNTIME_DIR": base, "XDG_STATE_HOME": base, "TMPDIR": base}
 
 
 def left(environment):

@@ -10,15 +10,16 @@ from mews.kube.api.objects import Object, clone
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.fieldsets import (
     Path,
-    Paths,
     applied_fields,
     difference,
+    left_out,
     merged,
     owned,
     remove_at,
+    set_order,
     shown,
-    sort_key,
 )
+from mews.kube.emulated.apiserver.objects.last_applied import KUBECTL, applied_before, note_applied
 from mews.kube.emulated.apiserver.objects.ownership import Owner, entries_of, owners_of, unrecorded
 from mews.kube.emulated.apiserver.objects.typed import kind_shape, typed_faults
 from mews.kube.emulated.apiserver.objects.update import store_patched
@@ -53,28 +54,37 @@ def apply(
     if faults:
         raise _untyped(kind, config, name, faults)
     me: Owner = (request.manager, "Apply", kind.resource.api_version, subresource)
-    wanted = owned(frozenset(applied_fields(config, shape)), subresource=subresource, status=kind.status)
+    applied = frozenset(applied_fields(config, shape))
+    wanted = owned(applied, subresource=subresource, status=kind.status)
     old, now = store.find(kind, namespace, name), store.timestamp()
     if old is None:
         if subresource:
             raise refusals.missing(kind, name)
         _check_no_uid(kind, name, config)
+        config["metadata"].pop("resourceVersion", None)  # nothing is there that it could be the version of
         return create(store, kind, namespace, config, request, managed=entries_of(None, {me: wanted}, me, now))
     live = view_of(kind).show(old)
-    owners = owners_of(live) or unrecorded(kind, live)
+    owners, times = owners_of(live), live
+    if not owners:
+        owners = unrecorded(kind, live)
+        times = {"metadata": {"managedFields": entries_of(None, owners, next(iter(owners)), now)}}
     new = clone(merged(live, config, shape))
     others = {owner: paths for owner, paths in owners.items() if owner != me}
-    _prune(new, owners.get(me, frozenset()) - wanted, others, kind)
-    changes = difference(live, new, shape)
+    for path in left_out(owners.get(me, frozenset()), applied.union(*others.values()), shape):
+        remove_at(new, path, shape)
+    changes, same = difference(live, new, shape), new == live
     changed = owned(changes.added | changes.modified, subresource=subresource, status=kind.status)
-    conflicts = [(owner, path) for owner in sorted(others) for path in sorted(others[owner] & changed, key=sort_key)]
+    conflicts = [(owner, path) for owner in sorted(others) for path in sorted(others[owner] & changed, key=set_order)]
+    if conflicts and not force and request.manager == KUBECTL:
+        allowed = applied_before(live, shape)
+        conflicts = [(owner, path) for owner, path in conflicts if path not in allowed]
     if conflicts and not force:
         raise _conflict(conflicts)
     gone = changed | changes.removed
     left = {owner: paths - gone if paths & gone else paths for owner, paths in others.items()}
-    if not gone:
-        now = ""
-    new["metadata"]["managedFields"] = entries_of(live, {**left, me: wanted}, me, now)
+    new["metadata"]["managedFields"] = entries_of(times, {**left, me: wanted}, me, "" if same else now)
+    if request.manager == KUBECTL:
+        note_applied(new, config)
     return store_patched(store, kind, old, new, subresource=subresource, request=request, recorded=True)
 
 
@@ -115,15 +125,6 @@ def _untyped(kind: Kind, config: Mapping[str, Any], name: str, faults: list[str]
         f"{config['metadata'].get('namespace', '')}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
     )
     return ServerError(f"failed to create typed patch object ({place}): {text}", reason="")
-
-
-def _prune(new: Object, left_out: Paths, others: Mapping[Owner, Paths], kind: Kind) -> None:
-    """Remove what this manager no longer says and nobody else owns."""
-    shape = kind_shape(kind)
-    for path in sorted(left_out, key=len):
-        kept = any(other[: len(path)] == path for paths in others.values() for other in paths)
-        if not kept:
-            remove_at(new, path, shape)
 
 
 def _conflict(conflicts: list[tuple[Owner, Path]]) -> Conflict:

@@ -112,6 +112,8 @@ def received(kind: Kind, body: Mapping[str, Any], request: WriteRequest = ADMIN,
         raise _wrong_kind(kind, *given, refuse, object_name=name)
     obj = decode(kind, body, request, refuse)
     metadata = obj.get("metadata", {})
+    if isinstance(given_metadata := body.get("metadata"), Mapping) and given_metadata.get("managedFields") == []:
+        metadata["managedFields"] = [{}]  # an explicit empty list takes all owners away, as does an empty entry
     for name in _DROPPED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]

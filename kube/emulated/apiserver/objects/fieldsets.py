@@ -198,6 +198,33 @@ def _merged_list(live: list[Any], config: list[Any], shape: SchemaShape) -> list
     return result
 
 
+def with_named_fields(paths: Paths, shape: SchemaShape) -> Paths:
+    """With the declared fields on the way to each path; members of open maps and items of lists are no declared fields
+    (fieldpath.Set.EnsureNamedFieldsAreMembers)."""
+    found = set(paths)
+    for path in paths:
+        at = shape
+        for place, step in enumerate(path[:-1]):
+            if at.form == "map" and not at.open and step.startswith("f:"):
+                found.add(path[: place + 1])
+            if at.form not in ("map", "list"):
+                break
+            at = _member_shape(at, step)
+    return frozenset(found)
+
+
+def left_out(last: Paths, managed: Paths, shape: SchemaShape) -> list[Path]:
+    """What an applier takes back: of the paths that it ``last`` had those that nobody has ``managed`` since, and those
+    below one that goes (structured-merge-diff, Updater.prune). The shorter ones first."""
+    last, managed = with_named_fields(last, shape), with_named_fields(managed, shape)
+    found = []
+    for path in sorted(last, key=len):
+        first = next(size for size in range(1, len(path) + 1) if path[:size] in last)
+        if any(path[:size] not in managed for size in range(first, len(path) + 1)):
+            found.append(path)
+    return found
+
+
 def remove_at(obj: Object, path: Path, shape: SchemaShape) -> None:
     """Take out, in place, what is at a path."""
     steps: list[tuple[Any, str, SchemaShape]] = []
@@ -221,6 +248,27 @@ def shown(path: Path) -> str:
     return "".join(shown_step(step) for step in path)
 
 
-def sort_key(path: Path) -> str:
-    """Paths are told in the order of their text."""
-    return json.dumps(path)
+def set_order(path: Path) -> list[tuple[Any, ...]]:
+    """The order in which upstream walks a set of paths (fieldpath.Set): at each level first what ends there, then what
+    goes deeper; fields by name before items by their keys' values before values."""
+    last = len(path) - 1
+    return [(place < last, *_step_order(step)) for place, step in enumerate(path)]
+
+
+def _step_order(step: str) -> tuple[Any, ...]:
+    """Within one level (fieldpath.PathElement.Less)."""
+    text = step[2:]
+    if step.startswith("f:"):
+        return (0, text)
+    value = json.loads(text)
+    if step.startswith("k:"):
+        return (1, [(name, _value_order(value[name])) for name in sorted(value)])
+    return (2, _value_order(value))
+
+
+def _value_order(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, int | float):
+        return (0, value)
+    return (1, value) if isinstance(value, str) else (3, json.dumps(value, sort_keys=True))

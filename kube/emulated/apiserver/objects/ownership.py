@@ -87,9 +87,11 @@ def record(
 
     Both are in storage form. A store that keeps no owners of plain writes leaves the entries as they are.
     """
-    if not store.keeps_owners or not request.manager:
-        return
     entries = new["metadata"].get("managedFields") or ()
+    if not store.keeps_owners or not request.manager:
+        if not any(entries):
+            new["metadata"].pop("managedFields", None)
+        return
     taken_away = not any(owner_of(entry) != _NOBODY for entry in entries)
     if old is not None and (taken_away or "managedFields" not in old["metadata"]):
         new["metadata"].pop("managedFields", None)  # once taken away they are not kept until somebody applies

@@ -54,10 +54,16 @@ def _bad_target(target: Mapping[str, Any]) -> str:
 def _check_bindable(kind: Kind, pod: Object, binding: Mapping[str, Any]) -> None:
     name = pod["metadata"]["name"]
     text = ""
-    uid = (binding.get("metadata") or {}).get("uid")
+    given = binding.get("metadata") or {}
+    uid, version = given.get("uid"), given.get("resourceVersion")
     if uid and uid != pod["metadata"]["uid"]:
+        text = f"UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
+    elif version and version != pod["metadata"]["resourceVersion"]:
+        known = pod["metadata"]["resourceVersion"]
+        text = f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {known}"
+    if text:
         key = f"/registry/pods/{pod['metadata']['namespace']}/{name}"
-        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
+        text = f"Precondition failed: {text}"
         text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
         raise refusals.conflict(kind, name, text)
     if is_deleting(pod):

@@ -260,6 +260,8 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
     if subresource == "finalize":
         finalizers = (new.get("spec") or {}).get("finalizers") or []
         return {**clone(old), "spec": {**old["spec"], "finalizers": finalizers}}
+    if subresource == "approval":
+        return _approved(old, new)
     if kind.resource == NAMESPACES:
         new["spec"] = clone(old["spec"])
     if not kind.status:
@@ -280,6 +282,14 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str) -> Obj
     if "status" in old:
         new["status"] = clone(old["status"])
     return new
+
+
+def _approved(old: Object, new: Object) -> Object:
+    """A decision about a certificate request: its conditions are written, nothing else of it."""
+    merged: Object = {**clone(old), "metadata": new["metadata"]}
+    status = {**clone(old.get("status") or {}), "conditions": (new.get("status") or {}).get("conditions") or []}
+    merged["status"] = {name: value for name, value in status.items() if name != "conditions" or value}
+    return merged
 
 
 def _inherit(old: Object, new: Object) -> None:

@@ -1,4 +1,7 @@
-"""The JSONPath of printer columns: fields, indexes and ``[?(@.type=="Ready")]`` filters."""
+"""The JSONPath of printer columns: fields, indexes, slices, unions and ``[?(@.type=="Ready")]`` filters.
+
+Source: k8s.io/client-go/util/jsonpath (evalArray, evalUnion, evalRecursive).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 _STEP = re.compile(
-    r"""\.?(?:
-        (?P<name>[A-Za-z0-9_/\-]+(?:\\\.[A-Za-z0-9_/\-]+)*)
-        | \['(?P<quoted>[^']+)'\]
-        | \[(?P<index>-?\d+)\]
+    r"""(?P<deep>\.\.(?=[\w\['*]))?\.?(?:
+        (?P<any>\*)
+        | (?P<name>[A-Za-z0-9_/\-]+(?:\\\.[A-Za-z0-9_/\-]+)*)
+        | \[(?P<quoted>'[^']+'(?:\s*,\s*'[^']+')*)\]
+        | \[(?P<index>-?\d+(?:\s*,\s*-?\d+)*)\]
+        | \[(?P<slice>-?\d*:-?\d*(?::\d*)?)\]
         | \[(?P<all>\*)\]
         | \[\?\(@\.(?P<field>[\w.]+)\s*==\s*(?P<value>"[^"]*"|'[^']*'|[\w.]+)\)\]
     )""",
@@ -35,10 +40,24 @@ def find(value: Any, path: str) -> list[Any]:
 
 
 def _walk(parent: Any, step: re.Match[str]) -> Iterator[Any]:
-    name = step["quoted"] or (step["name"] or "").replace("\\.", ".")
-    if name:
-        if isinstance(parent, dict) and parent.get(name) is not None:
-            yield parent[name]
+    for place in _below(parent) if step["deep"] else (parent,):
+        yield from _members(place, step)
+
+
+def _below(value: Any) -> Iterator[Any]:
+    """The value and all that is in it."""
+    yield value
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in inside:
+        yield from _below(item)
+
+
+def _members(parent: Any, step: re.Match[str]) -> Iterator[Any]:
+    names = re.findall("'([^']+)'", step["quoted"]) if step["quoted"] else [(step["name"] or "").replace("\\.", ".")]
+    if step["any"]:
+        yield from parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ()
+    elif names[0]:
+        yield from (parent[name] for name in names if isinstance(parent, dict) and parent.get(name) is not None)
     elif not isinstance(parent, list):
         return
     elif step["all"]:
@@ -49,5 +68,21 @@ def _walk(parent: Any, step: re.Match[str]) -> Iterator[Any]:
             values = find(item, "." + step["field"])
             if values and str(values[0]) == wanted:
                 yield item
-    elif -len(parent) <= int(step["index"]) < len(parent):
-        yield parent[int(step["index"])]
+    elif step["slice"]:
+        yield from _sliced(parent, step["slice"])
+    else:
+        indexes = [int(index) for index in step["index"].split(",")]
+        yield from (parent[index] for index in indexes if -len(parent) <= index < len(parent))
+
+
+def _sliced(parent: list[Any], text: str) -> list[Any]:
+    """``[first:end:step]``; nothing where an index lies outside, as upstream refuses it."""
+    first, end, pace = [int(part) if part else None for part in (*text.split(":"), "")[:3]]
+    size = len(parent)
+    begin = first if first is not None else 0
+    begin += size if begin < 0 else 0
+    stop = end if end is not None else size
+    stop += size if stop < 0 else 0
+    if not 0 <= begin < size or not begin <= stop <= size or pace == 0:
+        return []
+    return parent[begin:stop:pace]

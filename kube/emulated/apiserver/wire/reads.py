@@ -44,6 +44,11 @@ async def get(call: Call) -> web.StreamResponse:
     return written(call, obj)
 
 
+def check_there(call: Call) -> None:
+    """404 unless the object of the request's path is there."""
+    call.world.store.get(call.kind, call.namespace, call.route.name)
+
+
 def _scale_table(call: Call, scale: Object) -> dict[str, Any]:
     """A Scale in columns of its own."""
     cells = [scale["metadata"]["name"], scale["spec"].get("replicas", 0), scale["status"]["replicas"]]

@@ -48,6 +48,9 @@ _OF_COLLECTIONS: Mapping[str, Handler] = {
     "DELETE": writes.delete_collection,
 }
 _OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_, "attach": streams.attach}
+_STREAM_METHODS: Mapping[str, tuple[str, ...]] = {"log": ("GET",), "exec": ("GET", "POST"), "attach": ("GET", "POST")}
+_UNSERVED = frozenset({"proxy", "portforward", *_OF_STREAMS})
+"""Subresources that are known and have no handler, or none for the method."""
 _VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -203,13 +206,18 @@ class ApiServer:
 def _handler(call: Call) -> Handler:
     """What serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
-    if route.subresource in _OF_STREAMS and method in ("GET", "POST"):
+    if route.rest and route.subresource != "proxy":
+        raise refusals.unknown_resource()
+    if route.subresource in _OF_STREAMS and method in _STREAM_METHODS[route.subresource]:
         if flag(call.query, "follow") or route.subresource != "log":
             begin_stream(call.request)
         return _OF_STREAMS[route.subresource]
     if route.subresource:
         sub = call.kind.subresource(route.subresource)
         if sub is None or _VERBS.get(method) not in sub.verbs:
+            raise refusals.wrong_method()
+        if route.subresource in _UNSERVED:  # never the object itself: a DELETE would take that away
+            reads.check_there(call)
             raise refusals.wrong_method()
     elif _verb(call.request, route) not in call.kind.verbs or _deletes_everywhere(call):
         raise refusals.wrong_method()

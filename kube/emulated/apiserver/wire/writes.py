@@ -104,7 +104,7 @@ def _act(call: Call, body: Object, request: WriteRequest) -> Object:
                 raise BadRequest("name in URL does not match name in Binding object")
             return pod_actions.bind(call.world.store, call.namespace, name, body, request)
         case "eviction":
-            if given and given != name:
+            if given != name:
                 raise BadRequest("name in URL does not match name in Eviction object")
             options = parameters.delete_options(call.query, body.get("deleteOptions"))
             return pod_actions.evict(call.world.store, call.namespace, name, options, request)

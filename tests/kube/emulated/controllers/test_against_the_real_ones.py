@@ -3,25 +3,31 @@ events at every turn, down to the names of ReplicaSets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mews.harness.clusters.programs.finding import NEEDED
 from tests.kube.emulated.apiserver.real_parts import missing
+from tests.kube.emulated.controllers.owner_graphs import owner_graph
 from tests.kube.emulated.controllers.stories import STORIES
-from tests.kube.emulated.controllers.telling import ours, theirs, title
+from tests.kube.emulated.controllers.telling import Story, ours, theirs, title
 
 _MISSING = missing(*NEEDED, "kube-controller-manager")
 
 _ATTEMPTS = 3
-"""On a busy machine changes that are meant to come one by one come together, and are worked off as one."""
+"""On a busy machine changes that are meant to come one by one come together, and are worked off as one; and the twenty
+workers of the real garbage collector race each other."""
+
+_GRAPHS = [owner_graph(seed) for seed in range(60)]
 
 
 @pytest.mark.wall
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING or "-")
-def test_our_controllers_do_and_say_what_the_real_ones_do_and_say(tmp_path: Path) -> None:
-    told, left = ours(STORIES), list(STORIES)
+@pytest.mark.parametrize("stories", [STORIES, _GRAPHS], ids=["lives", "owners"])
+def test_our_controllers_do_and_say_what_the_real_ones_do_and_say(stories: Sequence[Story], tmp_path: Path) -> None:
+    told, left = ours(stories), list(stories)
     for attempt in range(_ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()

@@ -17,6 +17,7 @@ from mews.kube.emulated.controllers.cronjob.schedule import parse
 from mews.kube.emulated.controllers.job.policy import Backoff, parse_indexes, write_indexes
 from mews.kube.emulated.controllers.template_hash import template_hash
 from tests.kube.emulated.controllers import stories
+from tests.kube.emulated.controllers.owner_graphs import OwnerGraph, owner_graph
 from tests.kube.emulated.controllers.telling import Story, Told, ours, title
 
 
@@ -75,6 +76,25 @@ async def is_left_alone(stage: stories.Stage) -> None:
 
 def test_each_controller_runs_by_itself() -> None:
     ours([is_left_alone], run=["deployment-controller"])
+
+
+def test_a_circle_of_owners_deleted_in_the_foreground_goes_and_stops_nobody() -> None:
+    names = ("a", "b", "c")
+    circle = OwnerGraph(
+        seed=0, owners={name: [(names[number - 1], True)] for number, name in enumerate(names)}, held=frozenset(),
+        deletions=[("a", "Foreground"), ("b", "Foreground")],
+    )  # fmt: skip
+    told = ours([circle, stories.leaves_nothing])
+    assert told[title(circle)][0][-1] == ("let go", [])
+    assert told[title(stories.leaves_nothing)][0][-1][0] == "gone"
+
+
+def test_any_graph_of_owners_comes_to_rest_and_what_is_deleted_goes() -> None:
+    graphs = [owner_graph(seed) for seed in range(300)]
+    told = ours(graphs)
+    for graph in graphs:
+        left = told[title(graph)][0][-1][1]
+        assert not [text for text in left if " True " in text.partition(" [")[0] + " "], (graph, left)
 
 
 def test_a_roll_back_takes_the_old_replica_set_up_again_under_a_new_revision(told: Told) -> None:

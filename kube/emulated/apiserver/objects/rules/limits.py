@@ -8,6 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -31,7 +32,36 @@ def _quota_faults(quota: Object) -> list[FieldError]:
             found.append(refusals.bad(path, amount, _NOT_NEGATIVE))
         elif (name in _COUNTED or name.startswith("count/")) and parse(amount) != parse(amount).to_integral_value():
             found.append(refusals.bad(path, amount, "must be an integer"))
+    for expression in (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ():
+        found += _scope_faults(expression, "spec.scopeSelector.matchExpressions")
     return found
+
+
+_SCOPES = (
+    *("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating"),
+    "VolumeAttributesClass",
+)
+_SCOPE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def _scope_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """What is wrong with a scope that a quota selects (upstream validateScopedResourceSelectorRequirement)."""
+    scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
+    values = expression.get("values") or []
+    if scope not in _SCOPES:
+        yield refusals.bad(f"{path}.scopeName", scope, "unsupported scope")
+    elif scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
+        text = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+        text += "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
+        yield refusals.bad(f"{path}.operator", operator, f"{text}ResourceQuotaScopeCrossNamespacePodAffinity")
+    if operator in ("In", "NotIn") and not values:
+        text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+        yield refusals.required(f"{path}.values", text)
+    elif operator in ("Exists", "DoesNotExist") and values:
+        text = "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector"
+        yield refusals.bad(f"{path}.values", values, text)
+    elif operator not in _SCOPE_OPERATORS:
+        yield refusals.bad(f"{path}.operator", operator, "not a valid selector operator")
 
 
 def _is_limited(name: str) -> bool:
@@ -83,12 +113,14 @@ def _budget_faults(budget: Object) -> list[FieldError]:
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        return [refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set")]
-    return [
+        found = [refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set")]
+        return [*found, *selector_faults(spec.get("selector") or {}, "spec.selector")]
+    found = [
         refusals.bad(f"spec.{name}", spec[name], _NOT_NEGATIVE)
         for name in ("minAvailable", "maxUnavailable")
         if isinstance(spec.get(name), int) and spec[name] < 0
     ]
+    return [*found, *selector_faults(spec.get("selector") or {}, "spec.selector")]
 
 
 def _default_autoscaler(scaler: Object) -> None:
@@ -124,8 +156,20 @@ def _default_policy(policy: Object) -> None:
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
+def _policy_faults(policy: Object) -> list[FieldError]:
+    spec = policy["spec"]
+    found = [*selector_faults(spec.get("podSelector") or {}, "spec.podSelector")]
+    for rules, peers in (("ingress", "from"), ("egress", "to")):
+        for number, rule in enumerate(spec.get(rules) or ()):
+            for index, peer in enumerate(rule.get(peers) or ()):
+                for name in ("podSelector", "namespaceSelector"):
+                    path = f"spec.{rules}[{number}].{peers}[{index}].{name}"
+                    found += selector_faults(peer.get(name) or {}, path)
+    return found
+
+
 QUOTAS = Rules(validate=_quota_faults)
 LIMIT_RANGES = Rules(default=_default_limits, validate=_limit_faults)
 BUDGETS = Rules(validate=_budget_faults)
 AUTOSCALERS = Rules(default=_default_autoscaler, validate=_autoscaler_faults)
-NETWORK_POLICIES = Rules(default=_default_policy)
+NETWORK_POLICIES = Rules(default=_default_policy, validate=_policy_faults)

@@ -202,7 +202,7 @@ def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fiel
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name", "")
         if name:
-            wrong = list(_port_name_faults(f"{here}.name", name))
+            wrong = list(port_name_faults(f"{here}.name", name))
             yield from wrong
             if not wrong and name in seen:
                 yield refusals.duplicate(f"{here}.name", name)
@@ -218,7 +218,8 @@ def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fiel
             yield refusals.unsupported(f"{here}.protocol", port.get("protocol", ""), _PROTOCOLS)
 
 
-def _port_name_faults(path: str, name: str) -> Iterator[FieldError]:
+def port_name_faults(path: str, name: str) -> Iterator[FieldError]:
+    """What is wrong with the name of a port (RFC 6335)."""
     if len(name) > 15:
         yield refusals.bad(path, name, "must be no more than 15 characters")
     if not re.fullmatch("[-a-z0-9]+", name):
@@ -357,6 +358,7 @@ def _spread_faults(constraints: Sequence[Mapping[str, Any]], path: str) -> Itera
 
 
 _REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _affinity_faults(affinity: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -371,8 +373,22 @@ def _affinity_faults(affinity: Mapping[str, Any], path: str) -> Iterator[FieldEr
     for kind in ("podAffinity", "podAntiAffinity"):
         for index, term in enumerate((affinity.get(kind) or {}).get(_REQUIRED_TERMS) or ()):
             here = f"{path}.{kind}.{_REQUIRED_TERMS}[{index}]"
-            if not term.get("topologyKey"):
-                yield refusals.required(f"{here}.topologyKey", "can not be empty")
+            yield from _pod_term_faults(term, here)
+        for index, weighed in enumerate((affinity.get(kind) or {}).get(_PREFERRED_TERMS) or ()):
+            here = f"{path}.{kind}.{_PREFERRED_TERMS}[{index}]"
+            if not 1 <= weighed.get("weight", 0) <= 100:
+                yield refusals.bad(f"{here}.weight", weighed.get("weight", 0), "must be in the range 1-100")
+            yield from _pod_term_faults(weighed.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
+
+
+def _pod_term_faults(term: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """What is wrong with a term of (anti-)affinity to pods (upstream validatePodAffinityTerm)."""
+    for name in ("labelSelector", "namespaceSelector"):
+        yield from selector_faults(term.get(name) or {}, f"{path}.{name}")
+    if not term.get("topologyKey"):
+        yield refusals.required(f"{path}.topologyKey", "can not be empty")
+    else:
+        yield from names.qualified_faults(f"{path}.topologyKey", term["topologyKey"])
 
 
 def _requirement_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
@@ -398,6 +414,11 @@ def selector_faults(selector: Mapping[str, Any], path: str) -> Iterator[FieldErr
     """What is wrong with a label selector."""
     for key, value in (selector.get("matchLabels") or {}).items():
         yield from names.label_pair_faults(f"{path}.matchLabels", key, value)
+    yield from expression_faults(selector, path)
+
+
+def expression_faults(selector: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """What is wrong with the expressions of a label selector; with such it selects nothing."""
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
         operator, values = expression.get("operator", ""), expression.get("values") or []

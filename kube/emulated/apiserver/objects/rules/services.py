@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import port_name_faults
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def _default(service: Object) -> None:
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():
-        port.setdefault("targetPort", port["port"])
+        if not port.get("targetPort"):  # Go's clients write the zero value of what they leave out
+            port["targetPort"] = port["port"]
 
 
 def _admit(store: Store, kind: Kind, service: Object) -> None:
@@ -61,9 +63,10 @@ def _faults(service: Object) -> list[FieldError]:
     found = []
     if not ports and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
         found.append(refusals.required("spec.ports"))
-    seen = []
+    seen, taken = [], set[str]()
     for index, port in enumerate(ports):
-        found += _port_faults(port, f"spec.ports[{index}]", alone=len(ports) == 1)
+        found += _port_faults(port, f"spec.ports[{index}]", taken, alone=len(ports) == 1)
+    for index, port in enumerate(ports):
         key = (port.get("protocol", "TCP"), port["port"])
         if key in seen:
             found.append(refusals.duplicate(f"spec.ports[{index}]", _shown(*key)))
@@ -79,10 +82,10 @@ def _faults(service: Object) -> list[FieldError]:
     return found
 
 
-def _port_faults(port: Mapping[str, Any], path: str, *, alone: bool) -> Iterator[FieldError]:
+def _port_faults(port: Mapping[str, Any], path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
+    """What is wrong with one port (upstream validateServicePort); ``taken``: the names of those before it."""
     text = f"must be between 1 and {_LAST_PORT}, inclusive"
-    if not alone and not port.get("name"):
-        yield refusals.required(f"{path}.name")
+    yield from _name_faults(port.get("name", ""), f"{path}.name", taken, alone=alone)
     if not 0 < port["port"] <= _LAST_PORT:
         yield refusals.bad(f"{path}.port", port["port"], text)
     if port.get("protocol", "TCP") not in _PROTOCOLS:
@@ -90,6 +93,22 @@ def _port_faults(port: Mapping[str, Any], path: str, *, alone: bool) -> Iterator
     target = port.get("targetPort")
     if isinstance(target, int) and not 0 < target <= _LAST_PORT:
         yield refusals.bad(f"{path}.targetPort", target, text)
+    elif isinstance(target, str):
+        yield from port_name_faults(f"{path}.targetPort", target)
+    if port.get("appProtocol") is not None:
+        yield from names.qualified_faults(f"{path}.appProtocol", port["appProtocol"])
+
+
+def _name_faults(name: str, path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
+    if not name:
+        if not alone:
+            yield refusals.required(path)
+        return
+    if not names.is_label(name):
+        yield refusals.bad(path, name, names.LABEL_TEXT)
+    if name in taken:
+        yield refusals.duplicate(path, name)
+    taken.add(name)
 
 
 def _shown(protocol: str, port: int) -> dict[str, Any]:

@@ -8,7 +8,12 @@ from typing import Any
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, selector_faults, spec_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import (
+    at_least_zero,
+    expression_faults,
+    selector_faults,
+    spec_faults,
+)
 from mews.kube.emulated.apiserver.objects.rules.pods import resource_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -66,14 +71,17 @@ def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
 def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) -> Iterator[FieldError]:
     """The selector must be there and select the template's pods; the template must be a good one."""
     selector, template = spec.get("selector"), spec.get("template") or {}
+    selects_all = selector is not None and not any(selector.values())
     if selector is None:
         yield refusals.required("spec.selector")
     else:
         yield from selector_faults(selector, "spec.selector")
-        if not selector:
+        if selects_all:
             yield refusals.bad("spec.selector", {}, "empty selector is invalid for deployment")
     labels = labels_of(template)
-    if not selector or not match_expressions(selector, labels):
+    if any(expression_faults(selector or {}, "spec.selector")):
+        yield refusals.bad("spec.selector", selector, "invalid label selector")
+    elif selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
     yield from template_faults(template, "spec.template", allowed)
 

@@ -1,0 +1,1 @@
+"""Cases by seed. They are drawn from what clients may send, never from what our server looks at."""

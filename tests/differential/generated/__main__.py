@@ -1,0 +1,37 @@
+"""``python -m tests.differential.generated writers --seeds 0-199``: drawn cases to both servers, and what differs."""
+
+# Prints its report.
+# ruff: noqa: T201
+
+from __future__ import annotations
+
+import argparse
+
+from tests.differential.generated import writers
+from tests.differential.report import difference, table
+from tests.differential.sides import compare, lacking
+
+AREAS = {"writers": writers.cases}
+
+
+def main() -> int:
+    """0 when no answer differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential.generated", description=__doc__)
+    parser.add_argument("area", choices=AREAS)
+    parser.add_argument("--seeds", default="0-99")
+    arguments = parser.parse_args()
+    first, _, last = arguments.seeds.partition("-")
+    if why := lacking():
+        print(why)
+        return 3
+    drawn = AREAS[arguments.area](range(int(first), int(last or first) + 1))
+    pairs = compare({arguments.area: drawn}, {}, namespace="default")
+    for pair in pairs:
+        if not pair.same:
+            print(f"\n## {pair.id}\n{getattr(pair.case, 'body', '')}\n{difference(pair)}")
+    print(f"\n{table(pairs)}")
+    return 0 if all(pair.same for pair in pairs) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -68,7 +68,7 @@ class KubeCompOptions(OptionsModel):
     def changes(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What was said of the fields of ``KubeCompConfig`` and of ``Timing``: of the shared options first, then of the
         parts, of which the scheduler has the last word."""
-        config: dict[str, Any] = {"removal": self.removal}
+        config: dict[str, Any] = {"removal": self.removal} if "removal" in self.model_fields_set else {}
         timing: dict[str, Any] = {}
         for part in (self.config, self.reconfig_manager, self.device_manager, self.scheduler):
             given = {} if part is None else part.given()

@@ -14,12 +14,12 @@ from mews.harness.invariants.judge import InvariantJudge
 from mews.harness.invariants.systems import bounds_of, judged_systems
 from mews.harness.invariants.verdict import Violation
 from mews.harness.invariants.watches import missing
+from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import key_of
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 from mews.kube.system.invariant import Breach, ClusterObjects
 
@@ -27,8 +27,6 @@ WIRE_LAG_S = 2.0
 """The least lag that is allowed to hardware events in wall-clock time."""
 
 _LOOK_EVERY_S = 0.25
-_LOOKS_A_BOUND = 8
-"""So often within the bound of law 8."""
 
 
 def _on_a_busy_machine(bounds: Bounds) -> float | None:
@@ -64,18 +62,16 @@ class Oracle:
         """Take in what the journal already says, then judge every line and watch event as it comes."""
         for line in self._journal.lines():
             self._judge.on_line(line)
-        self._stop = self._journal.listen(self._judge.on_line)
+        self._stop = self._journal.listen(self._on_line)
         self._tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         for feed in self._feeds.values():
             await feed.synced()
-        bound_s = self._judge.state.bounds.scheduled_s
-        if bound_s is not None:
-            self._tasks.append(asyncio.create_task(self._keep_looking(bound_s / _LOOKS_A_BOUND)))
 
-    async def _keep_looking(self, every_s: float) -> None:
-        """Look also while nothing changes: that a pod goes on waiting is no event."""
-        while True:
-            await rest(every_s)
+    def _on_line(self, line: Line) -> None:
+        """Judge it. Look also as steps end and hardware changes: that a pod goes on waiting is no event of its own, and
+        a timer of ours would wake the loop at other moments than without a judge."""
+        self._judge.on_line(line)
+        if line.layer in ("step", "chassis"):
             self._look()
 
     async def finish(self) -> list[Violation]:

@@ -21,6 +21,7 @@ BENCHES = (
     "gpushare",
     "kod2_pass",
     "hotplug",
+    "removal",
 )
 
 

@@ -188,6 +188,11 @@ def _phase(line: Line, resource: str) -> str | None:
     return f"the pod is {line.fields['phase']}" if _ours(line) else None
 
 
+def _draining(line: Line, resource: str) -> str:
+    gpuid = line.fields["gpuid"]
+    return f"{gpuid} drains: new programs do not see it" if line.fields["on"] else f"{gpuid} drains no more"
+
+
 def _begun(line: Line, resource: str) -> str:
     return f"{line.event.removesuffix('-begun')} of {line.fields['gpuid']} begins"
 
@@ -200,6 +205,11 @@ STORY: Mapping[tuple[str, str], Callable[[Line, str], str | None]] = {
     ("chassis", "detached"): lambda line, resource: f"{line.fields['gpuid']} is off {line.fields['old_host']}",
     ("chassis", "attach-begun"): _begun,
     ("chassis", "attached"): lambda line, resource: f"{line.fields['gpuid']} is on {line.fields['host']}",
+    ("host", "draining"): _draining,
+    ("host", "function-removed"): lambda line, resource: f"{line.fields['gpuid']} is removed from the bus",
+    ("host", "xid"): lambda line, resource: f"XID {line.fields['xid']} of {line.fields['gpuid']}",
+    ("host", "rescanned"): lambda line, resource: "rescan: looks for what was attached",
+    ("host", "driver-bound"): lambda line, resource: f"{line.fields['gpuid']} has its driver",
     ("kubelet", "devices"): _list,
     ("api", "allocatable"): _allocatable,
     ("api", "bound"): lambda line, resource: f"bound to {line.fields['node']}" if _ours(line) else None,

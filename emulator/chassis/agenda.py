@@ -38,6 +38,10 @@ class Agenda:
         """Whether nothing but that owner's actions is going to happen."""
         return all(entry[2] is owner for entry in self._entries)
 
+    def has(self, owner: object) -> bool:
+        """Whether an action of that owner is going to happen."""
+        return any(entry[2] is owner for entry in self._entries)
+
     def forget(self, owner: object) -> None:
         """Cancel all actions of an owner."""
         self.take(owner)

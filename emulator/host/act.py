@@ -12,7 +12,8 @@
 | drain, persistence | device, on | NVML's calls of those names |
 | remove-gpu | device | nvmlDeviceRemoveGpu |
 | discover | | nvmlDeviceDiscoverGpus |
-| hold, release | device, key, load | a process opens and closes the GPU (``mews.emulator.telemetry.load``) |
+| hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU (its load: ``telemetry.load``) |
+| persistence-daemon | on | a program that switches persistence mode on whenever it is off |
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ Do = Literal[
     "discover",
     "hold",
     "release",
+    "persistence-daemon",
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
 HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load")
@@ -77,31 +79,48 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             return tree.write(filled(tree, action), str(action.get("text", "1")), now_s)
         case "discover":
             return operator.discover(now_s, action.get("below"))
+        case "drain" | "persistence" | "remove-gpu":
+            return _call(tree, action, now_s)
     _at_once(tree, action, now_s)
     return PendingAction(str(do), lambda: True, lambda: None, done=True)
 
 
 def _at_once(tree: HostTree, action: Mapping[str, Any], now_s: float) -> None:
-    host, operator, on = tree.host, tree.operator, bool(action.get("on", True))
+    host, operator = tree.host, tree.operator
     match action["do"]:
         case "unlink-node":
             minor = _function(tree, action).minor
             operator.unlink_node(-1 if minor is None else minor, now_s)
-        case "drain":
-            operator.drain(_function(tree, action).bdf, on, now_s)
-        case "persistence":
-            operator.persistence(_function(tree, action).bdf, on, now_s)
-        case "remove-gpu":
-            operator.remove_gpu(_function(tree, action).bdf, now_s)
+        case "persistence-daemon":
+            operator.persistence_daemon(bool(action.get("on", True)), now_s)
         case "hold":
             host.hold(_holder(tree, action), now_s)
         case "release":
             host.release(str(action.get("key", "process")), now_s)
 
 
+def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
+    """NVML's hot-plug calls, which take their time."""
+    operator, do, on = tree.operator, action["do"], bool(action.get("on", True))
+    bdf = _function(tree, action).bdf
+
+    def act() -> None:
+        if do == "drain":
+            operator.drain(bdf, on, tree.host.now_s)
+        elif do == "persistence":
+            operator.persistence(bdf, on, tree.host.now_s)
+        else:
+            operator.remove_gpu(bdf, tree.host.now_s)
+
+    return operator.called(f"{do} of {bdf}", act, now_s, removal=do == "remove-gpu")
+
+
 def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
     uuids = action.get("uuids")
-    if uuids is None:
+    if uuids is None and "device" not in action and "bdf" not in action:
+        # As nvmlInit does: every GPU that the driver has.
+        uuids = [f.device.uuid for f in tree.host.functions() if f.has_node]
+    elif uuids is None:
         uuids = [_function(tree, action).device.uuid]
     return Holder(
         key=str(action.get("key", "process")),

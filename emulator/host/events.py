@@ -36,6 +36,7 @@ EVENTS = (
     "stuck",  # device, arrow: a fault keeps that layer from coming up
     "draining",  # device, on
     "persistence",  # device, on
+    "rescanned",  # below: the bridge below which functions were looked for, None for everywhere
     "waiting",  # device, what: a write blocks until nobody uses the device
     "used",  # device, holders
     "fault-added",  # fault, kind

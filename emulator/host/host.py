@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mews.emulator.chassis.agenda import Agenda
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
+from mews.emulator.chassis.latency import Latency
 from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.host.addresses import PciAddresses
 from mews.emulator.host.cards import card_of
@@ -28,6 +30,9 @@ from mews.emulator.host.profiles import ARROWS
 
 SHOWN_LINES = 50
 """Lines of the kernel log in a host's view."""
+
+FIRST_PID = 4000
+"""Processes that exist in the emulation alone are numbered from here on."""
 
 SLOTS_PER_CHASSIS = 1000
 """Slot numbers of the host: those of its first chassis from 1 on, of the next from 1001 on."""
@@ -70,6 +75,8 @@ class Host:
         self._functions: list[Function] = []
         self._agenda = Agenda()
         self._pending: list[PendingAction] = []
+        self.persistence_daemon = False
+        self._pids = 0
         self._settling = False
         self.running = True
         self._now_s = 0.0
@@ -252,6 +259,10 @@ class Host:
         delay_s = self.profile.arrow(arrow).draw(self._rng) + self.faults.delay(function, arrow)
         self._agenda.at(self._now_s + delay_s, lambda t: self._arrive(function, arrow), function)
 
+    def is_climbing(self, function: Function) -> bool:
+        """Whether its next layer (or its sweeping away) is under way."""
+        return self._agenda.has(function)
+
     def _may(self, function: Function, arrow: str) -> bool:
         if not (self.running and function.plugged and function.link and function.powered):
             return False
@@ -349,6 +360,9 @@ class Host:
     def hold(self, holder: Holder, now_s: float) -> None:
         """Let a process open devices, as a container's process does."""
         self.settle(now_s)
+        if not holder.pid:
+            self._pids += 1
+            holder = replace(holder, pid=FIRST_PID + self._pids)
         self.holders.hold(holder)
         self.version += 1
 
@@ -368,8 +382,17 @@ class Host:
             self.version += 1
         return pending
 
+    def slowly(self, pending: PendingAction, latency: Latency) -> PendingAction:
+        """Let it happen once a call of that latency is through; at once without one."""
+        delay_s = latency.draw(self._rng)
+        if delay_s > 0:
+            due_s, ready = self._now_s + delay_s, pending.ready
+            pending.ready = lambda: self._now_s >= due_s and ready()
+            self._agenda.at(due_s, lambda t: None, pending)
+        return self.do(pending)
+
     def at(self, at_s: float, action: Callable[[float], None], owner: object) -> None:
-        """Let an action happen at a time; for faults."""
+        """Let an action happen at a time; for faults and daemons."""
         self._agenda.at(at_s, action, owner)
 
     def forget(self, owner: object) -> None:

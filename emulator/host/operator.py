@@ -13,6 +13,9 @@ from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.pending import PendingAction
 
+DAEMON_S = 0.5
+"""How soon a persistence daemon notices that the mode was switched off; assumed."""
+
 
 class HostOperator:
     """What an operator, or a program with root's rights, can do to one host."""
@@ -51,8 +54,10 @@ class HostOperator:
             if function.stage <= BringUpStage.LINK:
                 function.plucked = False
                 function.unbound = False
-            if function.stage < BringUpStage.FUNCTION and function.link:
+            # What is training or being enumerated goes on: looking for it does not start it anew.
+            if function.stage < BringUpStage.FUNCTION and function.link and not self._host.is_climbing(function):
                 self._host.climb(function)
+        self._host.emit("rescanned", None, below=below)
 
         def settled() -> bool:
             return all(
@@ -165,7 +170,24 @@ class HostOperator:
         if function.persistence != on:
             function.persistence = on
             self._host.emit("persistence", function, on=on)
+            if not on and self._host.persistence_daemon:
+                self._host.at(now_s + DAEMON_S, lambda t: self._persist(function), function.device.uuid)
         self._host.settle(now_s)
+
+    def persistence_daemon(self, on: bool, now_s: float) -> None:
+        """A program that keeps persistence mode on, as nvidia-persistenced and site scripts do: switched off, it is on
+        again a moment later."""
+        self._host.settle(now_s)
+        self._host.persistence_daemon = on
+        for function in self._host.functions() if on else ():
+            self._persist(function)
+        self._host.settle(now_s)
+
+    def _persist(self, function: Function) -> None:
+        alive = self._host.persistence_daemon and function.plugged and not function.lost
+        if alive and function.is_gpu and function.stage >= BringUpStage.DRIVER and not function.persistence:
+            function.persistence = True
+            self._host.emit("persistence", function, on=True)
 
     def drain(self, bdf: str, on: bool, now_s: float) -> None:
         """nvmlDeviceModifyDrainState: new processes do not see a draining GPU.
@@ -197,6 +219,15 @@ class HostOperator:
             function, BringUpStage.ABSENT if shut_link else BringUpStage.LINK if detach else BringUpStage.FUNCTION
         )
         self._host.settle(now_s)
+
+    def called(self, what: str, act: Callable[[], None], now_s: float, *, removal: bool = False) -> PendingAction:
+        """One of the calls above, with what it takes on this host (``profiles``): its refusal comes with its end."""
+        self._host.settle(now_s)
+        profile = self._host.profile
+        pending = PendingAction(what, _always, act)
+        self._host.slowly(pending, profile.remove if removal else profile.drain)
+        self._host.settle(self._host.now_s)
+        return pending
 
     def discover(self, now_s: float, below: str | None = None) -> PendingAction:
         """nvmlDeviceDiscoverGpus: a rescan; slots that ``shut_link`` switched off are powered again."""

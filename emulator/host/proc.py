@@ -1,12 +1,14 @@
-"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2)."""
+"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2); and of every
+process that has a GPU open, ``/proc/PID`` with its name and its open device nodes, as ``fuser`` looks for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.entries import File, Folder, Node
+from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.function import BringUpStage, Function
+from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 
 VERSION = (
@@ -27,7 +29,7 @@ EnableGpuFirmware: 18
 
 
 def proc_folder(host: Host) -> Folder:
-    """``proc``, with nothing but the driver's folder; without a bound GPU the driver still is loaded."""
+    """``proc``: the driver's folder (without a bound GPU the driver still is loaded), and who has GPUs open."""
     driver = Folder(
         lambda: {
             "version": File(lambda: VERSION.format(release=host.spec.driver).encode()),
@@ -35,7 +37,27 @@ def proc_folder(host: Host) -> Folder:
             "gpus": Folder(lambda: _gpus(host)),
         }
     )
-    return Folder(lambda: {"driver": Folder(lambda: {"nvidia": driver})})
+    return Folder(lambda: {"driver": Folder(lambda: {"nvidia": driver}), **_processes(host)})
+
+
+def _processes(host: Host) -> Mapping[str, Node]:
+    opened: dict[int, list[Holder]] = {}
+    for holder in host.holders:
+        opened.setdefault(holder.pid, []).append(holder)
+    return {str(pid): _process(host, holders) for pid, holders in sorted(opened.items())}
+
+
+def _process(host: Host, holders: list[Holder]) -> Folder:
+    name = next((holder.name for holder in holders if holder.name), holders[0].key)
+    uuids = {uuid for holder in holders for uuid in holder.uuids}
+
+    def descriptors() -> Mapping[str, Node]:
+        nodes = [f"nvidia{f.minor}" for f in host.functions() if f.has_node and f.device.uuid in uuids]
+        return {str(number): Link(f"/dev/{node}") for number, node in enumerate(nodes, start=3)}
+
+    # The kernel keeps 15 characters of a program's name.
+    comm = f"{name.rpartition('/')[2][:15]}\n".encode()
+    return Folder(lambda: {"comm": File(lambda: comm), "fd": Folder(descriptors)})
 
 
 def _gpus(host: Host) -> Mapping[str, Node]:

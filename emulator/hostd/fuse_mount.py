@@ -22,6 +22,7 @@ from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree
+from mews.emulator.hostd.nvml_files import program_name
 from mews.emulator.hostd.rack import HostRack
 
 MAX_THREADS = 200
@@ -168,7 +169,7 @@ class _Operations:
 
         pid = mfusepy.fuse_get_context()[2]
         with self._rack.acting() as now_s:
-            holder = Holder(f"fd/{handle}", uuids, pid=pid, name=f"process {pid}")
+            holder = Holder(f"fd/{handle}", uuids, pid=pid, name=program_name(pid))
             self._rack.host(path.split("/")[1]).hold(holder, now_s)
 
     def release(self, path: str, fh: int) -> int:

@@ -8,6 +8,7 @@ import socket
 import socketserver
 import struct
 import threading
+from functools import partial
 from pathlib import Path
 
 from mews.emulator.host.errors import DeviceInUse, HostRefusal, NoSuchDevice
@@ -110,32 +111,40 @@ class _Session:
     def _answer(self, request: Request) -> NvmlReply:
         rack, host = self._rack, self._host
         with rack.acting() as now_s:
-            operator = rack.tree(host).operator
+            operator, pending = rack.tree(host).operator, None
             match request:
                 case Hold():
                     self._hold(request, now_s)
                 case Release():
                     rack.host(host).release(self._key, now_s)
-                case Drain():
-                    operator.drain(request.bus_id, request.draining, now_s)
-                case Remove():
-                    asker = [h.key for h in rack.host(host).holders if h.key == self._key or h.pid == self._pid]
-                    operator.remove_gpu(
-                        request.bus_id, now_s, detach=request.detach, shut_link=request.shut_link, asker=asker
-                    )
-                case Persistence():
-                    operator.persistence(request.bus_id, request.enabled, now_s)
+                case Drain() | Remove() | Persistence():
+                    call = partial(self._call, request)
+                    pending = operator.called("call of NVML", call, now_s, removal=isinstance(request, Remove))
                 case Discover():
                     pending = operator.discover(now_s, request.bus_id)
-        if isinstance(request, Discover):
+        if pending is not None:
             rack.wait(pending)
         return NvmlReply(Return.SUCCESS)
+
+    def _call(self, request: Drain | Remove | Persistence) -> None:
+        """The call itself; whoever lets it happen has the rack."""
+        host, operator = self._rack.host(self._host), self._rack.tree(self._host).operator
+        match request:
+            case Drain():
+                operator.drain(request.bus_id, request.draining, host.now_s)
+            case Persistence():
+                operator.persistence(request.bus_id, request.enabled, host.now_s)
+            case Remove():
+                asker = [h.key for h in host.holders if h.key == self._key or h.pid == self._pid]
+                operator.remove_gpu(
+                    request.bus_id, host.now_s, detach=request.detach, shut_link=request.shut_link, asker=asker
+                )
 
     def _hold(self, request: Hold, now_s: float) -> None:
         host = self._rack.host(self._host)
         uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
         pid = self._pid or request.pid
-        host.hold(Holder(self._key, uuids, pid=pid, name=_name(pid)), now_s)
+        host.hold(Holder(self._key, uuids, pid=pid, name=program_name(pid)), now_s)
 
     def release(self) -> None:
         with self._rack.acting() as now_s:
@@ -149,7 +158,8 @@ def _peer(connection: socket.socket) -> int:
     return pid
 
 
-def _name(pid: int) -> str:
+def program_name(pid: int) -> str:
+    """The file that a process of this machine runs; its number where that cannot be read."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:

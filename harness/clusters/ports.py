@@ -23,6 +23,7 @@ from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
+from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.nvml import NvmlPort
 from mews.kube.system.services import ServicePort
 
@@ -78,6 +79,10 @@ class HostsPort(Protocol):
 
     def files(self, host: str) -> FileTree:
         """The host's sys and proc, as a component on that node reads them."""
+        ...
+
+    def driver(self, host: str) -> GpuDriver | None:
+        """NVML's hot-plug calls, as a component on that node makes them; None where nothing can make them."""
         ...
 
     def extras(self, host: str) -> ContainerExtras:

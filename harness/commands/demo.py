@@ -75,7 +75,7 @@ def _narrator(print_line: Print, start_s: float) -> Narrate:
     return show
 
 
-STYLES = {"chassis": "cyan", "kubelet": "green", "node": "green", "pod": "yellow"}
+STYLES = {"chassis": "cyan", "host": "magenta", "kubelet": "green", "node": "green", "pod": "yellow"}
 
 
 def _verdict(outcome: DemoOutcome, print_line: Print, took_s: float) -> None:

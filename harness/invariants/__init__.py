@@ -1,6 +1,6 @@
 """Always-on oracles over every run, judged from the journal, the watches and the chassis' table.
 
-=  =====================================================  ================
+== =====================================================  ================
 1  a device is on at most one host port                   ``single_port``
 2  a device in use never moves or disappears              ``in_use``
 3  no whole device is given to two live pods              ``single_holder``
@@ -9,7 +9,8 @@
 6  env, checkpoint, pod resources and chassis agree       ``agreement``
 7  resourceVersions grow, watches have no gap             ``watches``
 8  what fits is eventually scheduled                      ``scheduled``
-=  =====================================================  ================
+10 no XID and no holder loses its GPU by surprise         ``orderly``
+== =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.
 """

@@ -11,6 +11,7 @@ from mews.harness.invariants.fault_windows import FaultWindows
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.observed_hardware import ObservedHardware
+from mews.harness.invariants.orderly import Orderly
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
@@ -29,6 +30,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     4: Visible,
     5: Unattached,
     6: Agreement,
+    10: Orderly,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 at objects; a system's have other
 numbers."""

@@ -41,6 +41,7 @@ class Scheduled(Invariant[ObservedState]):
         self._schedulers = schedulers
         self._fits_since: dict[str, float] = {}
         self._born_s: dict[str, float] = {}
+        self._looked = 0.0
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
         """Judge all old enough pending pods; call after every change of a pod, a node or the hardware."""
@@ -55,12 +56,13 @@ class Scheduled(Invariant[ObservedState]):
             if node is None:
                 continue
             uid = uid_of(pod)
-            still[uid] = self._fits_since.get(uid, t)
+            # Between two looks nothing changed, or there had been a look: it has fitted since the last one.
+            still[uid] = self._fits_since.get(uid, max(self._looked, t - (objects.now_s - self._born_s[uid])))
             waited = t - state.windows.clock_from(self.number, still[uid])
-            if waited > bound_s / 2:
+            if waited > bound_s / 2 and objects.now_s - self._born_s[uid] > bound_s:
                 what = f"pod {key_of(pod)} fits {node} and is unscheduled (bound {bound_s:g} s)"
                 yield Breach((uid,), what, None)
-        self._fits_since = still
+        self._fits_since, self._looked = still, t
 
     def _old(self, pod: Object, objects: ClusterObjects, age_s: float) -> bool:
         spec = pod.get("spec", {})

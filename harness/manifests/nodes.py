@@ -22,12 +22,18 @@ from mews.kube.system.deployment import ON_NODE
 NODE_AGENT = "node-agent"
 """Component of what reports on a node and shows its devices, where no pod of a component of ours does."""
 NVML = f"{HOST_ROOT}/this"
+HOST_FILES = f"{HOST_ROOT}/fs/this"
+"""The host's sys, proc and dev, for components on its node."""
 RECORDS_FILE = "/run/mews/records.jsonl"
 """Where the component beside the agent writes its structured log records."""
 
 _PATHS = {name: f"{KUBELET}/{name}" for name in ("device-plugins", "pod-resources")}
 FOLDERS = [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in _PATHS.items()]
 FOLDER_MOUNTS: list[Object] = [{"name": name, "mountPath": path} for name, path in _PATHS.items()]
+
+
+HOST_VOLUME = {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}}
+HOST_MOUNT: Object = {"name": "host", "mountPath": HOST_ROOT}
 
 
 def node_name_env() -> Object:
@@ -50,7 +56,7 @@ def node_volumes() -> list[Object]:
         RUN,
         *FOLDERS,
         {"name": "hardware", "configMap": {"name": HARDWARE}},
-        {"name": "host", "hostPath": {"path": HOST_ROOT, "type": "DirectoryOrCreate"}},
+        HOST_VOLUME,
     ]
 
 
@@ -87,7 +93,7 @@ def host(spec: StackSpec) -> Object:
         "securityContext": dict(ON_NODE),
         "volumeMounts": [
             volume_file("hardware", "/etc/mews"),
-            {"name": "host", "mountPath": HOST_ROOT},
+            HOST_MOUNT,
             RUN_MOUNT,
         ],
     }

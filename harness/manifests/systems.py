@@ -11,6 +11,8 @@ from mews.harness.manifests import replacements
 from mews.harness.manifests.nodes import (
     FOLDER_MOUNTS,
     FOLDERS,
+    HOST_MOUNT,
+    HOST_VOLUME,
     NODE_AGENT,
     RECORDS_FILE,
     agent,
@@ -81,7 +83,8 @@ def _on_nodes(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Ob
 
 
 def _pod(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
-    folders = FOLDERS if deployment_of(installed.components[name]).kubelet_folders else []
+    declared = deployment_of(installed.components[name])
+    folders = [*(FOLDERS if declared.kubelet_folders else ()), *([HOST_VOLUME] if declared.host_files else ())]
     return {
         "serviceAccountName": name,
         "containers": [_container(spec, installed, name)],
@@ -126,6 +129,8 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
         made["env"] = [*made.get("env", ()), node_name_env()]
     if declared.kubelet_folders:
         made["volumeMounts"] += FOLDER_MOUNTS
+    if declared.host_files:
+        made["volumeMounts"].append(HOST_MOUNT)
     return made
 
 

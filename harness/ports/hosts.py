@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.host import act
+from mews.emulator.host.errors import HostRefusal
 from mews.emulator.host.events import Listener
 from mews.emulator.host.fleet import Hosts
+from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.host.pending import PendingAction
@@ -19,6 +23,7 @@ from mews.emulator.telemetry.chassis import ChassisTelemetry
 from mews.emulator.telemetry.load import IDLE, parse_load
 from mews.emulator.telemetry.record import BoardRecord
 from mews.kube.clock import Pace
+from mews.kube.system.gpu_driver import DriverRefusal
 
 
 class LocalHosts:
@@ -44,7 +49,14 @@ class LocalHosts:
 
     def tree(self, host: str) -> CachedTree:
         """The host's files, for whoever only reads."""
-        return CachedTree(self.trees[host])
+        return CachedTree(self, host)
+
+    async def operate(self, host: str, action: Mapping[str, Any]) -> None:
+        """What an operator does there, until it is done.
+
+        Raises HostRefusal.
+        """
+        await self.done(act.begin(self.trees[host], action, self.pace.now()))
 
     def hold(self, host: str, holder: Holder) -> None:
         """A pod's process opens devices."""
@@ -146,11 +158,12 @@ class LocalUsers:
 
 
 class CachedTree:
-    """A host's files as a component on it reads them (``FileTree``); what was read stays until the host's state
+    """A host's files as a component on it sees them (``FileTree``); what was read stays until the host's state
     changes."""
 
-    def __init__(self, tree: HostTree) -> None:
-        self._tree = tree
+    def __init__(self, hosts: LocalHosts, host: str) -> None:
+        self._hosts = hosts
+        self._tree = hosts.trees[host]
         self._version = -1
         self._read: dict[str, bytes] = {}
         self._names: dict[str, Sequence[str]] = {}
@@ -169,9 +182,67 @@ class CachedTree:
             self._names[path] = self._tree.names(path)
         return self._names[path]
 
+    async def target(self, path: str) -> str:
+        """What a symbolic link points to. Raises OSError."""
+        try:
+            return self._tree.target(path)
+        except ValueError as error:
+            raise OSError(errno.EINVAL, path) from error
+
+    async def write(self, path: str, text: str) -> None:
+        """Write into a file, and wait as the kernel lets the write wait. Raises OSError."""
+        try:
+            await self._hosts.done(self._tree.write(path, text, self._hosts.pace.now()))
+        except HostRefusal as refusal:
+            raise OSError(refusal.errno, str(refusal)) from refusal
+        finally:
+            self._hosts.stirred()
+
     def _fresh(self) -> None:
         version = self._tree.host.version
         if version != self._version:
             self._version = version
             self._read.clear()
             self._names.clear()
+
+
+class LocalDriver:
+    """``GpuDriver`` of one host in process: the emulated driver, with what its calls take there."""
+
+    def __init__(self, hosts: LocalHosts, host: str) -> None:
+        self._hosts = hosts
+        self._host = host
+
+    async def persistence(self, bdf: str) -> bool:
+        """Whether persistence mode is on. Raises DriverRefusal."""
+        return self._function(bdf).persistence
+
+    async def set_persistence(self, bdf: str, on: bool) -> None:
+        """Switch persistence mode. Raises DriverRefusal."""
+        await self._call({"do": "persistence", "bdf": bdf, "on": on})
+
+    async def draining(self, bdf: str) -> bool:
+        """Whether the GPU is being drained. Raises DriverRefusal."""
+        return self._function(bdf).draining
+
+    async def set_draining(self, bdf: str, on: bool) -> None:
+        """Begin or end the drain. Raises DriverRefusal."""
+        await self._call({"do": "drain", "bdf": bdf, "on": on})
+
+    async def remove(self, bdf: str) -> None:
+        """Unbind the driver and remove the PCI function. Raises DriverRefusal."""
+        await self._call({"do": "remove-gpu", "bdf": bdf})
+
+    def _function(self, bdf: str) -> Function:
+        try:
+            return self._hosts.hosts.host(self._host).find(bdf)
+        except HostRefusal as refusal:
+            raise DriverRefusal(str(refusal)) from refusal
+
+    async def _call(self, action: Mapping[str, Any]) -> None:
+        try:
+            await self._hosts.operate(self._host, action)
+        except HostRefusal as refusal:
+            raise DriverRefusal(f"{refusal.code}: {refusal}") from refusal
+        finally:
+            self._hosts.stirred()

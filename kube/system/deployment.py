@@ -46,7 +46,8 @@ class ComponentDeployment:
 
     ``argv`` follows ``python3``, with ``CONFIG`` and ``RECORDS`` filled in. The account has the rules ``everywhere``
     for all namespaces and ``in_namespace`` for the system's own. ``security`` is the container's security context.
-    ``kubelet_folders``: it has its node's device-plugins and pod-resources. ``chassis``: it logs in at chassis, and is
+    ``kubelet_folders``: it has its node's device-plugins and pod-resources. ``host_files``: it has its node's emulated
+    files and NVML, to read and to write (``Facility.host_files``). ``chassis``: it logs in at chassis, and is
     given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the user's
     callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
     """
@@ -56,6 +57,7 @@ class ComponentDeployment:
     in_namespace: Sequence[Rule] = ()
     security: Mapping[str, Any] = field(default_factory=lambda: ROOTLESS)
     kubelet_folders: bool = False
+    host_files: bool = False
     chassis: bool = False
     metrics_port: int | None = None
     part_flags: Mapping[str, str] = field(default_factory=dict)

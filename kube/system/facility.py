@@ -46,6 +46,10 @@ class Facility:
     ``namespace`` is where the system's own objects belong; None: where it says itself. ``speed``: emulated seconds per
     second of the API's time, for limits that are weighed against emulated time. ``extras``: what the containers with a
     device need on every node alike; where nodes differ, ``NodeAccess.extras`` says it.
+
+    ``host_files``: where a component on a node finds the host's files in its container
+    (``ComponentDeployment.host_files``), and ``nvidia_smi`` the program; "" where there are none, or ``NodeAccess`` has
+    them.
     """
 
     chassis: tuple[ChassisAddress, ...] = ()
@@ -53,3 +57,5 @@ class Facility:
     namespace: str | None = None
     speed: float = 1.0
     extras: ContainerExtras = ContainerExtras()
+    host_files: str = ""
+    nvidia_smi: str = ""

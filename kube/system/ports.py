@@ -11,21 +11,23 @@ from mews.kube.component import Context
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
+from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.nvml import NvmlPort
 from mews.kube.system.services import ServicePort
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library, None where the
-    component must do without;
-    ``extras`` is what containers with a device need on this node."""
+    """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library; ``driver`` makes
+    NVML's hot-plug calls there. None where the component must do without. ``extras`` is what containers with a device
+    need on this node."""
 
     name: str
     link: DevicePluginLink
     pod_resources: PodResources
     files: FileTree | None = None
     nvml: NvmlPort | None = None
+    driver: GpuDriver | None = None
     extras: ContainerExtras = field(default_factory=ContainerExtras)
 
 

@@ -31,13 +31,15 @@ KindLine = tuple[str, str, dict[str, Any]]
 class Pooled:
     """What a configured system moves between nodes: the invariants count it per pool, and a cluster is ready once
     nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices;
-    ``announcer`` is the component that announces what is attached, "" where none does from the beginning."""
+    ``announcer`` is the component that announces what is attached, "" where none does from the beginning.
+    ``surprise``: devices are detached without their hosts being told, which shows there as hardware that fails."""
 
     resource: str
     device_kind: str
     scheduler: str
     device_env: str
     announcer: str = ""
+    surprise: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,12 @@ from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_
 from mews.kube.scheduling.errors import BadPlugin
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.files import FolderTree
+from mews.kube.system.gpu_driver import NvidiaSmi
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig
 from mews.systems.kubecomp.config_file import load_config
 from mews.systems.kubecomp.device_manager import ChassisDeviceManager
 from mews.systems.kubecomp.errors import KubeCompConfigError
+from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics, KubeCompMetrics
 from mews.systems.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_with
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
@@ -127,6 +129,8 @@ def _device_manager(
 ) -> ChassisDeviceManager:
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     stack.push_async_callback(pod_resources.close)
+    tree = FolderTree(Path(config.sysfs_root)) if config.sysfs_root else None
+    driver = NvidiaSmi(config.nvidia_smi) if config.nvidia_smi else None
     link = GrpcLink(options.device_plugins)
     stack.push_async_callback(link.close)
     return ChassisDeviceManager(
@@ -136,7 +140,8 @@ def _device_manager(
         chassis=chassis,
         link=link,
         pod_resources=pod_resources,
-        confirm=SysfsConfirm(FolderTree(Path(config.sysfs_root))) if config.sysfs_root else None,
+        confirm=SysfsConfirm(tree) if tree is not None else None,
+        steps=HostSteps(tree, driver, config.timing) if tree is not None else None,
     )
 
 

@@ -15,6 +15,9 @@ from mews.kube.deviceplugin.port import Mount
 RESOURCE, SCHEDULER, NAMESPACE = "falcon.com/gpu", "kubecomp-scheduler", "kubecomp"
 """What the pooled resource, the scheduler and the components' namespace are called unless a configuration says so."""
 
+REMOVALS = ("orderly", "surprise")
+"""What ``KubeCompConfig.removal`` may be."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChassisConfig:
@@ -84,6 +87,12 @@ class Timing:
     """A device that this many readings in a row lack, all lacking the same ones, is gone."""
     empty_settle_s: float = 2.0
     """An empty pod-resources list counts once it has been empty this long (it is in a kubelet's first second)."""
+    holder_patience_s: float = 2.0
+    """For this long DevMgr waits for processes to close a device that is taken off its host: some only look."""
+    removal_timeout_s: float = 10.0
+    """After this long a removal (or a rescan) that blocks is given up."""
+    refusal_backoff_s: float = 10.0
+    """For this long a device that its host refused to give is no candidate; it doubles, up to ``requeue_last_s``."""
     grant_grace_s: float = 30.0
     """For this long a device handed out by Allocate counts as held though pod-resources does not show it yet."""
 
@@ -112,8 +121,14 @@ class KubeCompConfig:
     policy: str = "both"
     partial: bool = False
     strict_fcfs: bool = False
+    removal: str = "orderly"
+    """How a host gives up a device before it is detached: ``orderly`` (contract host.md section 4), where the node's
+    files are there; ``surprise``: it is not told, as the published code does and the measured testbed did."""
     sysfs_root: str = ""
-    """The folder with the node's sys and proc: a device is announced once they show it. "": the chassis alone tells."""
+    """The folder with the node's sys and proc: a device is announced once they show it, and is taken off the host
+    there. "": the chassis alone tells."""
+    nvidia_smi: str = "nvidia-smi"
+    """The program that makes NVML's calls on a node where ``sysfs_root`` is set; "" where its devices need none."""
     allocate: AllocateConfig = AllocateConfig()
     timing: Timing = Timing()
 

@@ -12,7 +12,7 @@ from mews.dialects import DEFAULT, DIALECTS
 from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
 from mews.registry import NotRegistered
-from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
+from mews.systems.kubecomp.config import REMOVALS, AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.policy import Policy
 
@@ -108,6 +108,8 @@ def _config(reader: _Reader) -> KubeCompConfig:
         raise reader.wrong("resource", plain["resource"], "domain/name, for example falcon.com/gpu")
     if plain["policy"] not in [policy.value for policy in Policy]:
         raise reader.wrong("policy", plain["policy"], f"one of {', '.join(Policy)}")
+    if plain["removal"] not in REMOVALS:
+        raise reader.wrong("removal", plain["removal"], f"one of {', '.join(REMOVALS)}")
     allocate = _allocate(reader.under("allocate"))
     timing = _timing(reader.under("timing"))
     reader.end(_fields(KubeCompConfig))

@@ -1,7 +1,7 @@
 """DisagGPU-DevMgr: one per node. Announces the pool's devices on this node's ports to its kubelet (paper section IV-E).
 
-It opens no vendor library: what it knows comes from the chassis and from the kubelet. It withdraws devices that
-Reconfig-Mgr asks for and consents once nobody can be using them.
+It opens no vendor library: what it knows comes from the chassis, the kubelet and the host's files. It withdraws devices
+that Reconfig-Mgr asks for, takes them off the host, and consents once nobody can be using them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
+from mews.systems.kubecomp.handover import Handover
+from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim
 from mews.systems.kubecomp.pulse import Pulse
@@ -32,6 +34,7 @@ from mews.systems.kubecomp.records import (
     WITHDRAW_PREFIX,
     NodeReport,
     WithdrawRequest,
+    node_report,
     pool_state,
     report_data,
     withdraw_requests,
@@ -56,6 +59,7 @@ class ChassisDeviceManager:
         link: DevicePluginLink,
         pod_resources: PodResources,
         confirm: Confirm | None = None,
+        steps: HostSteps | None = None,
     ) -> None:
         found = Topology(config).node(node)
         if found is None:
@@ -77,6 +81,17 @@ class ChassisDeviceManager:
         self._ready = asyncio.Event()
         self._asked = Pulse()
         self._changed = Pulse()
+        self._writing = asyncio.Lock()
+        self._handover: Handover | None = None
+        if steps is not None and config.removal == "orderly":
+            self._handover = Handover(
+                steps,
+                self._book,
+                config.timing,
+                context.log,
+                write_ahead=self._write_report,
+                changed=self._on_handover,
+            )
 
     async def run(self) -> None:
         """Poll, announce, answer requests for withdrawal and report, until cancelled."""
@@ -93,6 +108,8 @@ class ChassisDeviceManager:
             group.create_task(self._serve())
             group.create_task(self._answer(informer))
             group.create_task(self._report())
+            if self._handover is not None:
+                group.create_task(self._handover.run())
 
     # The chassis
 
@@ -105,7 +122,10 @@ class ChassisDeviceManager:
             full = await self._reader.read_all(self._mine)
             tries += 1
             await self._look_at_kubelet()
-            self._book.seen(await self._confirmed(), round_begun=begun)
+            here = self._attached()
+            if self._handover is not None:
+                self._handover.watch(here)
+            self._book.seen(await self._confirmed(here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:
                 self._ready.set()
@@ -118,14 +138,27 @@ class ChassisDeviceManager:
             self._reader.seed(pool_state(await self._board.read(f"{POOL_PREFIX}{self._node.pool}")))
         except (ApiError, Unavailable) as error:
             record(self._context.log, "pool-unread", error=str(error))
+        while self._handover is not None:
+            # Not announced before: what an earlier incarnation was taking out must not be given to anybody.
+            try:
+                report = node_report(await self._board.read(f"{NODE_PREFIX}{self._node.name}"))
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "report-unread", error=str(error))
+                await rest(_REGISTER_RETRY_S)
+                continue
+            self._book.out.update(report.removing if report is not None else {})
+            return
 
-    async def _confirmed(self) -> list[LocalDevice]:
-        here = [
+    def _attached(self) -> list[LocalDevice]:
+        """What the chassis has on this node's ports."""
+        return [
             LocalDevice(self._indexed[name].gpuid(found.device), found.uuid, name, found.device)
             for name in self._mine
             for found in self._reader.devices(name)
             if found.port == self._node.ports[name]
         ]
+
+    async def _confirmed(self, here: list[LocalDevice]) -> list[LocalDevice]:
         if self._confirm is None:
             return here
         # Without a UUID there is nothing to look for: on its port, and not to be given to anybody.
@@ -243,8 +276,12 @@ class ChassisDeviceManager:
         allocatable = {
             gpuid for entry in healthy if entry.resource == self._config.resource for gpuid in entry.device_ids
         }
-        before = set(self._book.consents)
-        if self._book.consent(allocatable, now_s=self._now(), renew_s=self._config.timing.consent_fresh_s / 3):
+        before, off = set(self._book.consents), None
+        if self._handover is not None:
+            self._handover.may_go(self._book.unused(allocatable))
+            off = self._handover.off
+        renew_s = self._config.timing.consent_fresh_s / 3
+        if self._book.consent(allocatable, now_s=self._now(), renew_s=renew_s, off=off):
             for gpuid in sorted(set(self._book.consents) - before):
                 record(self._context.log, "consented", device=gpuid, request=self._book.consents[gpuid].request)
             self._changed.beat()
@@ -254,21 +291,33 @@ class ChassisDeviceManager:
     async def _report(self) -> None:
         await self._ready.wait()
         while True:
-            report = NodeReport(
-                announced=self._book.healthy(),
-                unhealthy=tuple(d.id for d in self._book.announced() if d.id not in self._book.healthy()),
-                held=dict(sorted({**dict.fromkeys(self._book.holders.grants, ""), **self._book.holders.held}.items())),
-                refused=dict(self._book.refused),
-                consents=dict(self._book.consents),
-                heartbeat_s=self._known_s,
-            )
             try:
-                await self._board.write(f"{NODE_PREFIX}{self._node.name}", report_data(report))
+                await self._write_report()
             except (ApiError, Unavailable) as error:
                 record(self._context.log, "report-unwritten", error=str(error))
                 await rest(_REGISTER_RETRY_S)
                 continue
             await self._changed.wait(self._config.timing.heartbeat_s)
+
+    async def _write_report(self) -> None:
+        async with self._writing:  # One after the other, so that the last one written is the last one made.
+            book = self._book
+            report = NodeReport(
+                announced=book.healthy(),
+                unhealthy=tuple(d.id for d in book.announced() if d.id not in book.healthy()),
+                held=dict(sorted({**dict.fromkeys(book.holders.grants, ""), **book.holders.held}.items())),
+                refused=dict(book.refused),
+                consents=dict(book.consents),
+                heartbeat_s=self._known_s,
+                reasons=dict(book.reasons),
+                removing=dict(book.out),
+            )
+            await self._board.write(f"{NODE_PREFIX}{self._node.name}", report_data(report))
+
+    def _on_handover(self) -> None:
+        """What may be consented to or announced changed."""
+        self._asked.beat()
+        self._changed.beat()
 
     def _now(self) -> float:
         return self._context.clock.now()

@@ -30,6 +30,8 @@ class KubeCompCounter(StrEnum):
     """Attach and detach operations beyond the first try."""
     ABANDONED = "abandoned"
     """Moves given up: consent lost, another editor, a device that never came."""
+    REFUSED = "refused_removals"
+    """Devices that a host did not give up: a holder, persistence mode, a removal that blocks."""
     RECOVERED = "recovered"
     """Moves of an earlier incarnation that were brought to an end."""
 

@@ -9,7 +9,7 @@ from mews.kube.deviceplugin.port import HEALTHY, UNHEALTHY, PluginDevice
 from mews.systems.kubecomp import policy
 from mews.systems.kubecomp.holders import GpuHolders
 from mews.systems.kubecomp.policy import Claim, Consent
-from mews.systems.kubecomp.records import WithdrawRequest
+from mews.systems.kubecomp.records import TakenOut, WithdrawRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,14 @@ class NodeDevices:
     def __init__(self) -> None:
         self.holders = GpuHolders()
         self.round = 0
+        self.out: dict[str, TakenOut] = {}
+        """What the host is giving up, or has given up: not to be announced, whatever its files show."""
         self._here: dict[str, LocalDevice] = {}
         self._known: dict[str, LocalDevice] = {}
         self._withdrawn: dict[str, str] = {}
         self._returning: dict[str, int] = {}
         self._refused: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
         self._consents: dict[str, Consent] = {}
 
     # Readings
@@ -61,7 +64,7 @@ class NodeDevices:
         return tuple(
             PluginDevice(gpuid, HEALTHY if self._is_healthy(gpuid) else UNHEALTHY)
             for gpuid in sorted(self._known)
-            if gpuid not in self._withdrawn and gpuid not in self._returning
+            if gpuid not in self._withdrawn and gpuid not in self._returning and gpuid not in self.out
         )
 
     def _is_healthy(self, gpuid: str) -> bool:
@@ -74,7 +77,7 @@ class NodeDevices:
 
     def why_not(self, gpuid: str) -> str | None:
         """Why a container must not get this device now, None when it may."""
-        if gpuid in self._withdrawn or gpuid in self._returning:
+        if gpuid in self._withdrawn or gpuid in self._returning or gpuid in self.out:
             return "is withdrawn"
         if gpuid not in self._known:
             return "is unknown"
@@ -95,6 +98,7 @@ class NodeDevices:
             self._consents.pop(gpuid, None)
             self._returning[gpuid] = self.round
         self._refused = {gpuid: request for gpuid, request in self._refused.items() if active.get(gpuid) == request}
+        self._reasons = {gpuid: reason for gpuid, reason in self._reasons.items() if gpuid in self._refused}
         for gpuid, request in active.items():
             if gpuid in self._withdrawn:
                 self._withdrawn[gpuid] = request
@@ -109,6 +113,20 @@ class NodeDevices:
             return
         self._withdrawn[gpuid] = request
         self._returning.pop(gpuid, None)
+
+    def refuse(self, gpuid: str, reason: str) -> None:
+        """The host does not give up a withdrawn device: its request is refused, for that reason."""
+        request = self._withdrawn.pop(gpuid, None)
+        if request is None:
+            return  # It was asked back meanwhile.
+        self._consents.pop(gpuid, None)
+        self._returning[gpuid] = self.round
+        self._refused[gpuid], self._reasons[gpuid] = request, reason
+
+    def given_back(self, gpuid: str) -> None:
+        """The host has it again as it was: it is announced by a reading that begins after this."""
+        if self.out.pop(gpuid, None) is not None:
+            self._returning[gpuid] = self.round
 
     def _taken(self) -> dict[str, str]:
         return {**dict.fromkeys(self.holders.grants, ""), **self.holders.held}
@@ -125,20 +143,33 @@ class NodeDevices:
         """Whether a withdrawn device has no consent yet."""
         return any(gpuid not in self._consents for gpuid in self._withdrawn)
 
+    def is_withdrawn(self, gpuid: str) -> bool:
+        """Whether that device is withdrawn."""
+        return gpuid in self._withdrawn
+
     @property
     def has_withdrawn(self) -> bool:
         """Whether any device is withdrawn."""
         return bool(self._withdrawn)
 
-    def consent(self, allocatable: Collection[str], *, now_s: float, renew_s: float) -> bool:
-        """Consent to what is withdrawn, not allocatable in the kubelet and held by nobody; whether that changed.
+    def unused(self, allocatable: Collection[str]) -> frozenset[str]:
+        """What is withdrawn, not allocatable in the kubelet and held by no pod."""
+        return frozenset(g for g in self._withdrawn if g not in allocatable and not self.holders.uses(g))
+
+    def consent(
+        self, allocatable: Collection[str], *, now_s: float, renew_s: float, off: Collection[str] | None = None
+    ) -> bool:
+        """Consent to what is withdrawn, not allocatable in the kubelet, held by nobody and ``off`` its host (None: no
+        host is asked); whether that changed.
 
         Consent that still holds is given anew once it is ``renew_s`` old; consent that does not is taken back.
         """
+        unused = self.unused(allocatable)
+        free = unused if off is None else unused & frozenset(off)
         before = dict(self._consents)
         for gpuid, request in self._withdrawn.items():
             given = self._consents.get(gpuid)
-            if self.holders.uses(gpuid) or gpuid in allocatable:
+            if gpuid not in free:
                 self._consents.pop(gpuid, None)
             elif given is None or given.request != request or now_s - given.time_s >= renew_s:
                 self._consents[gpuid] = Consent(request, now_s)
@@ -153,3 +184,8 @@ class NodeDevices:
     def refused(self) -> Mapping[str, str]:
         """GPUID -> the request that was refused."""
         return self._refused
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """GPUID -> why the host did not give it up, of those that are refused for that."""
+        return self._reasons

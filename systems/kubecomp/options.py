@@ -32,7 +32,7 @@ SharedOptions = model_of(
     KubeCompConfig,
     "KubeCompShared",
     "Options of all parts, as in their file; those of ``timing`` may stand beside it.",
-    omit=("chassis", "nodes", "timing", "allocate", "sysfs_root"),
+    omit=("chassis", "nodes", "timing", "allocate", "sysfs_root", "nvidia_smi", "removal"),
     kinds=_KINDS,
     more={
         "timing": (TimingOptions, Field(default_factory=TimingOptions)),
@@ -59,10 +59,16 @@ class KubeCompOptions(OptionsModel):
         default_factory=SharedOptions, description="options shared by all parts, as in their file"
     )
 
+    removal: Literal["orderly", "surprise"] = Field(
+        default="orderly",
+        description="orderly: a host gives a GPU up step by step before it is detached; surprise: it is not told, as "
+        "the published code does",
+    )
+
     def changes(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What was said of the fields of ``KubeCompConfig`` and of ``Timing``: of the shared options first, then of the
         parts, of which the scheduler has the last word."""
-        config: dict[str, Any] = {}
+        config: dict[str, Any] = {"removal": self.removal} if "removal" in self.model_fields_set else {}
         timing: dict[str, Any] = {}
         for part in (self.config, self.reconfig_manager, self.device_manager, self.scheduler):
             given = {} if part is None else part.given()

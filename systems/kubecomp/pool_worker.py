@@ -11,6 +11,7 @@ from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
+from mews.kube.events import EventRecorder
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
@@ -21,7 +22,7 @@ from mews.systems.kubecomp.policy import Gpu
 from mews.systems.kubecomp.pool_table import PoolTable
 from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.reader import ChassisReader
-from mews.systems.kubecomp.records import POOL_PREFIX, Intent, pool_data, pool_state
+from mews.systems.kubecomp.records import POOL_PREFIX, REFUSAL_REASON, Intent, pool_data, pool_state, refusal_message
 from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
 from mews.systems.kubecomp.withdrawal import Withdrawals
 
@@ -59,6 +60,7 @@ class PoolWorker:
         view: ClusterView,
         board: ConfigMapWriter,
         metrics: KubeCompMetrics,
+        events: EventRecorder,
     ) -> None:
         self.pool = pool
         self._context = context
@@ -68,17 +70,20 @@ class PoolWorker:
         self._view = view
         self._board = board
         self._metrics = metrics
+        self._events = events
         own = {entry.name: chassis[entry.name] for entry in topology.chassis_of(pool)}
         self._reader = ChassisReader(own, config, context.log)
         self._table = PoolTable(pool, topology, self._reader, view)
         self._mover = Mover(context, own, self._reader, timing=config.timing, metrics=metrics)
-        self._withdrawals = Withdrawals(context, board, view, config.timing)
+        per_device_s = config.timing.removal_timeout_s if config.removal == "orderly" else 0.0
+        self._withdrawals = Withdrawals(context, board, view, config.timing, per_device_s=per_device_s)
         self._journal = MoveJournal(board)
         self._pulse = Pulse()
         self._is_clean = False
         self._is_published = False
         self._backoffs: dict[str, _Backoff] = {}
         self._stuck: dict[str, float] = {}
+        self._refusals: dict[str, _Backoff] = {}
         self._next_poll_s = 0.0
 
     def on_change(self, news: bool) -> None:
@@ -151,7 +156,7 @@ class PoolWorker:
 
     async def _serve(self, pod: PodShortOfDevices) -> None:
         record(self._context.log, "reconfiguring", pod=pod.key, node=pod.node)
-        excluded = set(self._stuck)
+        excluded = {*self._stuck, *(gpuid for gpuid, kept in self._refusals.items() if kept.due_s > self._loop_s())}
         served, moved = Served.AGAIN, 0
         while served is Served.AGAIN:
             served, more = await self._reconfigure(pod, excluded)
@@ -199,6 +204,7 @@ class PoolWorker:
         requests = await self._withdrawals.ask(attached)
         consented = await self._withdrawals.wait(attached, requests)
         lacking = {gpu.gpuid for gpu in attached} - consented
+        self._note_refusals(pod, attached, self._withdrawals.reasons(attached, requests))
         moved = 0
         if not lacking:
             for gpu in chosen:
@@ -212,6 +218,22 @@ class PoolWorker:
         self._is_clean = True
         excluded |= lacking
         return (Served.AGAIN if self._shortfall(pod) and lacking else Served.MET), moved
+
+    def _note_refusals(self, pod: PodShortOfDevices, gpus: Sequence[Gpu], reasons: Mapping[str, str]) -> None:
+        """What a host keeps is no candidate for a while; the pod's events and a metric say so."""
+        namespace, _, name = pod.key.partition("/")
+        involved = {"kind": "Pod", "apiVersion": "v1", "namespace": namespace, "name": name, "uid": pod.uid}
+        for gpu in gpus:
+            if gpu.gpuid not in reasons:
+                self._refusals.pop(gpu.gpuid, None)
+                continue
+            reason, before = reasons[gpu.gpuid], self._refusals.get(gpu.gpuid)
+            last_s = self._timing.requeue_last_s
+            delay_s = min(2 * before.delay_s, last_s) if before else self._timing.refusal_backoff_s
+            self._refusals[gpu.gpuid] = _Backoff(self._loop_s() + delay_s, delay_s)
+            record(self._context.log, "removal-refused", device=gpu.gpuid, node=gpu.node, pod=pod.key, reason=reason)
+            self._metrics.count(KubeCompCounter.REFUSED)
+            self._events.event(involved, "Warning", REFUSAL_REASON, refusal_message(gpu.gpuid, gpu.node, reason))
 
     async def _move(self, pod: PodShortOfDevices, gpu: Gpu, request: str) -> End:
         device = self._table.devices()[gpu.gpuid]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context
+from mews.kube.events import EventRecorder
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.errors import KubeCompConfigError
@@ -40,6 +41,7 @@ class ReconfigManager:
         self._view = ClusterView(context.kube, config, topology, self._on_change)
         board = ConfigMapWriter(context.kube, config.namespace)
         self.metrics: KubeCompMetrics = metrics if metrics is not None else KubeCompMemoryMetrics()
+        self._events = EventRecorder(context, "reconfig-manager")
         self._workers = {
             pool: PoolWorker(
                 context,
@@ -50,6 +52,7 @@ class ReconfigManager:
                 view=self._view,
                 board=board,
                 metrics=self.metrics,
+                events=self._events,
             )
             for pool in topology.pools
         }
@@ -58,6 +61,7 @@ class ReconfigManager:
         """Serve all pools, each at its own pace, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._view.run())
+            group.create_task(self._events.run())
             for worker in self._workers.values():
                 group.create_task(worker.run())
 

@@ -3,7 +3,8 @@
 ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
 
 - ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``, ``nodes`` [name].
-- ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused}, ``consents``, ``heartbeat``.
+- ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused, and where there are any
+  reasons, removing}, ``consents``, ``heartbeat``.
 - ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
 - ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
 """
@@ -31,6 +32,15 @@ ANNOTATIONS = (USE_FALCON, DST_NODE, GPU_DEMAND, DEMAND)
 """``gpu_demand`` is the public code's name, ``demand`` the paper's: both are written and read."""
 
 EVENT_REASON = "Reconfig"
+
+
+REFUSAL_REASON = "ReconfigRefused"
+"""The reason of the event on a pod for which a host did not give up a device."""
+
+
+def refusal_message(gpuid: str, node: str, reason: str) -> str:
+    """That event's text."""
+    return f"{gpuid} cannot be taken from {node}: {reason}"
 
 
 def event_message(pod: str) -> str:
@@ -61,9 +71,21 @@ class PoolState:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenOut:
+    """A device that its host is giving up, or has given up and may get back: what it needs to be found again and to be
+    as it was. Written before the first step, gone once it is announced again or is another host's."""
+
+    uuid: str
+    bdf: str
+    bridge: str = ""
+    persistence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReport:
     """What a node's DevMgr says: healthy GPUIDs it announces, unhealthy ones, holders (GPUID -> pod), consents
-    (GPUID -> Consent), refusals (GPUID -> request), and when (unix s) it last said so."""
+    (GPUID -> Consent), refusals (GPUID -> request) and the reasons of those that the host made, what the host is giving
+    up, and when (unix s) it last said so."""
 
     announced: tuple[str, ...] = ()
     unhealthy: tuple[str, ...] = ()
@@ -71,6 +93,8 @@ class NodeReport:
     refused: Mapping[str, str] = field(default_factory=dict)
     consents: Mapping[str, Consent] = field(default_factory=dict)
     heartbeat_s: float = 0.0
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    removing: Mapping[str, TakenOut] = field(default_factory=dict)
 
     def is_fresh(self, now_s: float, stale_s: float) -> bool:
         """Whether the last heartbeat is recent enough to be believed."""
@@ -145,12 +169,16 @@ def pool_state(obj: Object | None) -> PoolState | None:
 
 def report_data(report: NodeReport) -> dict[str, str]:
     """``data`` of ``node-<node>``."""
-    body = {
+    body: dict[str, Any] = {
         "announced": list(report.announced),
         "unhealthy": list(report.unhealthy),
         "held": dict(report.held),
         "refused": dict(report.refused),
     }
+    if report.reasons:
+        body["reasons"] = dict(report.reasons)
+    if report.removing:
+        body["removing"] = {gpuid: asdict(entry) for gpuid, entry in report.removing.items()}
     consents = {g: {"request": c.request, "time": round(c.time_s, 3)} for g, c in report.consents.items()}
     return {"report": _dump(body), "consents": _dump(consents), "heartbeat": _dump(round(report.heartbeat_s, 3))}
 
@@ -168,6 +196,8 @@ def node_report(obj: Object | None) -> NodeReport | None:
         refused=body.get("refused", {}),
         consents={gpuid: Consent(entry["request"], entry["time"]) for gpuid, entry in consents.items()},
         heartbeat_s=float(_load(obj, "heartbeat") or 0.0),
+        reasons=body.get("reasons", {}),
+        removing={gpuid: TakenOut(**entry) for gpuid, entry in body.get("removing", {}).items()},
     )
 
 

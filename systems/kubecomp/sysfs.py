@@ -36,17 +36,23 @@ class SysfsConfirm:
         self._answers[device.uuid] = answer
         return answer
 
-    async def _sees(self, uuid: str) -> bool:
-        if not uuid:
-            return False
+    async def address(self, uuid: str) -> str | None:
+        """The PCI address at which the host has it, with or without a driver; None where it does not.
+
+        Raises OSError while the files cannot be read.
+        """
         place = self._places.get(uuid)
         if place is None or await self._uuid_at(place) != uuid:
             place = await self._search(uuid)
         if place is None:
             self._places.pop(uuid, None)
-            return False
+            return None
         self._places[uuid] = place
-        return await self._answers_at(place)
+        return place
+
+    async def _sees(self, uuid: str) -> bool:
+        place = await self.address(uuid) if uuid else None
+        return place is not None and await self._answers_at(place)
 
     async def _search(self, uuid: str) -> str | None:
         for bdf in await self._tree.names(PCI):

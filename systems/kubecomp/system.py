@@ -47,7 +47,9 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
         allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
         **changed,
     )
-    config = replace(config, timing=replace(config.timing, **timing))
+    config = replace(config, timing=replace(config.timing, **timing), sysfs_root=facility.host_files)
+    if facility.nvidia_smi:
+        config = replace(config, nvidia_smi=facility.nvidia_smi)
     return config if facility.namespace is None else replace(config, namespace=facility.namespace)
 
 
@@ -73,6 +75,7 @@ def _reconfig_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
 
 def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
     from mews.systems.kubecomp.device_manager import ChassisDeviceManager
+    from mews.systems.kubecomp.host_steps import HostSteps
     from mews.systems.kubecomp.sysfs import SysfsConfirm
 
     node = ports.node
@@ -85,6 +88,7 @@ def _device_manager(ports: Ports, config: KubeCompConfig) -> Runnable:
         link=node.link,
         pod_resources=node.pod_resources,
         confirm=None if node.files is None else SysfsConfirm(node.files),
+        steps=None if node.files is None else HostSteps(node.files, node.driver, config.timing),
     )
 
 
@@ -99,6 +103,7 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         scheduler=config.scheduler_name,
         device_env=config.uuid_env,
         announcer="device-manager",
+        surprise=config.removal == "surprise",
     )
 
 
@@ -147,7 +152,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
 )
 _RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
     _argv("reconfig-manager"),
-    everywhere=(rule("", ["pods", "events"], _WATCH),),
+    everywhere=(rule("", ["pods"], _WATCH), rule("", ["events"], [*_WATCH, "create", "patch"])),
     in_namespace=(_BOARDS,),
     chassis=True,
 )
@@ -157,6 +162,7 @@ _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     in_namespace=(_BOARDS,),
     security=ON_NODE,
     kubelet_folders=True,
+    host_files=True,
     chassis=True,
 )
 

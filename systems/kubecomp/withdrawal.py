@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from mews.kube.component import Context, record
@@ -29,11 +30,20 @@ class Withdrawals:
     Methods that write raise ApiError and Unavailable.
     """
 
-    def __init__(self, context: Context, board: ConfigMapWriter, view: ClusterView, timing: Timing) -> None:
+    def __init__(
+        self,
+        context: Context,
+        board: ConfigMapWriter,
+        view: ClusterView,
+        timing: Timing,
+        *,
+        per_device_s: float = 0.0,
+    ) -> None:
         self._context = context
         self._board = board
         self._view = view
         self._timing = timing
+        self._per_device_s = per_device_s
         self._standing: dict[str, dict[str, WithdrawRequest]] = {}
         self.answered = Pulse()
         """Beaten by whoever hears of a new report."""
@@ -84,8 +94,11 @@ class Withdrawals:
 
     async def wait(self, gpus: Sequence[Gpu], requests: Mapping[str, str]) -> frozenset[str]:
         """Wait until each was answered or the time is up; the GPUIDs with consent."""
+        # A host takes its devices out one after the other.
+        longest = max(Counter(gpu.node for gpu in gpus).values(), default=1)
+        limit_s = self._timing.withdrawal_timeout_s + (longest - 1) * self._per_device_s
         try:
-            async with asyncio.timeout(self._timing.withdrawal_timeout_s):
+            async with asyncio.timeout(limit_s):
                 while not all(self._answer(gpu, requests[gpu.gpuid]) is not None for gpu in gpus):
                     await self.answered.wait()
         except TimeoutError:
@@ -99,6 +112,15 @@ class Withdrawals:
         if report.refused.get(gpu.gpuid) == request or gpu.gpuid in report.held:
             return False
         return None
+
+    def reasons(self, gpus: Sequence[Gpu], requests: Mapping[str, str]) -> Mapping[str, str]:
+        """Why hosts did not give up devices that were asked for; GPUID -> reason, of those only."""
+        found = {}
+        for gpu in gpus:
+            report = self._view.report(gpu.node)
+            if report.refused.get(gpu.gpuid) == requests.get(gpu.gpuid) and gpu.gpuid in report.reasons:
+                found[gpu.gpuid] = report.reasons[gpu.gpuid]
+        return found
 
     async def is_in_use(self, node: str, gpuid: str, request: str) -> bool:
         """The in-use test just before a detach, on the report as the API has it now."""

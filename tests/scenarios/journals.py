@@ -1,10 +1,12 @@
-"""Run as a program: every shipped scenario in virtual time, one JSON object {name: [verdict, reason, sha256]}."""
+"""Run as a program: every shipped scenario in virtual time, one JSON object
+{name: [verdict, reason, sha256, XIDs, bound of law 8, length]}."""
 
 import hashlib
 import json
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import mews.scenarios
 from mews.harness.engine import Engine
@@ -14,10 +16,14 @@ from mews.harness.scenario.loader import find_scenarios, load_scenario
 FOLDER = Path(mews.scenarios.__file__).parent
 
 
-def outcome(path: Path, seed: int) -> list[str]:
-    run = Engine(RunOptions()).run(load_scenario(path), seed)
+def outcome(path: Path, seed: int) -> list[Any]:
+    scenario = load_scenario(path)
+    run = Engine(RunOptions()).run(scenario, seed)
     journal = "".join(line.as_json() + "\n" for line in run.lines)
-    return [run.result.verdict, run.result.reason, hashlib.sha256(journal.encode()).hexdigest()]
+    xids = sum((line.layer, line.event) == ("host", "xid") for line in run.lines)
+    bound_s, length_s = scenario.bounds.get("scheduled_s"), max((line.t for line in run.lines), default=0.0)
+    digest = hashlib.sha256(journal.encode()).hexdigest()
+    return [run.result.verdict, run.result.reason, digest, xids, bound_s, length_s]
 
 
 def main() -> None:

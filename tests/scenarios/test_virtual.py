@@ -41,3 +41,32 @@ def test_a_shipped_scenario_passes_and_its_journal_depends_on_the_seed_alone(nam
     first, second = (run[name] for run in runs)
     assert first[:2] == ["passed", ""]
     assert first == second
+
+
+SURPRISES = {
+    "17-concurrent-editor.yaml",
+    "31-surprise-removal.yaml",
+    "33-ignorable-errors.yaml",
+    "38-detached-by-hand.yaml",
+    "testbed/w3-pool.yaml",
+}
+"""Those in which a fault, another editor or a removal by surprise takes a GPU from its host."""
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_kernel_logs_hold_an_xid_where_something_takes_a_gpu_by_surprise_and_nowhere_else(name, runs):
+    assert (runs[0][name][3] > 0) == (name in SURPRISES)
+
+
+WITHOUT_PODS = {
+    "29-hot-plug-layers.yaml",
+    "30-operator-detach-attach.yaml",
+    "31-surprise-removal.yaml",
+    "38-detached-by-hand.yaml",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if not name.startswith(("elastic/", "kubelet/"))])
+def test_the_bound_of_what_fits_ends_before_the_run(name, runs):
+    bound_s, length_s = runs[0][name][4:]
+    assert bound_s < length_s if name not in WITHOUT_PODS else bound_s is None

@@ -14,7 +14,7 @@ from mews.harness.host_feed import HostFeed
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.harness.ports.hosts import LocalHosts, LocalUsers
+from mews.harness.ports.hosts import LocalDriver, LocalHosts, LocalUsers
 from mews.harness.ports.nvml import LocalNvml
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServices
 from mews.harness.run_context import RunContext
@@ -28,6 +28,7 @@ from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
+from mews.kube.system.gpu_driver import GpuDriver
 
 
 class InProcessHardware:
@@ -70,6 +71,10 @@ class InProcessHardware:
     def files(self, host: str) -> FileTree:
         """The host's files, as values."""
         return self._hosts.tree(host)
+
+    def driver(self, host: str) -> GpuDriver:
+        """The emulated driver itself."""
+        return LocalDriver(self._hosts, host)
 
     def extras(self, host: str) -> ContainerExtras:
         """Simulated containers load no library."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 
+from mews.emulator.nvml.compile import SMI
 from mews.harness.clusters.embedded.host_process import HostProcess
 from mews.harness.host_feed import HostFeed
 from mews.harness.ports.hardware_http import HttpHardwareControl
@@ -25,6 +26,7 @@ from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree, FolderTree
+from mews.kube.system.gpu_driver import GpuDriver, NvidiaSmi
 
 
 class ServedHosts:
@@ -131,6 +133,12 @@ class ServedHosts:
     def files(self, host: str) -> FileTree:
         """The host's files, where its process serves them."""
         return FolderTree(self.root(host))
+
+    def driver(self, host: str) -> GpuDriver | None:
+        """The host's nvidia-smi, a process per call."""
+        if self._ready["without_library"] is not None:
+            return None
+        return NvidiaSmi(str(Path(self._ready["hosts"][host]["nvml"]) / SMI))
 
     def extras(self, host: str) -> ContainerExtras:
         """For every container with a device."""

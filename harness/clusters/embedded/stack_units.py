@@ -28,6 +28,7 @@ from mews.kube.scheduling.extenders import SchedulerExtender, settings_of
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.configured import ConfiguredSystem
+from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.ports import NodeAccess, Ports
 from mews.kube.system.system import Component
 
@@ -145,9 +146,14 @@ class StackUnits:
             host,
             link=fence.around(link),
             pod_resources=fence.around(self.ports.kubelets.pod_resources(host)),
-            files=self.ports.hosts.files(host),
+            files=fence.around(self.ports.hosts.files(host)),
+            driver=self._driver(host, fence),
             extras=self.ports.hosts.extras(host),
         )
+
+    def _driver(self, host: str, fence: Fence) -> GpuDriver | None:
+        driver = self.ports.hosts.driver(host)
+        return None if driver is None else fence.around(driver)
 
     def _chassis(self, fence: Fence, timeout_s: float) -> dict[str, ChassisApi]:
         return {

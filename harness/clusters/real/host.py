@@ -2,7 +2,7 @@
 
 Follows the chassis over their back door and keeps, below a folder of the node's own, the host's files (sysfs, /proc)
 and its NVML: library, nvidia-smi, state. ``ROOT/this`` is the NVML folder whichever host the node is, so that every
-DevMgr can be told the same path to mount into containers.
+DevMgr can be told the same path to mount into containers; ``ROOT/fs/this`` likewise are its files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.hostd.chassis_control import Lost
-from mews.emulator.hostd.serve import HostServer
+from mews.emulator.hostd.serve import FILES, HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
@@ -51,6 +51,7 @@ def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: flo
         server = HostServer(alone, chassis=ready, root=root, fuse="no", speed=speed, seed=seed)
         bring(root / host)
         point(root / THIS, host)
+        point(root / FILES / THIS, host)
         server.start()
         try:
             signal.sigwait(ENDINGS)

@@ -11,7 +11,7 @@ from mews.emulator.nvml import library
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
 from mews.harness.manifests.chassis import endpoint
-from mews.harness.manifests.nodes import NVML
+from mews.harness.manifests.nodes import HOST_FILES, NVML
 from mews.harness.manifests.parts import CA_FILE, TRUST_FOLDER
 from mews.harness.manifests.spec import InstalledSystem, StackSpec
 from mews.harness.scenario.errors import ScenarioError
@@ -45,7 +45,14 @@ def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: st
     trusted = f"{TRUST_FOLDER}/{CA_FILE}"
     found = facility_of(hardware, dialect=dialect, endpoints=endpoints, ca_file=trusted, speed=speed)
     nodes = tuple(replace(node, name=target.nodes[node.name]) for node in found.nodes)
-    return replace(found, nodes=nodes, namespace=target.namespace, extras=_extras())
+    return replace(
+        found,
+        nodes=nodes,
+        namespace=target.namespace,
+        extras=_extras(),
+        host_files=HOST_FILES,
+        nvidia_smi=f"{NVML}/nvidia-smi",
+    )
 
 
 def _extras() -> ContainerExtras:

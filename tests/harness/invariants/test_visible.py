@@ -33,7 +33,7 @@ class Hosted(Stream):
 
 def lost_and_still_offered():
     stream = Hosted("a", "b")
-    stream.host("lost", **row("a", healthy=False))
+    stream.host("nvml-failing", **row("a", healthy=False))
     stream.later(31)
     return stream
 
@@ -55,7 +55,7 @@ def test_only_this_law_finds_its_breach(broken, monkeypatch):
 
 def test_the_breach_names_the_event_that_began_it():
     stream = Hosted("a")
-    line = stream.host("lost", **row("a", healthy=False))
+    line = stream.host("nvml-failing", **row("a", healthy=False))
     stream.later(31)
     assert stream.first() is line
 
@@ -74,7 +74,7 @@ def test_what_follows_within_its_bound_is_no_breach():
 
 def test_the_bound_is_the_runs():
     stream = Hosted("a", allocatable_s=5.0)
-    stream.host("lost", **row("a", healthy=False))
+    stream.host("nvml-failing", **row("a", healthy=False))
     stream.later(6)
     assert stream.numbers() == [4]
 
@@ -83,7 +83,7 @@ def test_a_fault_of_that_device_excuses_it_and_one_of_another_does_not():
     for gpuid, found in (("0-a", []), ("0-b", [4])):
         stream = Hosted("a", "b")
         stream.journal.write("fault", "host/host-1", "fired", fault="h1", kind="xid", excuses={"4": None}, gpuid=gpuid)
-        stream.host("lost", **row("a", healthy=False))
+        stream.host("nvml-failing", **row("a", healthy=False))
         stream.later(31)
         assert stream.numbers() == found
 
@@ -91,7 +91,7 @@ def test_a_fault_of_that_device_excuses_it_and_one_of_another_does_not():
 def test_nobody_tells_the_api_while_the_kubelet_is_dead():
     stream = Hosted("a")
     stream.journal.write("component", "kubelet/host-1", "killed")
-    stream.host("lost", **row("a", healthy=False))
+    stream.host("nvml-failing", **row("a", healthy=False))
     stream.later(100)
     assert stream.numbers() == []
 

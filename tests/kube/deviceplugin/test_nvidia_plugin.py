@@ -189,3 +189,25 @@ def test_it_announces_allocates_and_gives_up_gpus_but_lets_none_go_and_sees_no_n
         with running(command, up.node, log):
             until(lambda: up.gpus("nvidia.com/gpu") == 4, "the three that stayed and the new one")
             assert up.gpus("nvidia.com/gpu", "capacity") == 4
+
+
+@pytest.mark.parametrize("kind", PLUGINS)
+def test_beside_kubecomp_its_host_keeps_all_gpus_healthy_and_another_one_gives(kind, request, tmp_path):
+    """It has NVML open, so its host refuses; a removal by surprise would leave every GPU of it Unhealthy for good."""
+    command = PLUGINS[kind]()
+    up = request.getfixturevalue("up")
+    pods = f"{up.ready['api']}/api/v1/namespaces/default/pods"
+    container = {"name": "main", "image": "mews/gpu-hold", "resources": {"limits": {"falcon.com/gpu": "5"}}}
+    spec = {"containers": [container], "restartPolicy": "Never", "schedulerName": "kubecomp-scheduler"}
+    spec["nodeSelector"] = {"kubernetes.io/hostname": "host-2"}
+    with (tmp_path / "log").open("w") as log, running(command, up.node, log) as plugin:
+        until(lambda: up.gpus("nvidia.com/gpu") == 4, "four GPUs to be announced")
+        ask(pods, "POST", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "five"}, "spec": spec})
+        until(lambda: json.loads(ask(f"{pods}/five"))["status"].get("phase") == "Running", "the pod to run")
+        hosts = up.hosts("/v1/hosts")
+        assert {name: len(host["devices"]) for name, host in hosts.items()} == {"host-1": 4, "host-2": 5, "host-3": 3}
+        assert hosts["host-1"]["log"] == hosts["host-3"]["log"] == []
+        assert up.gpus("nvidia.com/gpu") == 4
+        events = json.loads(ask(f"{up.ready['api']}/api/v1/namespaces/default/events"))["items"]
+        refusals = [event["message"] for event in events if event["reason"] == "ReconfigRefused"]
+        assert refusals and all("from host-1: in use by" in text and f"(pid {plugin.pid})" in text for text in refusals)

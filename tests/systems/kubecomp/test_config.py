@@ -61,6 +61,7 @@ def test_a_configuration_written_out_reads_back_the_same(write) -> None:
         ("device_poll_s: 2", "pause: 2", "timing.pause: unknown field; must be one of device_poll_s, "),
         ("timing:", "polcy: both\ntiming:", "polcy: unknown field; must be one of chassis, nodes, resource, "),
         ("timing:", "policy: best\ntiming:", "policy: 'best': must be one of both, best-fit, least-demand, none"),
+        ("timing:", "removal: gently\ntiming:", "removal: 'gently': must be one of orderly, surprise"),
         ("timing:", "resource: gpu\ntiming:", "resource: 'gpu': must be domain/name, for example falcon.com/gpu"),
         ("timing:", "partial: 1\ntiming:", "partial: 1: must be true or false"),
     ],

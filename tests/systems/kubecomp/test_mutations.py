@@ -13,6 +13,8 @@ from mews.kube.api.resources import PODS
 from mews.kube.chassis.port import ReplyOutcome
 from mews.kube.client.port import DeleteOptions
 from mews.systems.kubecomp import rules
+from mews.systems.kubecomp.handover import Handover
+from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.mover import Mover
 from tests.systems.kubecomp.world import world
 
@@ -62,6 +64,44 @@ async def without_fresh_consent_nothing_is_detached() -> None:
         assert [event for event, _ in w.happened].count("detached") == 1
 
 
+HELD = {"nodeSelector": {"kubernetes.io/hostname": "host-1"}}
+
+
+async def a_holder_is_found_before_anything_is_touched() -> None:
+    async with world(4, 1, hosted=True) as w:
+        await w.operate("host-2", do="hold", key="monitor", pid=4711)
+        await w.create("a", 5, **HELD)
+        await w.until(lambda: w.said("removal-refused"), "a refusal", 60)
+        assert w.said("removal-refused")[0]["reason"] == "in use by monitor (pid 4711)"
+        assert "draining" not in w.on_host("host-2")
+
+
+async def what_is_removed_was_drained() -> None:
+    async with world(4, 4, hosted=True) as w:
+        await w.create("a", 5, **HELD)
+        await w.runs("a")
+        events = w.on_host("host-2")
+        assert "draining" in events[: events.index("function-removed")]
+
+
+async def a_crash_leaves_nothing_drained() -> None:
+    async with world(4, 4, hosted=True, host_profile={"drain": 1, "remove": 5}) as w:
+        await w.create("a", 5, **HELD)
+        await w.until(lambda: "draining" in w.on_host("host-2"), "a drain")
+        await w.kill("device-manager/host-2")
+        await w.kube.delete(PODS, "a", namespace="default", options=DeleteOptions(grace_period_s=1))
+        await asyncio.sleep(30)
+        w.start("device-manager/host-2")
+        await asyncio.sleep(60)
+        rows = [w.device_on("host-2", f"0-000{n}00") for n in (4, 5, 6, 7)]
+        assert [row["draining"] for row in rows] == [False] * 4
+        assert await w.allocatable("host-2") == 4
+
+
+async def nothing(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
 def more_than_lacking(view: Any, pod: Any, attached: int) -> int:
     return int(pod.req) if view.still_waiting(pod) and attached < 8 else 0
 
@@ -79,6 +119,11 @@ BROKEN = [
     pytest.param(a_lie_is_seen_through, Mover, "settled_port", as_replied, id="the read-back"),
     pytest.param(no_held_device_moves, rules, "in_use", never, id="the in-use test"),
     pytest.param(without_fresh_consent_nothing_is_detached, rules, "in_use", never, id="the freshness of consent"),
+    pytest.param(
+        a_holder_is_found_before_anything_is_touched, HostSteps, "check_closed", nothing, id="the holder test"
+    ),
+    pytest.param(what_is_removed_was_drained, HostSteps, "_drain", nothing, id="the drain"),
+    pytest.param(a_crash_leaves_nothing_drained, Handover, "_give_back", nothing, id="the give-back after a crash"),
 ]
 
 

@@ -14,11 +14,13 @@ from typing import Any
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.host.events import HostEvent
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder
 from mews.harness.ports.fence import Fence, Fenced
 from mews.harness.ports.hardware_control import LocalHardwareControl
+from mews.harness.ports.hosts import LocalDriver, LocalHosts
 from mews.kube.api.errors import Unavailable
 from mews.kube.api.objects import Object, condition_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
@@ -37,10 +39,12 @@ from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig, Timing
 from mews.systems.kubecomp.device_manager import ChassisDeviceManager
+from mews.systems.kubecomp.host_steps import HostSteps
 from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 from mews.systems.kubecomp.plugin import kubecomp_profile
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 from mews.systems.kubecomp.records import pool_state
+from mews.systems.kubecomp.sysfs import SysfsConfirm
 
 GPU = "falcon.com/gpu"
 IMAGES = load_images()
@@ -53,6 +57,7 @@ def hardware(
     profile: Any = "instant",
     kind: str = "GPU",
     pools: Sequence[str] = ("pool-0",),
+    host_profile: Any = "instant",
 ) -> Hardware:
     """Host ``host-<i>`` on port i of every chassis of its pool, with so many devices of the pool's chassis in turn.
 
@@ -79,7 +84,7 @@ def hardware(
         "kind": "Hardware",
         "metadata": {"name": "test"},
         "profile": profile,
-        "hosts": [{"name": host, "cpus": 192} for host in hosts],
+        "hosts": [{"name": host, "cpus": 192, "profile": host_profile} for host in hosts],
         "chassis": boxes,
     }
     return parse_hardware(document, "test")
@@ -117,7 +122,14 @@ class World:
     """
 
     def __init__(
-        self, found: Hardware, config: KubeCompConfig, *, seed: int = 1, dialect: str = "h3api", **scheduler: Any
+        self,
+        found: Hardware,
+        config: KubeCompConfig,
+        *,
+        seed: int = 1,
+        dialect: str = "h3api",
+        hosted: bool = False,
+        **scheduler: Any,
     ) -> None:
         self.hardware_spec = found
         self.config = config
@@ -131,6 +143,13 @@ class World:
         self.happened: list[tuple[str, str]] = []
         self.records: list[tuple[float, str, str, Mapping[str, Any]]] = []
         self.metrics = KubeCompMemoryMetrics()
+        self.host_events: list[tuple[float, str, str, Mapping[str, Any]]] = []
+        self.hosts: LocalHosts | None = None
+        self.cut_at: dict[tuple[str, str], str] = {}
+        """(Host, event) -> the component that gets nothing out from that very event on."""
+        if hosted:
+            self.hosts = LocalHosts(found, pace=self.pace, seed=seed, listener=self._on_host_event)
+            self.hosts.begin()
         self.fleet = LocalFleet(found, pace=self.pace, seed=seed, listener=self._on_event)
         self.hardware = LocalHardwareControl(self.fleet)
         self.machines = {host.name: self._machine(host.name) for host in found.hosts}
@@ -140,7 +159,14 @@ class World:
         self.confirm: Any = None
         self.api_is_down = asyncio.Event()
 
+    def _on_host_event(self, event: HostEvent) -> None:
+        self.host_events.append((event.t, event.host, event.event, event.fields))
+        if (event.host, event.event) in self.cut_at:
+            self.running[self.cut_at.pop((event.host, event.event))][1].cut()
+
     def _on_event(self, event: ChassisEvent) -> None:
+        if self.hosts is not None:
+            self.hosts.on_event(event)
         fields = event.fields
         index = next(box.index for box in self.hardware_spec.chassis if box.name == event.chassis)
         gpuid = f"{index}-{fields.get('device', '')}"
@@ -203,6 +229,11 @@ class World:
         if kind == "kubelet":
             return self.machines[host].kubelet(context)
         folder: LocalKubeletFolder = self.machines[host].folder
+        confirm, steps = self.confirm, None
+        if self.hosts is not None:
+            files = fence.around(self.hosts.tree(host))
+            driver = fence.around(LocalDriver(self.hosts, host))
+            confirm, steps = SysfsConfirm(files), HostSteps(files, driver, self.config.timing)
         return ChassisDeviceManager(
             context,
             self.config,
@@ -210,7 +241,8 @@ class World:
             chassis=self._chassis(fence),
             link=fence.around(folder.link()),
             pod_resources=fence.around(folder.pod_resources()),
-            confirm=self.confirm,
+            confirm=confirm,
+            steps=steps,
         )
 
     def _chassis(self, fence: Fence) -> dict[str, Any]:
@@ -235,9 +267,27 @@ class World:
     async def close(self) -> None:
         for name in reversed(list(self.running)):
             await self.kill(name)
+        if self.hosts is not None:
+            self.hosts.close()
         self.fleet.close()
 
+    async def operate(self, host: str, **action: Any) -> None:
+        """Let an operator, or a program, act on a host."""
+        assert self.hosts is not None
+        await self.hosts.operate(host, action)
+        self.hosts.stirred()
+
     # Questions
+
+    def on_host(self, host: str) -> list[str]:
+        """The names of that host's events since the start, in order."""
+        return [event for _, name, event, _ in self.host_events if name == host]
+
+    def device_on(self, host: str, gpuid: str) -> dict[str, Any]:
+        """A device as its host sees it now."""
+        assert self.hosts is not None
+        found: dict[str, Any] = self.hosts.hosts.host(host).view()["devices"][gpuid]
+        return found
 
     async def pod(self, name: str) -> Object:
         return await self.kube.get(PODS, name, namespace="default")
@@ -427,14 +477,16 @@ async def world(
     dialect: str = "h3api",
     scheduler: Mapping[str, Any] | None = None,
     confirm: Any = None,
+    hosted: bool = False,
     **spec: Any,
 ) -> AsyncIterator[World]:
-    """A cluster whose hosts have so many devices; ready unless ``without`` leaves components out."""
+    """A cluster whose hosts have so many devices; ready unless ``without`` leaves components out. ``hosted``: the hosts
+    are emulated too, and their device managers see and change their files."""
     found = hardware(*counts, **spec)
     changes: dict[str, Any] = {**(config or {})}
     if timing is not None:
         changes["timing"] = timing
-    made = World(found, config_of(found, **changes), seed=seed, dialect=dialect, **(scheduler or {}))
+    made = World(found, config_of(found, **changes), seed=seed, dialect=dialect, hosted=hosted, **(scheduler or {}))
     made.confirm = confirm
     try:
         for name in made.components():

@@ -12,7 +12,7 @@
 | drain, persistence | device, on | NVML's calls of those names |
 | remove-gpu | device | nvmlDeviceRemoveGpu |
 | discover | | nvmlDeviceDiscoverGpus |
-| hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU, with that load on it |
+| hold, release | device (hold: or all), key, name, pid, load | a process opens and closes the GPU, and loads it |
 | persistence-daemon | on | a program that switches persistence mode on whenever it is off |
 """
 

@@ -48,8 +48,9 @@ def _read_s(profile: ChassisProfile) -> float:
 
 def _attach_s(profile: ChassisProfile) -> float:
     """By nature it may also lie, and take longer for it."""
-    lies = [quirk["latency"] for quirk in profile.quirks if hasattr(quirk.get("latency"), "longest_s")]
-    return max(profile.attach.longest_s, *(latency.longest_s for latency in lies), 0.0)
+    lying = [quirk for quirk in profile.quirks if hasattr(quirk.get("latency"), "longest_s")]
+    lies_s: list[float] = [quirk["latency"].longest_s for quirk in lying]
+    return max(profile.attach.longest_s, *lies_s, 0.0)
 
 
 def _arrive_s(profile: HostProfile) -> float:

@@ -22,9 +22,9 @@ def computed_bounds(systems: Iterable[ConfiguredSystem], hardware: Hardware, spe
     if not reactions:
         return {}
     kubelet = Timings()
-    tell_s = kubelet.boot.high_s + kubelet.first_status.high_s + kubelet.tick.high_s
+    spread_s = kubelet.boot.high_s + kubelet.first_status.high_s + kubelet.tick.high_s
     return {
-        "allocatable_s": max(each.notice_s for each in reactions) + max(tell_s, tell_s / speed),
+        "allocatable_s": max(each.notice_s for each in reactions) + max(spread_s, spread_s / speed),
         "unattached_s": max(each.repair_s for each in reactions),
     }
 

@@ -6,7 +6,9 @@ names that are not the server's (``mews.callers``).
 
 from __future__ import annotations
 
+import errno
 import hmac
+import io
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -94,6 +96,34 @@ class _Server(ThreadingMixIn, WSGIServer):
         """A client that goes away, or speaks something else, is nothing to log."""
 
 
+class _Writer(io.RawIOBase):
+    """What is sent to a client. One that has gone, or takes nothing, is no failure of the server's, under TLS
+    either."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def writable(self) -> bool:
+        """It is for nothing else."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """All of it. Raises BrokenPipeError."""
+        try:
+            self._connection.sendall(data)
+        except OSError as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from error
+        return len(data)
+
+
 class _Handler(WSGIRequestHandler):
+    default_request_version = "HTTP/1.0"
+    """Not 0.9, which has no status line to refuse anything by."""
+
+    def setup(self) -> None:
+        """Begin a connection."""
+        super().setup()
+        self.wfile = _Writer(self.connection)
+
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""

@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from tests.fuzz.faces import GROUPS, TOKEN
+from tests.fuzz.faces import TOKEN
+from tests.fuzz.groups import GROUPS
 from tests.fuzz.judge import exchange, tracebacks
 from tests.fuzz.requests import Sent
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fuzz.faces import GROUPS
+from tests.fuzz.groups import GROUPS
 from tests.fuzz.judge import fuzz
 
 REQUESTS = 2000

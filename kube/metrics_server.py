@@ -147,7 +147,7 @@ def _stop_listening(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RD)
 
 
-class _Writer(io.RawIOBase):
+class _Writer(io.BufferedIOBase):
     """What is sent to a client. One that has gone, or takes nothing, is no failure of the server's, under TLS
     either."""
 
@@ -175,6 +175,16 @@ class _Handler(WSGIRequestHandler):
         """Begin a connection."""
         super().setup()
         self.wfile = _Writer(self.connection)
+
+    def parse_request(self) -> bool:
+        """Whether there is one to answer."""
+        if not super().parse_request():
+            return False
+        if self.request_version == "HTTP/0.9":
+            self.request_version = self.default_request_version
+            self.send_error(505)
+            return False
+        return True
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""

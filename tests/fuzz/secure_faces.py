@@ -15,6 +15,7 @@ from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from tests.fuzz.faces import (
+    BASIC,
     PASSWORD,
     TOKEN,
     address_of,
@@ -22,7 +23,6 @@ from tests.fuzz.faces import (
     control,
     crawled,
     kubernetes,
-    logged_in,
     on_a_loop,
     redfish,
 )
@@ -46,7 +46,7 @@ def secure_chassis() -> Iterator[list[Face]]:
         try:
             ready, trust = server.ready(), made.client_context()
             [first, *_] = ready["chassis"].values()
-            admin = {"X-Auth-Token": logged_in(first["redfish"], trust), "OData-Version": "4.0"}
+            admin = {"Authorization": BASIC, "OData-Version": "4.0"}
             found = crawled(first["redfish"], admin, trust)
             port, back = address_of(first["redfish"]), address_of(ready["control"]["url"])
             yield [

@@ -223,3 +223,9 @@ def test_hosts_control_refuses_a_holder_that_is_none(faces, keys):
 def test_control_refuses_counts_that_are_none(faces, count):
     body = f'{{"host": "host-1", "reports": {{"GPU-1": {{"loads": {{}}, "counts": ["s", {count}, 2]}}}}}}'.encode()
     assert exchange(faces["control with the token"], Sent("PUT", "/v1/telemetry/reports", AUTHORISED, body)) == "400"
+
+
+def test_a_login_that_is_no_base64_is_refused_by_redfish(faces):
+    for given in ("Basic \u00e9\u00e9", "Basic \udcff", "Basic =", "Basic /w=="):
+        sent = Sent("GET", "/redfish/v1/Chassis", {"Authorization": given})
+        assert exchange(faces["redfish under TLS as nobody"], sent) == "401", given

@@ -243,6 +243,8 @@ def delete_kind_cluster(folder: Path) -> None:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_DELETE_S, start_new_session=True
         )
+    except FileNotFoundError as error:
+        raise Lacks(f"kind cluster {name} could not be deleted: kind is not on PATH") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Lacks(f"kind cluster {name} could not be deleted: {error}") from error
     if done.returncode != 0:

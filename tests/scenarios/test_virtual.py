@@ -48,9 +48,11 @@ SURPRISES = {
     "31-surprise-removal.yaml",
     "33-ignorable-errors.yaml",
     "38-detached-by-hand.yaml",
+    "gpushare/device-plugin-1929-all-slices-unhealthy.yaml",
+    "gpushare/extender-191-cards-changed.yaml",
     "testbed/w3-pool.yaml",
 }
-"""Those in which a fault, another editor or a removal by surprise takes a GPU from its host."""
+"""Those in which a fault, another editor or a removal by surprise takes a GPU from its host, or makes it ill."""
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -229,3 +229,10 @@ def test_a_login_that_is_no_base64_is_refused_by_redfish(faces):
     for given in ("Basic \u00e9\u00e9", "Basic \udcff", "Basic =", "Basic /w=="):
         sent = Sent("GET", "/redfish/v1/Chassis", {"Authorization": given})
         assert exchange(faces["redfish under TLS as nobody"], sent) == "401", given
+
+
+def test_a_user_agent_that_is_no_text_is_written_down_as_one_that_is(faces):
+    headers = {"User-Agent": "\udcff", "Content-Type": "application/json"}
+    body = b'{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent"}}'
+    sent = Sent("POST", "/api/v1/namespaces/default/configmaps", headers, body)
+    assert exchange(faces["kubernetes as everybody"], sent) == "201"

@@ -69,7 +69,8 @@ class Agreement(Invariant[ObservedState]):
                 holds = ", ".join(gpuids) or "none"
                 what = f"{line.fields['pod']} ({container}) has {name}={','.join(ids)} and holds {holds}"
                 unnamed = [gpuid for gpuid in gpuids if gpuid not in ids and devices[gpuid].uuid not in ids]
-                for gpuid in unnamed or [None]:
+                excusing: list[str | None] = [*unnamed] or [None]
+                for gpuid in excusing:
                     yield Breach((uid, container, "env", gpuid or ""), what, line, gpuid)
 
     def _checkpoint(self, line: Line, state: ObservedState) -> Iterator[Breach]:

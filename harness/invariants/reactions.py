@@ -14,15 +14,17 @@ from mews.kube.system.reaction import HardwareTimes, Reaction
 
 def computed_bounds(systems: Iterable[ConfiguredSystem], hardware: Hardware, speed: float) -> Mapping[str, float]:
     """``allocatable_s`` and ``unattached_s`` for these systems on that hardware; {} where no system says how soon it
-    follows. The slowest system counts, and the kubelets' node status loop on top of it."""
+    follows. The slowest system counts, and on top of it the kubelets' node status loop, and their start where they have
+    been away."""
     times = hardware_times(hardware, speed)
     found = [each.system.reaction(each.configuration, times) for each in systems]
     reactions: list[Reaction] = [each for each in found if each is not None]
     if not reactions:
         return {}
-    tick_s = Timings().tick.high_s
+    kubelet = Timings()
+    spread_s = kubelet.boot.high_s + kubelet.first_status.high_s + kubelet.tick.high_s
     return {
-        "allocatable_s": max(each.notice_s for each in reactions) + max(tick_s, tick_s / speed),
+        "allocatable_s": max(each.notice_s for each in reactions) + max(spread_s, spread_s / speed),
         "unattached_s": max(each.repair_s for each in reactions),
     }
 
@@ -32,12 +34,15 @@ def hardware_times(hardware: Hardware, speed: float) -> HardwareTimes:
     ones."""
     chassis = [each.profile for each in hardware.chassis]
     hosts = [each.profile for each in hardware.hosts]
+    unnoticed = [each.link.longest_s for each in hosts if not each.pciehp]
     return HardwareTimes(
         read_s=max(map(_read_s, chassis), default=0.0) / speed,
         attach_s=max(map(_attach_s, chassis), default=0.0) / speed,
         detach_s=max((each.detach.longest_s for each in chassis), default=0.0) / speed,
         arrive_s=max(map(_arrive_s, hosts), default=0.0) / speed,
         leave_s=max((each.surprise.longest_s for each in hosts), default=0.0) / speed,
+        unnoticed_s=max(unnoticed) / speed if unnoticed else None,
+        devices=max((_within_reach(each.name, hardware) for each in hardware.hosts), default=1),
     )
 
 
@@ -48,9 +53,14 @@ def _read_s(profile: ChassisProfile) -> float:
 
 def _attach_s(profile: ChassisProfile) -> float:
     """By nature it may also lie, and take longer for it."""
-    lies = [quirk["latency"] for quirk in profile.quirks if hasattr(quirk.get("latency"), "longest_s")]
-    return max(profile.attach.longest_s, *(latency.longest_s for latency in lies), 0.0)
+    lying = [quirk for quirk in profile.quirks if hasattr(quirk.get("latency"), "longest_s")]
+    lies_s: list[float] = [quirk["latency"].longest_s for quirk in lying]
+    return max(profile.attach.longest_s, *lies_s, 0.0)
 
 
 def _arrive_s(profile: HostProfile) -> float:
     return sum(profile.arrow(arrow).longest_s for arrow in ARROWS)
+
+
+def _within_reach(host: str, hardware: Hardware) -> int:
+    return sum(len(each.devices) for each in hardware.chassis if host in each.ports.values()) or 1

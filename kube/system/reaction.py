@@ -8,13 +8,19 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class HardwareTimes:
     """The longest that undisturbed hardware takes, in seconds of the API's time: an operation of a chassis, and a
-    device's way up (``arrive_s``) or out (``leave_s``) through the layers of its host."""
+    device's way up (``arrive_s``) or out (``leave_s``) through the layers of its host.
+
+    ``unnoticed_s``: how long a port takes to train on a host that finds a device by a rescan only, from then on; None
+    where all hosts notice by themselves. ``devices``: the most that one host may have.
+    """
 
     read_s: float = 0.0
     attach_s: float = 0.0
     detach_s: float = 0.0
     arrive_s: float = 0.0
     leave_s: float = 0.0
+    unnoticed_s: float | None = None
+    devices: int = 1
 
 
 @dataclass(frozen=True, slots=True)

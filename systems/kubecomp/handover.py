@@ -40,8 +40,23 @@ class _Retry:
 
     def again(self, now_s: float) -> None:
         """The next try, later than the last."""
-        self.due_s = now_s + min(_FIRST_TRY_S * 2.0**self.tries, _LAST_TRY_S)
+        self.due_s = now_s + _pause_s(self.tries)
         self.tries += 1
+
+
+def _pause_s(tries: int) -> float:
+    return min(_FIRST_TRY_S * 2.0**tries, _LAST_TRY_S)
+
+
+def rescan_wait_s(ready_s: float, timing: Timing) -> float:
+    """From the moment that a device came, when the rescan begins at the latest that finds it, if there is nothing to be
+    found for ``ready_s``."""
+    tries, earliest_s, latest_s = 0, 0.0, 0.0
+    while earliest_s < ready_s:
+        earliest_s += _pause_s(tries)
+        latest_s += _pause_s(tries) + timing.device_poll_s
+        tries += 1
+    return latest_s
 
 
 class Handover:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from mews.kube.system.files import FileTree
@@ -197,14 +198,15 @@ class HostSteps:
     async def rescan(self, bridges: Collection[str], *, kept_out: Collection[str]) -> None:
         """Look for devices below these bridges, everywhere without one. Nothing is looked for below a bridge of
         ``kept_out``: what was taken out there must not come back before the chassis has it."""
-        async for path in self._rescans(bridges, kept_out):
-            try:
-                async with asyncio.timeout(self._timing.removal_timeout_s):
-                    await self._tree.write(path, "1")
-            except (TimeoutError, FileNotFoundError):
-                continue
+        async with aclosing(self._rescans(bridges, kept_out)) as paths:
+            async for path in paths:
+                try:
+                    async with asyncio.timeout(self._timing.removal_timeout_s):
+                        await self._tree.write(path, "1")
+                except (TimeoutError, FileNotFoundError):
+                    continue
 
-    async def _rescans(self, bridges: Collection[str], kept_out: Collection[str]) -> AsyncIterator[str]:
+    async def _rescans(self, bridges: Collection[str], kept_out: Collection[str]) -> AsyncGenerator[str, None]:
         there = set(await self._tree.names(PCI))
         if not bridges and not kept_out:
             yield "sys/bus/pci/rescan"

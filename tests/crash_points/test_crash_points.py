@@ -7,7 +7,7 @@ from tests.crash_points.account import USUAL, bases, outcomes, pairs, sample
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
 from tests.crash_points.trial import try_point
 
-SINGLES, PAIRS = 30, 12
+SINGLES, PAIRS = 10, 5
 
 
 @pytest.fixture(scope="module")

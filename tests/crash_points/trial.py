@@ -11,13 +11,13 @@ from typing import Any
 
 from mews.harness.clusters import open_cluster
 from mews.harness.engine import in_own_loop
-from mews.harness.invariants import Bounds, Oracle
-from mews.harness.invariants.systems import bounds_of
+from mews.harness.invariants import Oracle
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.errors import StepFailed
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects, do
 from mews.kube.api.objects import Object, condition_of, is_terminal, name_of, phase_of
@@ -111,10 +111,7 @@ class _Trial:
         free = await self._free()
         devices = await self._devices()
         components = tuple(cluster.components())
-        given = self._scenario.bounds
-        theirs = bounds_of(cluster.systems)
-        known = {name: value for name, value in given.items() if name in (*Bounds.names(), *theirs)}
-        oracle = Oracle(cluster, bounds=Bounds.of(known, theirs), named=self._scenario.invariants)
+        oracle = Oracle(cluster, bounds=bounds_for(self._scenario, cluster), named=self._scenario.invariants)
         await oracle.start()
         first = len(cluster.journal)
         stop = cluster.journal.listen(self._incidents.on_line)

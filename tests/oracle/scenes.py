@@ -31,3 +31,7 @@ def create(after_s, name, gpus, node=""):
 
 def delete(after_s, name):
     return Action(0, after_s, "delete", name)
+
+
+def kill(after_s, component, down_s):
+    return Action(0, after_s, "kill", component, {"down_s": down_s})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -79,10 +80,10 @@ def singles(seeds: Sequence[int], *, long: bool = True) -> Iterator[Case]:
                     yield from (Case("single", seed, kind, name) for seed in seeds)
 
 
-def run(case: Case, tamper: Tamper | None = None) -> Outcome:
-    """Play that world. Some go on until the longest clocks have run out."""
+def run(case: Case, tamper: Tamper | None = None, *, tail_at_most_s: float = math.inf) -> Outcome:
+    """Play that world. Some go on until the longest clocks have run out, unless that is cut short."""
     rng = random.Random(f"{case}")
-    tail_s = rng.choice(TAILS_S)
+    tail_s = min(rng.choice(TAILS_S), tail_at_most_s)
     draw: Callable[[Cluster], Sequence[Action]]
     if case.sort == "schedule":
         length_s = rng.choice(LENGTHS_S)

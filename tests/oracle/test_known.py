@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.oracle.scenes import create, edit, fault, scene
+from tests.oracle.scenes import create, edit, fault, kill, scene
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,18 @@ from tests.oracle.scenes import create, edit, fault, scene
         pytest.param(
             [create(5, "a", 4, "host-1"), edit(15, "000100", "2"), create(25, "b", 5, "host-2")],
             id="an editor takes a device from a pod and gives it to where another pod wants one",
+        ),
+        pytest.param(
+            [kill(5, "scheduler", 45), create(4.9, "a", 5, "host-1"), kill(5.1, "kubelet/host-2", 45)],
+            id="a device is moved off a node whose kubelet is away, so that the node offers it still",
+        ),
+        pytest.param(
+            [kill(5, "kubelet/host-1", 45), edit(6, "000100", None)],
+            id="a device goes while the kubelet of its node is away",
+        ),
+        pytest.param(
+            [kill(5, "device-manager/host-1", 45), edit(6, "000100", None)],
+            id="a device goes while the device manager of its node is away",
         ),
     ],
 )

@@ -96,6 +96,28 @@ def test_nobody_tells_the_api_while_the_kubelet_is_dead():
     assert stream.numbers() == []
 
 
+@pytest.mark.parametrize("lost_at", [0.0, 20.0])
+def test_a_kubelet_that_was_away_has_its_whole_bound_once_it_is_back(lost_at):
+    """It was killed after 10 s and is back after 60: whatever the clock of the device said before counts no more."""
+
+    def numbers(back_s):
+        stream = Hosted("a")
+        for t, write in sorted(
+            [
+                (lost_at, lambda: stream.host("nvml-failing", **row("a", healthy=False))),
+                (10.0, lambda: stream.journal.write("component", "kubelet/host-1", "killed")),
+                (60.0, lambda: stream.journal.write("component", "kubelet/host-1", "started")),
+            ]
+        ):
+            stream.t = t
+            write()
+        stream.later(back_s)
+        return stream.numbers()
+
+    assert numbers(29.0) == []
+    assert numbers(31.0) == [4]
+
+
 def test_devices_of_another_kind_do_not_count():
     stream = Hosted("a")
     stream.host("driver-bound", **{**row("f"), "kind": "FPGA"})

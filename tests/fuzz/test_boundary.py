@@ -12,6 +12,7 @@ from mews.harness.clusters.real.agent import TOKEN_HEADER
 from tests.fuzz.faces import TOKEN
 from tests.fuzz.groups import GROUPS
 from tests.fuzz.judge import exchange, tracebacks
+from tests.fuzz.node_faces import UPGRADE
 from tests.fuzz.requests import Sent
 
 pytestmark = pytest.mark.wall
@@ -229,3 +230,17 @@ def test_a_login_that_is_no_base64_is_refused_by_redfish(faces):
     for given in ("Basic \u00e9\u00e9", "Basic \udcff", "Basic =", "Basic /w=="):
         sent = Sent("GET", "/redfish/v1/Chassis", {"Authorization": given})
         assert exchange(faces["redfish under TLS as nobody"], sent) == "401", given
+
+
+def test_a_user_agent_that_is_no_text_is_written_down_as_one_that_is(faces):
+    headers = {"User-Agent": "\udcff", "Content-Type": "application/json"}
+    body = b'{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent"}}'
+    sent = Sent("POST", "/api/v1/namespaces/default/configmaps", headers, body)
+    assert exchange(faces["kubernetes as everybody"], sent) == "201"
+
+
+def test_a_websocket_key_that_is_no_ascii_is_refused_by_a_kubelet(faces):
+    sent = Sent(
+        "GET", "/exec/default/p/c?command=id", {**UPGRADE, "Sec-WebSocket-Key": "\u00e9AAAAAAAAAAAAAAAAAAAAA=="}
+    )
+    assert exchange(faces["kubelet with the certificate"], sent) == "400"

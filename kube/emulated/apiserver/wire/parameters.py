@@ -97,7 +97,9 @@ def write_request(query: Query, *, user: str, user_agent: str, options: str) -> 
         if not character.isprintable():
             text = f"invalid character U+{ord(character):04X} (at position {position})"
             raise options_error(options, refusals.bad("fieldManager", query["fieldManager"], text))
-    manager = query.get("fieldManager") or user_agent.partition("/")[0]
+    # Bytes that are no UTF-8 came as lone surrogates; Go's JSON writes the replacement character for them.
+    readable = user_agent.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    manager = query.get("fieldManager") or readable.partition("/")[0]
     return WriteRequest(user, manager, dry_run == "All", validation or "Warn")
 
 

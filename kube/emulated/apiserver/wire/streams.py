@@ -226,7 +226,12 @@ async def exec_(call: Call) -> web.StreamResponse:
 
 
 async def send_exec(request: web.BaseRequest, result: ExecResult) -> web.StreamResponse:
-    """What came of a command, over the WebSocket that the request asks for."""
+    """What came of a command, over the WebSocket that the request asks for.
+
+    Raises BadRequest for a key that is none.
+    """
+    if not request.headers.get("Sec-WebSocket-Key", "").isascii():  # aiohttp raises what is no answer
+        raise BadRequest("malformed Sec-WebSocket-Key")
     socket = web.WebSocketResponse(protocols=_PROTOCOLS)
     await socket.prepare(request)
     for channel, output in ((_STDOUT, result.stdout), (_STDERR, result.stderr)):

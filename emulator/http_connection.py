@@ -7,6 +7,7 @@ written at once; all else goes the long way, of which not a byte was taken by th
 
 from __future__ import annotations
 
+import errno
 import io
 import select
 import socket
@@ -34,7 +35,12 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        return None if self.looking else self._sock.recv_into(buffer)
+        if self.looking:
+            return None
+        try:
+            return self._sock.recv_into(buffer)
+        except ssl.SSLError as error:
+            raise _gone(error) from error
 
 
 class SocketReader(io.BufferedReader):
@@ -63,8 +69,16 @@ class SocketWriter:
 
     def write(self, data: bytes) -> int:
         """All of it."""
-        self._sock.sendall(data)
+        try:
+            self._sock.sendall(data)
+        except ssl.SSLError as error:
+            raise _gone(error) from error
         return len(data)
+
+
+def _gone(error: ssl.SSLError) -> ConnectionResetError:
+    """What the server takes for a client that has gone away, under TLS as without: nothing to log."""
+    return ConnectionResetError(errno.ECONNRESET, str(error))
 
 
 class StrictConnection(HTTPConnection):

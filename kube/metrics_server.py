@@ -6,7 +6,11 @@ names that are not the server's (``mews.callers``).
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hmac
+import io
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -15,12 +19,15 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.exposition import choose_encoder
 
 from mews.callers import callers
 from mews.kube.metrics_options import MetricsOptions
 
 _PATIENCE_S = 10.0
 """For a request to come, its handshake included."""
+_MOST = 1000
+"""Connections at once."""
 
 
 class MetricsServer:
@@ -56,6 +63,8 @@ class MetricsServer:
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         refusal = self._refusal(environ)
         if refusal is None:
+            if not _is_readable(environ.get("HTTP_ACCEPT", "")):
+                environ = {**environ, "HTTP_ACCEPT": ""}
             answer: Iterable[bytes] = self._app(environ, start)
             return answer
         status, text = refusal
@@ -81,19 +90,101 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     context: ssl.SSLContext | None = None
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._free = threading.BoundedSemaphore(_MOST)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer on a thread of its own, if there is one left."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and give the thread back."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer, on the connection's own thread: a client that is slow with its handshake deafens nobody."""
         request.settimeout(_PATIENCE_S)
         if self.context is None:
-            super().finish_request(request, client_address)
+            self._answer_in_time(request, client_address)
             return
-        with self.context.wrap_socket(request, server_side=True) as connection:
+        with self.context.wrap_socket(request, server_side=True, do_handshake_on_connect=False) as connection:
+            self._answer_in_time(connection, client_address)
+
+    def _answer_in_time(self, connection: Any, client_address: Any) -> None:
+        """Who sends bit by bit is not listened to for longer than who sends nothing."""
+        ends = threading.Timer(_PATIENCE_S, _stop_listening, (connection,))
+        ends.daemon = True
+        ends.start()
+        try:
+            if self.context is not None:
+                connection.do_handshake()
             super().finish_request(connection, client_address)
+        finally:
+            ends.cancel()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away, or speaks something else, is nothing to log."""
 
 
+def _is_readable(accept: str) -> bool:
+    """Whether prometheus_client finds its way through it; what is no version makes it raise."""
+    try:
+        choose_encoder(accept)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _stop_listening(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has just closed
+        socket.socket.shutdown(connection, socket.SHUT_RD)
+
+
+class _Writer(io.BufferedIOBase):
+    """What is sent to a client. One that has gone, or takes nothing, is no failure of the server's, under TLS
+    either."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def writable(self) -> bool:
+        """It is for nothing else."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """All of it. Raises BrokenPipeError."""
+        try:
+            self._connection.sendall(data)
+        except OSError as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from error
+        return len(data)
+
+
 class _Handler(WSGIRequestHandler):
+    default_request_version = "HTTP/1.0"
+    """Not 0.9, which has no status line to refuse anything by."""
+
+    def setup(self) -> None:
+        """Begin a connection."""
+        super().setup()
+        self.wfile = _Writer(self.connection)
+
+    def parse_request(self) -> bool:
+        """Whether there is one to answer."""
+        if not super().parse_request():
+            return False
+        if self.request_version == "HTTP/0.9":
+            self.request_version = self.default_request_version
+            self.send_error(505)
+            return False
+        return True
+
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""

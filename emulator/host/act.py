@@ -45,6 +45,7 @@ Do = Literal[
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
 HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load")
+MOST_PID = (1 << 32) - 1
 KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", *HOLDER_KEYS)
 
 
@@ -117,6 +118,8 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
 
 def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
     uuids = action.get("uuids")
+    if uuids is not None and not isinstance(uuids, list | tuple):
+        raise ValueError("uuids: must be a list")
     if uuids is None and "device" not in action and "bdf" not in action:
         # As nvmlInit does: every GPU that the driver has.
         uuids = [f.device.uuid for f in tree.host.functions() if f.has_node]
@@ -125,11 +128,21 @@ def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
     return Holder(
         key=str(action.get("key", "process")),
         uuids=tuple(str(uuid) for uuid in uuids),
-        pid=int(action.get("pid", 0)),
+        pid=_pid(action.get("pid", 0)),
         name=str(action.get("name", "")),
         computing=bool(action.get("computing", False)),
         load=parse_load(action["load"]) if action.get("load") is not None else IDLE,
     )
+
+
+def _pid(value: Any) -> int:
+    try:
+        pid = int(value)
+    except (TypeError, ValueError, OverflowError):
+        pid = -1
+    if not 0 <= pid <= MOST_PID:
+        raise ValueError(f"pid {str(value)[:40]!r}: must be a number from 0 to {MOST_PID}")
+    return pid
 
 
 def _function(tree: HostTree, action: Mapping[str, Any]) -> Function:

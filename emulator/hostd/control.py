@@ -20,6 +20,9 @@ from mews.emulator.dialects.loopback_guard import LoopbackGuard
 from mews.emulator.dialects.wire import Request, Response, read_object
 from mews.emulator.hostd.rack import HostRack
 
+LONGEST_WAIT_S = 1e9
+"""Emulated seconds for an operator's action."""
+
 
 class HostControl:
     """Answers control requests about the hosts of one rack."""
@@ -49,6 +52,8 @@ class HostControl:
         action, wait_s = body.get("action"), body.get("wait_s", 0)
         if not isinstance(action, dict) or isinstance(wait_s, bool) or not isinstance(wait_s, int | float):
             raise ValueError("action must be a mapping with do, wait_s a number of seconds")
+        if not -LONGEST_WAIT_S <= wait_s <= LONGEST_WAIT_S:
+            raise ValueError(f"wait_s: must be at most {LONGEST_WAIT_S:g} s")
         return 200, {"result": self._rack.operate(str(body.get("host")), action, float(wait_s))}
 
     def _faults(self, request: Request) -> tuple[int, Any]:

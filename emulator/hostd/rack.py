@@ -153,7 +153,8 @@ class HostRack:
         Raises HostRefusal as it was refused.
         """
         with self._changed:
-            self._changed.wait_for(lambda: pending.done or self._stopped, timeout_s)
+            most_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
+            self._changed.wait_for(lambda: pending.done or self._stopped, most_s)
             if pending.refusal is not None:
                 raise pending.refusal
             return pending.done

@@ -23,6 +23,7 @@ from mews.emulator.telemetry.units import ns
 
 SPANS_AHEAD = 64
 """Spans of a record; whoever has used them up asks again."""
+_MOST_ERRORS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,16 @@ class BoardReport:
         try:
             loads = {str(key): parse_load(load) for key, load in value["loads"].items()}
             counts = value["counts"]
-            return cls(loads, None if counts is None else DriverCounts(str(counts[0]), int(counts[1]), int(counts[2])))
+            return cls(loads, None if counts is None else _counts(*counts))
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"report {value!r}: must be a mapping of loads and counts") from error
+
+
+def _counts(session: Any, corrected: Any, uncorrected: Any) -> DriverCounts:
+    for value in (corrected, uncorrected):
+        if not isinstance(value, int) or not 0 <= value <= _MOST_ERRORS:
+            raise ValueError(f"counts {str(value)[:40]}: must be whole numbers from 0 to {_MOST_ERRORS}")
+    return DriverCounts(str(session), corrected, uncorrected)
 
 
 class ChassisTelemetry:

@@ -6,8 +6,10 @@ import argparse
 import logging
 import sys
 
-from tests.fuzz.faces import GROUPS
+from tests.fuzz.groups import GROUPS
 from tests.fuzz.judge import fuzz
+
+FACES = 21
 
 
 def main() -> int:
@@ -19,12 +21,11 @@ def main() -> int:
     chosen = parser.parse_args()
     logging.getLogger().addHandler(logging.NullHandler())
     found = 0
-    faces = 8
     for group in GROUPS:
         with group() as served:
             for face in served:
                 if chosen.only in face.name:
-                    account = fuzz(face, max(1, chosen.requests // faces), chosen.seed)
+                    account = fuzz(face, max(1, chosen.requests // FACES), chosen.seed)
                     sys.stdout.write(f"{account}\n")
                     sys.stdout.flush()
                     for finding in account.findings[:40]:

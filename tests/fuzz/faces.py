@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from mews.emulator.inventory_file import load_hardware
@@ -20,12 +22,16 @@ from mews.kube.emulated.apiserver.wire.server import ApiServer
 from tests.fuzz.judge import Face
 from tests.fuzz.requests import Sent
 
+T = TypeVar("T")
+U = TypeVar("U")
 JSON = {"Content-Type": "application/json"}
 PASSWORD = "fuzz-password"
 TOKEN = "fuzz-token"
+REPORT = {"loads": {"p": {"utilization": 50}}, "counts": ["session", 1, 2]}
 
 
-def _json(method: str, target: str, body: Any, headers: dict[str, str] | None = None) -> Sent:
+def as_json(method: str, target: str, body: Any, headers: dict[str, str] | None = None) -> Sent:
+    """A request with a body in JSON."""
     return Sent(method, target, {**JSON, **(headers or {})}, json.dumps(body).encode())
 
 
@@ -34,14 +40,14 @@ def h3api() -> list[Sent]:
     moved = {"dev_gid": "000100", "port_gid": "0100"}
     return [
         Sent("GET", "/h3api/v1/resources"),
-        *(_json(verb, "/h3api/v1/allocation", moved) for verb in ("POST", "DELETE", "PUT")),
+        *(as_json(verb, "/h3api/v1/allocation", moved) for verb in ("POST", "DELETE", "PUT")),
         Sent("GET", "/resources"),
-        *(_json(verb, "/allocation", {"devid": "000100", "hostport": "0100"}) for verb in ("POST", "DELETE")),
+        *(as_json(verb, "/allocation", {"devid": "000100", "hostport": "0100"}) for verb in ("POST", "DELETE")),
     ]
 
 
-def redfish(headers: dict[str, str]) -> list[Sent]:
-    """Requests of Redfish, with those headers."""
+def redfish(headers: dict[str, str], found: Sequence[str] = ()) -> list[Sent]:
+    """Requests of Redfish, with those headers; ``found``: further resources that there are."""
     root = "/redfish/v1"
     reads = (
         "",
@@ -62,26 +68,34 @@ def redfish(headers: dict[str, str]) -> list[Sent]:
     )
     return [
         *(Sent("GET", root + path, headers) for path in reads),
-        _json("POST", f"{root}/SessionService/Sessions", {"UserName": "admin", "Password": PASSWORD}),
-        _json(
+        *(Sent("GET", path, headers) for path in found),
+        *(as_json("PATCH", path, {"AssetTag": "a", "LocationIndicatorActive": True}, headers) for path in found[::4]),
+        *(
+            as_json("POST", f"{path}/Actions/{kind}.Reset", {"ResetType": "On"}, headers)
+            for path in found
+            for kind in ("Chassis", "Manager", "Switch", "Port")
+            if f"/{kind}" in path
+        ),
+        as_json("POST", f"{root}/SessionService/Sessions", {"UserName": "admin", "Password": PASSWORD}),
+        as_json(
             "POST",
             f"{root}/AccountService/Accounts",
             {"UserName": "a", "Password": "long-enough-1", "RoleId": "Operator"},
             headers,
         ),
-        _json("PATCH", f"{root}/AccountService", {"MinPasswordLength": 8}, headers),
-        _json("PATCH", f"{root}/SessionService", {"SessionTimeout": 300}, headers),
-        _json(
+        as_json("PATCH", f"{root}/AccountService", {"MinPasswordLength": 8}, headers),
+        as_json("PATCH", f"{root}/SessionService", {"SessionTimeout": 86400}, headers),
+        as_json(
             "POST",
             f"{root}/EventService/Subscriptions",
             {"Destination": "http://127.0.0.1:9/", "Protocol": "Redfish", "Context": "x", "EventTypes": ["Alert"]},
             headers,
         ),
-        _json("POST", f"{root}/Fabrics/PCIe/Zones", {"Name": "z", "Links": {"Endpoints": []}}, headers),
-        _json(
+        as_json("POST", f"{root}/Fabrics/PCIe/Zones", {"Name": "z", "Links": {"Endpoints": []}}, headers),
+        as_json(
             "PATCH", f"{root}/Fabrics/PCIe/Zones/z", {"Links": {"Endpoints": [{"@odata.id": "/redfish/v1/x"}]}}, headers
         ),
-        _json("POST", f"{root}/Fabrics/PCIe/Connections", {"Links": {"InitiatorEndpoints": []}}, headers),
+        as_json("POST", f"{root}/Fabrics/PCIe/Connections", {"Links": {"InitiatorEndpoints": []}}, headers),
     ]
 
 
@@ -91,12 +105,25 @@ def control(token: str) -> list[Sent]:
     return [
         *(
             Sent("GET", f"/v1/{path}", headers)
-            for path in ("table", "faults", "speed", "events", "inventory", "openapi")
+            for path in (
+                "table",
+                "faults",
+                "speed",
+                "events",
+                "inventory",
+                "openapi",
+                "telemetry",
+                "telemetry/records?since=a&wait_s=0.01",
+            )
         ),
-        _json("POST", "/v1/edit", {"chassis": "A", "device": "000100", "port": None}, headers),
-        _json("POST", "/v1/faults", {"chassis": "A", "spec": {"kind": "slow", "factor": 2}}, headers),
-        _json("PUT", "/v1/speed", {"speed": 1000}, headers),
-        _json("POST", "/v1/devices", {"chassis": "A", "device": {"id": "000900", "uuid": "GPU-1"}}, headers),
+        Sent("GET", "/metrics", headers),
+        as_json("POST", "/v1/telemetry", {"chassis": "A", "device": "000100", "set": {"power": 100}}, headers),
+        as_json("PUT", "/v1/telemetry/reports", {"host": "host-1", "reports": {"GPU-1": REPORT}}, headers),
+        as_json("POST", "/v1/reset", {}, headers),
+        as_json("POST", "/v1/edit", {"chassis": "A", "device": "000100", "port": None}, headers),
+        as_json("POST", "/v1/faults", {"chassis": "A", "spec": {"kind": "slow", "factor": 2}}, headers),
+        as_json("PUT", "/v1/speed", {"speed": 1000}, headers),
+        as_json("POST", "/v1/devices", {"chassis": "A", "device": {"id": "000900", "uuid": "GPU-1"}}, headers),
         Sent("DELETE", "/v1/devices?chassis=A&device=000900", headers),
         Sent("DELETE", "/v1/faults", headers),
     ]
@@ -193,17 +220,17 @@ def kubernetes(token: str | None) -> list[Sent]:
                 f"{ns}/pods?watch=true&timeoutSeconds=1",
             )
         ),
-        _json("POST", f"{ns}/pods", POD, auth),
-        _json("PUT", f"{ns}/pods/p", POD, auth),
-        _json("PUT", f"{ns}/pods/p/status", POD, auth),
-        _json("POST", f"{ns}/pods/p/binding", {"target": {"name": "n"}}, auth),
-        _json(
+        as_json("POST", f"{ns}/pods", POD, auth),
+        as_json("PUT", f"{ns}/pods/p", POD, auth),
+        as_json("PUT", f"{ns}/pods/p/status", POD, auth),
+        as_json("POST", f"{ns}/pods/p/binding", {"target": {"name": "n"}}, auth),
+        as_json(
             "POST",
             f"{ns}/pods/p/eviction",
             {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}},
             auth,
         ),
-        _json("POST", f"{ns}/configmaps", config, auth),
+        as_json("POST", f"{ns}/configmaps", config, auth),
         *(
             Sent(
                 "PATCH", f"{ns}/configmaps/c?fieldManager=f", {**auth, "Content-Type": kind}, json.dumps(body).encode()
@@ -220,16 +247,16 @@ def kubernetes(token: str | None) -> list[Sent]:
             for sub in ("", "/scale", "/status")
             for kind in (patches[0][0], patches[1][0])
         ),
-        _json("POST", "/apis/apps/v1/namespaces/default/deployments", DEPLOYMENT, auth),
+        as_json("POST", "/apis/apps/v1/namespaces/default/deployments", DEPLOYMENT, auth),
         Sent("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", auth),
-        _json("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD, auth),
-        _json(
+        as_json("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD, auth),
+        as_json(
             "POST",
             "/apis/x.io/v1/namespaces/default/foos",
             {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": {"a": "a"}},
             auth,
         ),
-        _json(
+        as_json(
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             {
@@ -239,13 +266,13 @@ def kubernetes(token: str | None) -> list[Sent]:
             },
             auth,
         ),
-        _json(
+        as_json(
             "POST",
             f"{ns}/serviceaccounts/default/token",
             {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
             auth,
         ),
-        _json(
+        as_json(
             "DELETE",
             f"{ns}/configmaps/c",
             {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"},
@@ -265,19 +292,24 @@ def chassis() -> Iterator[list[Face]]:
     try:
         ready = server.ready()
         [first, *_] = ready["chassis"].values()
-        admin = {"X-Auth-Token": _logged_in(first["redfish"]), "OData-Version": "4.0"}
+        admin = {"X-Auth-Token": logged_in(first["redfish"]), "OData-Version": "4.0"}
+        found = crawled(first["redfish"], admin)
         yield [
-            Face("h3api and resource-pool", _address(first["h3api"]), h3api()),
-            Face("redfish as administrator", _address(first["redfish"]), redfish(admin)),
-            Face("redfish as nobody", _address(first["redfish"]), redfish({})),
-            Face("control with the token", _address(ready["control"]["url"]), control(TOKEN)),
-            Face("control without it", _address(ready["control"]["url"]), control("another")),
+            Face("h3api and resource-pool", address_of(first["h3api"]), h3api()),
+            Face("redfish as administrator", address_of(first["redfish"]), redfish(admin, found)),
+            Face("redfish as nobody", address_of(first["redfish"]), redfish({})),
+            Face("control with the token", address_of(ready["control"]["url"]), control(TOKEN)),
+            Face("control without it", address_of(ready["control"]["url"]), control("another")),
         ]
     finally:
         server.stop()
 
 
-def _logged_in(url: str) -> str:
+BASIC = f"Basic {b64encode(f'admin:{PASSWORD}'.encode()).decode()}"
+"""Under TLS; it outlives whatever the requests do to sessions."""
+
+
+def logged_in(url: str) -> str:
     """The token of a session that outlives the fuzzing, a thousand times as fast as time is."""
     service = f"{url}/redfish/v1/SessionService"
     login = json.dumps({"UserName": "admin", "Password": PASSWORD}).encode()
@@ -289,52 +321,80 @@ def _logged_in(url: str) -> str:
         return token
 
 
+def crawled(url: str, headers: dict[str, str], trust: ssl.SSLContext | None = None) -> list[str]:
+    """One resource of each form that a Redfish service links to: its path, one ID standing for all of its kind."""
+    found, waiting = dict[str, str](), ["/redfish/v1"]
+    while waiting:
+        path = waiting.pop(0)
+        form = _form(path)
+        if form in found or form.endswith(("/Accounts/*", "/Sessions/*")) or len(found) == 150:
+            continue
+        try:
+            with urlopen(Request(url + path, headers=headers), context=trust) as answer:
+                document = json.loads(answer.read())
+        except (HTTPError, ValueError):
+            continue
+        found[form] = path
+        waiting += _links(document)
+    return list(found.values())
+
+
+def _form(path: str) -> str:
+    """The path with every member's ID left out: what follows a collection."""
+    parts = path.split("/")
+    return "/".join("*" if at >= 4 and at % 2 == 0 else part for at, part in enumerate(parts))
+
+
+def _links(document: Any) -> list[str]:
+    if isinstance(document, dict):
+        found = [text for key, text in document.items() if key == "@odata.id" and isinstance(text, str)]
+        return [text for text in found if "#" not in text] + _links(list(document.values()))
+    return [text for item in document for text in _links(item)] if isinstance(document, list) else []
+
+
 @contextmanager
 def api() -> Iterator[list[Face]]:
     """A served API."""
-    with _on_a_loop(lambda: _api_server(None)) as open_, _on_a_loop(lambda: _api_server(TOKEN)) as guarded:
+    with (
+        on_a_loop(lambda: api_server(None), ApiServer.stop) as open_,
+        on_a_loop(lambda: api_server(TOKEN), ApiServer.stop) as guarded,
+    ):
         yield [
-            Face("kubernetes as everybody", _address(open_.url), kubernetes(None)),
-            Face("kubernetes with the token", _address(guarded.url), kubernetes(TOKEN)),
-            Face("kubernetes without it", _address(guarded.url), kubernetes("another")),
+            Face("kubernetes as everybody", address_of(open_.url), kubernetes(None)),
+            Face("kubernetes with the token", address_of(guarded.url), kubernetes(TOKEN)),
+            Face("kubernetes without it", address_of(guarded.url), kubernetes("another")),
         ]
 
 
-async def _api_server(token: str | None) -> ApiServer:
-    server = ApiServer(
-        fresh_store(lambda: 1_767_225_600.0, random.Random("fuzz")), tokens={token: "admin"} if token else None
-    )
+async def api_server(token: str | None, context: ssl.SSLContext | None = None) -> ApiServer:
+    """One that serves a store of its own."""
+    store = fresh_store(lambda: 1_767_225_600.0, random.Random("fuzz"))
+    server = ApiServer(store, tokens={token: "admin"} if token else None, ssl_context=context)
     await server.start()
     return server
 
 
 @contextmanager
-def _on_a_loop(make: Callable[[], Awaitable[ApiServer]]) -> Iterator[ApiServer]:
+def on_a_loop(make: Callable[[], Awaitable[T]], end: Callable[[T], Awaitable[Any]]) -> Iterator[T]:
+    """What is made, and ended, on a loop of a thread's own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(_awaited(make), loop).result(30)
+    served = asyncio.run_coroutine_threadsafe(_awaited(make()), loop).result(30)
     try:
-        yield server
+        yield served
     finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(_awaited(end(served)), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def _awaited(make: Callable[[], Awaitable[ApiServer]]) -> ApiServer:
-    return await make()
+async def _awaited(what: Awaitable[U]) -> U:
+    return await what
 
 
-def _address(url: str) -> tuple[str, int]:
+def address_of(url: str) -> tuple[str, int]:
+    """Host and port."""
     host, _, port = url.partition("://")[2].rpartition(":")
     return host, int(port)
-
-
-GROUPS = (chassis, api)
-
-
-def folder() -> Path:
-    """Where this lies."""
-    return Path(__file__).parent

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import random
 import socket
 import ssl
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
 
 from tests.fuzz.requests import Sent, drawn
@@ -19,6 +20,8 @@ UPSTREAMS = "500 as upstream"
 """Kubernetes' own plain internal errors: a Status without a reason (contract apiserver.md section 2), as the real
 server answers DeleteOptions that are none, unknown patch directives and others. What crashes here has a reason."""
 PATIENCE_S = 5.0
+WHOLE_S = 0.3
+"""Under TLS, for an answer to a whole request: who waits for more than was sent is then told that nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,17 @@ class Account:
 def exchange(face: Face, sent: Sent) -> str:
     """The status of the answer; ``closed`` without one, ``silent`` where none came and the connection stays."""
     with socket.create_connection(face.address, timeout=PATIENCE_S) as plain:
-        wire = plain if face.tls is None else face.tls.wrap_socket(plain, server_hostname="localhost")
+        wire = plain
         try:
+            if face.tls is not None:
+                wire = face.tls.wrap_socket(plain, server_hostname="localhost")
             try:
                 wire.sendall(sent.wire())
                 if face.tls is None:
                     wire.shutdown(socket.SHUT_WR)
             except OSError:
                 pass  # it has answered before the end
-            return _status(wire)
+            return _status(wire, _first_of(wire))
         except TimeoutError:
             return "silent"
         except OSError:
@@ -65,9 +70,22 @@ def exchange(face: Face, sent: Sent) -> str:
                 wire.close()
 
 
-def _status(wire: socket.socket) -> str:
-    answer = b""
-    while b"\r\n" not in answer and (more := wire.recv(4096)):
+def _first_of(wire: socket.socket) -> bytes:
+    """The first bytes of the answer. TLS has no half-closed connections: the end comes as a cut, and only for those
+    who have not answered by then."""
+    if not isinstance(wire, ssl.SSLSocket):
+        return wire.recv(4096)
+    wire.settimeout(WHOLE_S)
+    try:
+        return wire.recv(4096)
+    except TimeoutError:
+        socket.socket.shutdown(wire, socket.SHUT_WR)
+        wire.settimeout(PATIENCE_S)
+        return wire.recv(4096)
+
+
+def _status(wire: socket.socket, answer: bytes) -> str:
+    while answer and b"\r\n" not in answer and (more := wire.recv(4096)):
         answer += more
     if not answer:
         return "closed"
@@ -95,13 +113,29 @@ class _Tracebacks(logging.Handler):
             self.kept.append(logging.Formatter().format(record))
 
 
+class _Stderr(io.TextIOBase):
+    """What is written to standard error from a traceback on."""
+
+    def __init__(self, kept: list[str]) -> None:
+        self._kept = kept
+
+    def write(self, text: str) -> int:
+        """Keep it."""
+        if "Traceback" in text or not self._kept:
+            self._kept.append(text)
+        else:
+            self._kept[-1] += text
+        return len(text)
+
+
 @contextmanager
 def tracebacks() -> Iterator[list[str]]:
-    """What servers of this process log with a traceback meanwhile."""
+    """What servers of this process log with a traceback meanwhile, or write to standard error."""
     handler = _Tracebacks()
     logging.getLogger().addHandler(handler)
     try:
-        yield handler.kept
+        with redirect_stderr(_Stderr(handler.kept)):
+            yield handler.kept
     finally:
         logging.getLogger().removeHandler(handler)
 

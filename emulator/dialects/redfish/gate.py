@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping
 
 from mews.emulator.dialects.redfish import uris
@@ -53,7 +52,7 @@ def _known(request: Request, accounts: Accounts, now_s: float) -> Requester | No
         return None
     try:
         name, colon, password = base64.b64decode(given.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no Base64, or no text
         return None
     account = accounts.login(name, password, now_s) if colon else None
     return None if account is None else Requester(account)

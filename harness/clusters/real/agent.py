@@ -32,6 +32,7 @@ from mews.callers import Callers, callers
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.port import PluginError, PodDevices
+from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, from_text
 from mews.kube.emulated.kubelet.devices.errors import CheckpointError
 
@@ -41,8 +42,10 @@ CHECKPOINT = "kubelet_internal_checkpoint"
 _ANYWHERE = "0.0.0.0"
 _LOOK_S = 0.05
 _BEAT_S = 10.0
+_LONGEST_SEQ = 15
+"""Digits."""
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class AgentEvents:
@@ -151,36 +154,46 @@ class AgentServer:
         self._story = story
         self._pod_resources = pod_resources
         self._token = token
+        self._handlers: dict[str, Handler] = {
+            "/v1/events": self._events,
+            "/v1/seq": self._seq,
+            "/v1/pod-resources": self._list,
+        }
 
-    def app(self) -> web.Application:
-        """The application."""
-        app = web.Application(middlewares=[self._guard])
-        app.router.add_get("/v1/events", self._events)
-        app.router.add_get("/v1/seq", self._seq)
-        app.router.add_get("/v1/pod-resources", self._list)
-        return app
+    def server(self) -> web.Server:
+        """What answers, for a runner."""
+        return guarded_server(self._handle)
 
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
         refusal = self._callers.refusal(headers)
         if refusal is not None:
-            return web.json_response({"error": refusal}, status=403)
-        if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self._token.encode()):
-            return web.json_response({"error": f"{TOKEN_HEADER} is required"}, status=401)
+            return _refused(403, refusal)
+        given = request.headers.get(TOKEN_HEADER, "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, self._token.encode()):
+            return _refused(401, f"{TOKEN_HEADER} is required")
+        handler = self._handlers.get(request.path)
+        if handler is None:
+            return _refused(404, f"{request.path}: there are {', '.join(self._handlers)}")
+        if request.method != "GET":
+            return _refused(405, f"{request.method}: must be GET")
         return await handler(request)
 
-    async def _list(self, request: web.Request) -> web.StreamResponse:
+    async def _list(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return web.json_response(shown(await self._pod_resources.list()))
         except PluginError as error:
             return web.json_response({"error": str(error)}, status=503)
 
-    async def _seq(self, request: web.Request) -> web.StreamResponse:
+    async def _seq(self, request: web.BaseRequest) -> web.StreamResponse:
         return web.json_response({"seq": len(self._story.events)})
 
-    async def _events(self, request: web.Request) -> web.StreamResponse:
-        seq = int(request.headers.get("Last-Event-ID") or 0)
+    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
+        text = request.headers.get("Last-Event-ID") or "0"
+        if not text.isdecimal() or len(text) > _LONGEST_SEQ:
+            return _refused(400, f"Last-Event-ID {text[:40]!r}: must be an event's seq")
+        seq = int(text)
+        begin_stream(request)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         await response.write(b": mews\n\n")
@@ -194,6 +207,11 @@ class AgentServer:
             seq += len(events)
 
 
+def _refused(status: int, text: str) -> web.Response:
+    # As bytes in ASCII: a path may have what is no UTF-8.
+    return web.Response(status=status, body=json.dumps({"error": text}).encode(), content_type="application/json")
+
+
 async def serve(options: argparse.Namespace) -> None:
     """Until SIGTERM or SIGINT."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -203,7 +221,7 @@ async def serve(options: argparse.Namespace) -> None:
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     # By way of the API server's proxy a request bears the Host by which the client calls that server.
     server = AgentServer(story, pod_resources, os.environ.get(TOKEN, ""), callers(_ANYWHERE, options.allow_host))
-    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.1)
+    runner = web.ServerRunner(server.server(), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, _ANYWHERE, options.port).start()
     looking = asyncio.create_task(NodeObserver(story, options.device_plugins / CHECKPOINT, options.records).run())

@@ -22,7 +22,7 @@ def asked(story, check):
     """Run a check against a served agent: it gets a session and the URL."""
 
     async def main():
-        runner = web.AppRunner(AgentServer(story, NoKubelet(), "secret").app(), access_log=None, shutdown_timeout=0.1)
+        runner = web.ServerRunner(AgentServer(story, NoKubelet(), "secret").server(), shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()

@@ -29,6 +29,13 @@ def test_no_pair_of_crashes_with_a_fault_between_them_does(among):
     assert failures(among, pairs(among, PAIRS, seed=13)) == {}
 
 
+def test_how_soon_a_scenario_wants_its_pods_scheduled_binds_no_crash(among):
+    base = next(base for base in among if base.scenario.name == "multi-container")
+    assert base.scenario.bounds["scheduled_s"] == 20
+    point = CrashPoint.parse("multi-container 77:kubelet/host-1:0 4:timeout-attach 1:kubelet/host-1:45")
+    assert try_point(base.scenario, point, seed=2).problems == ()
+
+
 def test_the_points_are_every_component_at_every_line_with_both_delays(among):
     base = next(base for base in among if base.scenario.name == "demo")
     points = {str(point) for point in base.points()}

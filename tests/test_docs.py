@@ -10,8 +10,8 @@ import pytest
 import typer.main
 
 from mews.harness import cli
+from mews.harness.commands.further import all_commands
 from mews.harness.scenario.loader import parse_scenario
-from mews.harness.systems import all_commands
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "scenarios" / "README.md"))
@@ -51,7 +51,7 @@ def test_commands_have_the_options_that_are_shown(page: Path):
         found = re.match(r"(?:\$ )?(?:\S+=\S+ )*mews ([a-z-]+)(.*)", line.partition("  #")[0])
         if found is None or found[1] == "nvidia-smi":  # takes those of the real one too
             continue
-        if any(name.split()[0] == found[1] for name in all_commands()):  # a system's, which reads its own words
+        if any(name.split()[0] == found[1] for name in all_commands()):  # it reads its own words
             continue
         assert found[1] in COMMANDS, line
         known = {name for option in COMMANDS[found[1]].params for name in option.opts}

@@ -36,10 +36,10 @@ class Identity:
         neither is known, and the machine's have to do."""
         if self.ca is not None:
             return self.ca
-        from cryptography import x509
-
-        found = x509.load_pem_x509_certificate(self.certificate_text().encode("ascii"))
-        return self.certificate if found.issuer == found.subject else None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=self.certificate_text())
+        itself = any(found["subject"] == found["issuer"] for found in context.get_ca_certs())
+        return self.certificate if itself else None
 
 
 def first_certificate(text: str) -> str:

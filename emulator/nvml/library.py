@@ -17,6 +17,7 @@ __all__ = [
     "LIBRARY",
     "SMI",
     "available",
+    "copy_products",
     "install",
     "install_copies",
     "install_driver_root",
@@ -80,6 +81,13 @@ def install_copies(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, target in ((LIBRARY, library_path()), (SMI, smi_path())):
         shutil.copy2(target, folder / name)
+
+
+def copy_products(folder: Path) -> None:
+    """Copy all that is compiled, for an installation that has no compiler: it is used only where it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PRODUCTS:
+        shutil.copy2(_built() / name, folder / name)
 
 
 def _built() -> Path:

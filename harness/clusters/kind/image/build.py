@@ -54,7 +54,7 @@ def component_image(base: str | None = None, env: Mapping[str, str] = MappingPro
         copy_to(context / "package" / "mews")
         with contextlib.suppress(CompilerMissing, CompileFailed):
             # Without a compiler on this machine containers see no NVML, and their devices in their environment only.
-            library.install_copies(context / "package" / "mews" / "emulator" / "nvml" / "bin")
+            library.copy_products(context / "package" / "mews" / "emulator" / "nvml" / "bin")
         # The classic builder is everywhere that Docker is; BuildKit's client part is not.
         argv = ["docker", "build", "--quiet", "--tag", tag, "--build-arg", f"BASE={base}", str(context)]
         call(argv, timeout_s=600.0, env={**env, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")})

@@ -50,7 +50,8 @@ class RedfishTableClient:
         """
         content = None if body is None else json.dumps(body).encode()
         kind = {} if body is None else {"Content-Type": "application/json"}
-        own = {"Accept": "application/json", **kind, **(headers or {})}
+        form = "application/xml" if path.endswith("$metadata") else "application/json"
+        own = {"Accept": form, **kind, **(headers or {})}
         reply = self._client.send(method, path, content, {**own, **(self.who() if known else {})})
         if reply.status == 401 and known and self.login is not None and self.login.status == 201:
             with self._lock:

@@ -175,8 +175,8 @@ READERS = (
 )
 C_READERS = sorted(ROOT.glob("emulator/nvml/c/*/*.c"))
 ALLOWED = {-1, 0, 1, 2, 10, 18, 100, 1000, 1_000_000, 256, 12080, 0.1, 0.02, 30.0, 4, 9, 0x20, 0x7F, 0x25}
-"""Signs, places, percent, units; bytes of text; real seconds of patience; sizes of the state file and its versions; links of a GPU
-at most."""
+"""Signs, places, percent, units; bytes of text; real seconds of patience; sizes of the state file and its versions;
+how many links a GPU has at most."""
 
 
 @pytest.mark.parametrize("path", READERS)

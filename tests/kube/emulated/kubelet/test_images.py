@@ -42,7 +42,7 @@ def test_the_shipped_images_are_read() -> None:
     [
         ("images: [a]", "images: must be a mapping"),
         ("images: {a: {}}", "images.a: needs process or simulate"),
-        ("images: {a: {run: x}}", "images.a.run: unknown; allowed: image, process, simulate"),
+        ("images: {a: {run: x}}", "images.a.run: unknown; allowed: image, load, process, simulate"),
         ("images: {a: {process: sh}}", "images.a.process: 'sh': must be a list"),
         ("images: {a: {simulate: {duration_s: -1}}}", "images.a.simulate.duration_s: -1: must be"),
         ("images: {a: {simulate: {exit_code: x}}}", "images.a.simulate.exit_code: 'x': must be a whole number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import socket
@@ -70,6 +71,16 @@ def test_clients_that_say_nothing_or_half_a_hello_keep_nobody_waiting(server: Ch
     table(server)
 
 
+def _rest_of(connection: socket.socket) -> bytes:
+    """What is still answered once nothing more is sent; a server that ends it at once may be faster than we are."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+    try:
+        return connection.makefile("rb").read()
+    except ConnectionResetError:
+        return b""
+
+
 @pytest.mark.wall
 def test_plain_http_is_answered_in_kind_and_rubbish_ends_the_connection(
     server: ChassisServer, caplog: pytest.LogCaptureFixture
@@ -79,8 +90,7 @@ def test_plain_http_is_answered_in_kind_and_rubbish_ends_the_connection(
     for sent in (b"GET /v1/table HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x00" * 100, b""):
         with socket.create_connection(("127.0.0.1", port_of(server)), timeout=30) as plain:
             plain.sendall(sent)
-            plain.shutdown(socket.SHUT_WR)
-            answers.append(plain.makefile("rb").read())
+            answers.append(_rest_of(plain))
     assert answers[0].startswith(b"HTTP/1.0 400 ")
     assert answers[0].endswith(b"Client sent an HTTP request to an HTTPS server.\n")
     assert not any(b"HTTP" in answer for answer in answers[1:])

@@ -17,7 +17,7 @@ from tests.package.conftest import ROOT, Distributions
 
 pytestmark = pytest.mark.wall  # builds and installs: seconds that a quick loop is spared
 
-BINARIES = {"mews/emulator/nvml/bin/libnvidia-ml.so.1", "mews/emulator/nvml/bin/nvidia-smi"}
+BINARIES = {f"mews/emulator/nvml/bin/{name}" for name in ("libnvidia-ml.so.1", "nvidia-smi", "libcuda.so.1")}
 
 
 def test_the_sdist_has_all_that_a_wheel_is_built_from_and_what_one_tests_it_with(distributions: Distributions):

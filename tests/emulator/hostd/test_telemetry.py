@@ -2,6 +2,7 @@
 
 import json
 import re
+import ssl
 import subprocess
 import sys
 import time
@@ -116,11 +117,13 @@ class Stack:
         post = Request(
             url + f"{ROOT}/SessionService/Sessions", json.dumps(session).encode(), {"Content-Type": "application/json"}
         )
-        with urlopen(post, timeout=30) as answer:
+        trusted = ssl.create_default_context(cafile=self.chassis.ready()["ca"])
+        with urlopen(post, timeout=30, context=trusted) as answer:
             token = answer.headers["X-Auth-Token"]
 
         def get(path):
-            with urlopen(Request(url + path, headers={"X-Auth-Token": token}), timeout=30) as answer:
+            request = Request(url + path, headers={"X-Auth-Token": token})
+            with urlopen(request, timeout=30, context=trusted) as answer:
                 return json.load(answer)
 
         found = {}

@@ -18,7 +18,10 @@ from mews.kube.client.port import Patch
 
 NAMESPACE, PREFIX = "kubecomp", "kubecomp-"
 
-DEPLOYED = {each.name: each.deployment for system in all_systems() for each in system.components}
+DEPLOYED = {
+    each.name: each.deployment for system in all_systems() for each in system.components if each.deployment is not None
+}
+"""Those that a real cluster can run: what each may do there."""
 
 pytestmark = pytest.mark.wall
 

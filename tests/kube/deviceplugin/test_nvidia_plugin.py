@@ -104,7 +104,18 @@ def up():
     """In a short folder, as the path of a socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
-        options = ["--hardware", str(DEMO), "--speed", "10", "--json", "--name", "plugin", "--dir", f"{folder}/up"]
+        options = [
+            "--insecure",
+            "--hardware",
+            str(DEMO),
+            "--speed",
+            "10",
+            "--json",
+            "--name",
+            "plugin",
+            "--dir",
+            f"{folder}/up",
+        ]
         child = subprocess.Popen([*MEWS, "up", *options], env=environment, stdout=subprocess.PIPE, text=True)
         try:
             ready = json.loads(child.stdout.readline())

@@ -7,6 +7,7 @@ import socket
 
 from aiohttp import web
 
+from mews.callers import callers
 from mews.kube.system.services import HttpHandler
 
 BODY_LIMIT = 256 * 1024 * 1024
@@ -32,10 +33,14 @@ class HttpService:
 
 async def serve_on(listening: socket.socket, handler: HttpHandler) -> web.AppRunner:
     """Answer what comes in on that socket; ``cleanup()`` of what is returned ends it. A ConnectionError of the handler
-    is a bad gateway."""
+    is a bad gateway. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``)."""
     app = web.Application(client_max_size=BODY_LIMIT)
+    admitted = callers(listening.getsockname()[0])
 
     async def answer(request: web.Request) -> web.Response:
+        refusal = admitted.refusal({name.lower(): value for name, value in request.headers.items()})
+        if refusal is not None:
+            return web.Response(status=403, text=refusal)
         try:
             reply = await handler(request.method, request.path_qs, await request.read())
         except ConnectionError as gone:

@@ -111,7 +111,7 @@ def test_what_still_runs_after_the_patience_is_named_and_ended(start, plant):
     assert all(line.startswith(("  task ", "  the loop itself", "  thread ")) for line in lines), err
     if plant == "a task that never ends":
         assert any(line.startswith("  task planted: ") and line.endswith(" in stubborn") for line in lines), err
-        assert not any("the loop itself" in line for line in lines)
+        assert not any("the loop itself" in line for line in lines), err
     else:
         assert lines[0].startswith("  the loop itself, which does not get on: ") and lines[0].endswith(" in spin"), err
     assert left(ready, folder, runtime) == []

@@ -19,6 +19,8 @@ PATIENCE_S = 10.0
 """How long it may take to end in good order."""
 AGAIN_S = 0.5
 """Signals closer upon each other are one request: ``timeout`` and a process group deliver it twice."""
+_LOOKS, _LOOK_S = 25, 0.02
+"""How often, and at what distance, the loop is looked at before it counts as blocked."""
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 AT_ONCE = (signal.SIGTERM, signal.SIGINT)
 """Of these a second one means at once; a shell passes a hang-up on once more by itself."""
@@ -98,9 +100,8 @@ class TerminationGuard:
             os._exit(1)
 
     def _running(self) -> Iterator[str]:
-        frames = sys._current_frames()
-        main = frames.get(self._main)
-        if main is not None and Path(main.f_code.co_filename).name != "selectors.py":
+        main, frames = self._blocked(), sys._current_frames()
+        if main is not None:
             yield f"the loop itself, which does not get on: {_place(main)}"
         for task in sorted(self._tasks(), key=lambda task: task.get_name()):
             yield f"task {task.get_name()}: {_waits_at(task)}"
@@ -110,6 +111,16 @@ class TerminationGuard:
                 continue
             if not frame.f_code.co_filename.endswith("concurrent/futures/thread.py"):  # else it waits for work
                 yield f"thread {thread.name}: {_place(frame)}"
+
+    def _blocked(self) -> FrameType | None:
+        """Where the loop is, if it never waited for anything while it was looked at: one that works is not stuck."""
+        pause, main = threading.Event(), None
+        for _ in range(_LOOKS):
+            main = sys._current_frames().get(self._main)
+            if main is None or Path(main.f_code.co_filename).name == "selectors.py":
+                return None
+            pause.wait(_LOOK_S)
+        return main
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         if self._loop is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mews.harness import systems
 from mews.harness.commands import telemetry
-from mews.harness.systems import all_commands as commands_of_systems
 from mews.kube.system.command import Command
 
 OURS = (telemetry.COMMAND,)
@@ -11,4 +11,4 @@ OURS = (telemetry.COMMAND,)
 
 def all_commands() -> dict[str, Command]:
     """By name."""
-    return {**{command.name: command for command in OURS}, **commands_of_systems()}
+    return {**{command.name: command for command in OURS}, **systems.all_commands()}

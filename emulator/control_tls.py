@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import atexit
-import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from mews.certificates import Certificates, make_certificates
 from mews.emulator.clock import EmulatedClock, unix_s
-from mews.emulator.tls import Identity
+from mews.emulator.tls import Identity, folder_for_a_while
 
 _PATIENCE_S, _LOOK_S = 30.0, 0.01
 
@@ -45,9 +42,7 @@ def control_certificates(options: argparse.Namespace) -> Certificates | None:
 
 def own_certificates(names: Iterable[str] = ()) -> Certificates:
     """Made now, in a folder that nobody else may enter and that goes with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return make_certificates(folder, unix_s(), names)
+    return make_certificates(folder_for_a_while(), unix_s(), names)
 
 
 def control_identity(certificates: Certificates | None) -> Identity | None:

@@ -99,18 +99,21 @@ def trust_of(identities: Iterable[Identity]) -> Path | None:
     files = list(dict.fromkeys(file for each in identities if (file := each.trusted()) is not None))
     if len(files) < 2:
         return files[0] if files else None
-    folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    bundle = folder / "ca.crt"
+    bundle = folder_for_a_while() / "ca.crt"
     bundle.write_text("".join(file.read_text(encoding="ascii") for file in files), encoding="ascii")
     return bundle
 
 
 def made_for_a_while() -> Identity:
     """A self-signed certificate whose files are gone when this process ends."""
+    return made(folder_for_a_while())
+
+
+def folder_for_a_while() -> Path:
+    """A folder that nobody else may enter and that goes with this process."""
     folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return made(folder)
+    return folder
 
 
 def _checked(given: Identity) -> Identity:

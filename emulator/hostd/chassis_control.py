@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from types import MappingProxyType
@@ -30,7 +32,7 @@ class ChassisControl:
 
         Raises Lost.
         """
-        return self.read(self.open(path, method=method, body=body)[1])
+        return self.read(self.open(path, method=method, body=body))
 
     @staticmethod
     def read(response: HTTPResponse) -> Any:
@@ -43,9 +45,15 @@ class ChassisControl:
             response.close()
 
     def open(
-        self, path: str, headers: Mapping[str, str] = _NO_HEADERS, *, method: str = "GET", body: Any = None
-    ) -> tuple[HTTPConnection, HTTPResponse]:
-        """A connection and the beginning of an answer with status 200.
+        self,
+        path: str,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        *,
+        method: str = "GET",
+        body: Any = None,
+        opened: Callable[[HTTPConnection], None] = lambda _: None,
+    ) -> HTTPResponse:
+        """The beginning of an answer with status 200; ``opened`` gets the connection before anything is sent.
 
         Raises Lost.
         """
@@ -54,6 +62,7 @@ class ChassisControl:
             ready = json.loads(self._ready.read_text(encoding="utf-8"))
             control = ready["control"]
             connection = _connection(control["url"], ready.get("ca"))
+            opened(connection)
             bearer = {"Authorization": f"Bearer {control['token']}", "Content-Type": "application/json"}
             bearer["Connection"] = "close"
             connection.request(method, path, body=content, headers={**bearer, **headers})
@@ -63,7 +72,34 @@ class ChassisControl:
         if response.status != 200:
             text = response.read(1000).decode("utf-8", "replace")
             raise Lost(f"{path}: HTTP {response.status}: {text}")
-        return connection, response
+        return response
+
+
+class ChassisStream:
+    """Answers that may be long in coming, one at a time; another thread may end the one that is waited for."""
+
+    def __init__(self, control: ChassisControl) -> None:
+        self._control = control
+        self._connection: HTTPConnection | None = None
+        self._ended = False
+
+    def open(self, path: str, headers: Mapping[str, str] = _NO_HEADERS) -> HTTPResponse:
+        """The beginning of the answer. Raises Lost."""
+        return self._control.open(path, headers, opened=self._keep)
+
+    def end(self) -> None:
+        """Whoever waits for an answer, or for the rest of it, gets Lost or its end; none is asked for any more."""
+        self._ended = True
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):
+                # The socket's own: that of TLS forgets TLS, and who reads then takes records for text.
+                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+
+    def _keep(self, connection: HTTPConnection) -> None:
+        self._connection = connection
+        if self._ended:
+            raise Lost("nobody asks any more")
 
 
 def _connection(url: str, authority: str | None) -> HTTPConnection:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
 import threading
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from typing import Any
 
-from mews.emulator.hostd.chassis_control import ChassisControl, Lost
+from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream, Lost
 from mews.emulator.hostd.rack import HostRack
 
 _RETRY_S = 0.1
@@ -26,7 +24,7 @@ class ChassisFollower:
         self._rack = rack
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
-        self._stream: HTTPConnection | None = None
+        self._stream = ChassisStream(control)
         self._seq = 0
 
     def begin(self) -> Ports:
@@ -45,10 +43,7 @@ class ChassisFollower:
     def stop(self) -> None:
         """Hear no more."""
         self._stop.set()
-        stream = self._stream
-        if stream is not None and stream.sock is not None:
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(stream.sock, socket.SHUT_RDWR)  # that of TLS forgets TLS
+        self._stream.end()
         if self._thread.ident is not None:
             self._thread.join(2.0)
 
@@ -65,7 +60,7 @@ class ChassisFollower:
 
     def _read_events(self) -> None:
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self._seq)}
-        self._stream, response = self._control.open("/v1/events", headers)
+        response = self._stream.open("/v1/events", headers)
         try:
             for line in iter(response.readline, b""):
                 if line.startswith(b"data: "):

@@ -6,11 +6,9 @@ records come back by a request that waits until there is something new. Neither 
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +16,7 @@ from mews.emulator.clock import boot_id, monotonic_ns
 from mews.emulator.host.nvml_view import NO_RECORDS
 from mews.emulator.host.telemetry import report_of
 from mews.emulator.host.tree import HostTree
-from mews.emulator.hostd.chassis_control import ChassisControl, Lost
+from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream, Lost
 from mews.emulator.hostd.rack import HostRack
 from mews.emulator.nvml.state import StateClock
 from mews.emulator.telemetry.bulletin import TelemetryBulletin, TimeAnchor
@@ -65,7 +63,7 @@ class TelemetryFollower:
         self._sent: dict[str, dict[str, Any]] = {}
         self._version = ""
         self._until_ns: int | None = None
-        self._stream: HTTPConnection | None = None
+        self._stream = ChassisStream(control)
         self._threads = [
             threading.Thread(target=self._report, name="telemetry reports", daemon=True),
             threading.Thread(target=self._follow, name="telemetry", daemon=True),
@@ -80,10 +78,7 @@ class TelemetryFollower:
         """End."""
         self._stop.set()
         self._changed.set()
-        stream = self._stream
-        if stream is not None and stream.sock is not None:
-            with contextlib.suppress(OSError):
-                stream.sock.shutdown(2)
+        self._stream.end()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(2.0)
@@ -124,8 +119,7 @@ class TelemetryFollower:
     def _next(self) -> Any:
         """All records, as soon as they are others or the known ones are about to run out."""
         query = urlencode({"since": self._version, "wait_s": f"{self._patience_s():.3f}"})
-        self._stream, response = self._control.open(f"/v1/telemetry/records?{query}")
-        return ChassisControl.read(response)
+        return ChassisControl.read(self._stream.open(f"/v1/telemetry/records?{query}"))
 
     def _patience_s(self) -> float:
         """Half of what the known records still reach."""

@@ -61,11 +61,11 @@ class ServedPorts:
         self._kubeconfig = (folder or self.scratch) / "kubeconfig"
         self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock)
         self._control_plane = control_plane(self.scratch, self._trust.certificates)
-        env, trust = with_scenario_folder(self._owned.env()), self._trust
-        options = trust.process_options("--insecure")
+        env = with_scenario_folder(self._owned.env())
+        options = self._trust.process_options("--insecure")
         process = ChassisProcess(self.scratch, document, run, keep=folder, env=env, options=options)
         self._chassis = ServedChassis(process, hardware, run)
-        options = trust.process_options("--plain-control")
+        options = self._trust.process_options("--plain-control")
         self._hosts = ServedHosts(
             self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
         )

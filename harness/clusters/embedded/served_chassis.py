@@ -84,7 +84,7 @@ class ServedChassis:
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
         """The chassis over HTTP."""
-        transport = HttpTransport(self._ready["chassis"][name][dialect], timeout_s, ca_file=self._ready.get("ca"))
+        transport = HttpTransport(self._ready["chassis"][name][dialect], timeout_s, ca_file=self._ready["ca"])
         self._transports.append(transport)
         account = self._ready.get("accounts", {}).get(dialect)
         return client_of(dialect, transport, RedfishCredentials(**account) if account else None, patience_s=timeout_s)
@@ -105,10 +105,8 @@ class ServedChassis:
         await self.begin()
 
     def ready(self) -> dict[str, Any]:
-        """Where the chassis are reached: ``chassis``, ``control``, ``accounts``, ``ca`` of ready.json."""
-        trusted = {"ca": self._ready["ca"]} if self._ready["ca"] is not None else {}
+        """Where the chassis are reached: ``chassis``, ``control``, ``accounts`` of ready.json."""
         return {
-            **trusted,
             "chassis": self._ready["chassis"],
             "control": self._ready["control"],
             "accounts": self._ready.get("accounts", {}),

@@ -54,8 +54,9 @@ def test_the_compiled_library_needs_no_later_glibc_than_the_tag_says(distributio
     archive = zipfile.ZipFile(distributions.wheel)
     for name in sorted(BINARIES):
         versions = {tuple(map(int, found.split(b"."))) for found in re.findall(rb"GLIBC_([\d.]+)", archive.read(name))}
-        assert versions, name
-        assert max(versions) <= (2, 17), name
+        # libcuda's stub calls nothing: some linkers give it no version to need
+        assert versions or name.endswith("/libcuda.so.1"), name
+        assert max(versions, default=(0,)) <= (2, 17), name
 
 
 def test_auditwheel_agrees_with_the_tag(distributions: Distributions):

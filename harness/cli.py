@@ -153,6 +153,8 @@ def up(
     tls: Annotated[bool, typer.Option("--tls", help="TLS, and a token for who may ask: the default")] = False,
     api_port: Annotated[int, typer.Option("--api-port", min=0, max=65535, help="the API's port; 0: a free one")] = 0,
     stack: given.StackOption = None,
+    images: given.ImagesOption = None,
+    unknown_images: given.UnknownImagesOption = None,
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
@@ -162,11 +164,14 @@ def up(
     _check_dialect(dialect)
     check_speed(speed)
 
-    from mews.harness.commands.up import UpArguments
+    from mews.harness.commands.up import UpArguments, UpImages
     from mews.harness.commands.up import up as bring_up
 
     serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
-    arguments = UpArguments(hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, allow_outside)
+    brought = UpImages(images, unknown_images)
+    arguments = UpArguments(
+        hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, allow_outside, images=brought
+    )
     return bring_up(arguments, as_json=json)
 
 

@@ -3,7 +3,8 @@
 - ``mews_chassis``: chassis in a process of their own (``.urls``, ``.table()``, ``.fault(…)`` …).
 - ``mews_cluster``: a cluster with its chassis for unmodified clients (``.kubeconfig``, ``.chassis`` …). What it runs is
   said by ``@pytest.mark.mews(scenario="file.yaml")`` or ``@pytest.mark.mews(stack="none")``: hardware and stack of a
-  scenario (beside the test's file, or a shipped one's name), or systems by their names.
+  scenario (beside the test's file, or a shipped one's name), or systems by their names. ``images="file.yaml"`` and
+  ``unknown_images="fail"`` are for one test; the ini options ``mews_images`` and ``mews_unknown_images`` for all.
 - ``mews_run(path, seed=…, **overrides)``: runs a scenario and returns its result.
 
 Servers are started once per session (per worker under xdist, on free ports) and reset before each test. All fixtures
@@ -32,7 +33,9 @@ _RUNS = pytest.StashKey["Runner"]()
 def pytest_configure(config: pytest.Config) -> None:
     """The marker of the plugin."""
     config.addinivalue_line(
-        "markers", "mews(scenario=None, stack=None): what mews_cluster runs: a scenario's software, or systems by name"
+        "markers",
+        "mews(scenario=None, stack=None, images=None, unknown_images=None): what mews_cluster runs: a scenario's "
+        "software, or systems by name; a file of images, and what other images do: fail or idle",
     )
 
 
@@ -50,6 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     outside = "scenarios may name files outside their own folders"
     group.addoption("--mews-allow-outside", action="store_true", help=outside)
     parser.addini("mews_allow_outside", outside, type="bool", default=False)
+    parser.addini("mews_images", "a file with images of yours, as images: of a scenario has them; from rootdir")
+    parser.addini("mews_unknown_images", "what other images do: fail or idle (mews_cluster: idle; mews_run: fail)")
 
 
 def _speed(text: str) -> float:
@@ -107,6 +112,16 @@ def mews_cluster(
     return cluster
 
 
+def _read_images(file: Path) -> dict[str, Any]:
+    from mews.harness.errors import BadInput
+    from mews.harness.scenario.images import read_images
+
+    try:
+        return read_images(file)
+    except BadInput as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 def _software(request: pytest.FixtureRequest) -> Software:
     """What the test's marker says that the cluster runs.
 
@@ -116,14 +131,32 @@ def _software(request: pytest.FixtureRequest) -> Software:
 
     marker = request.node.get_closest_marker("mews")
     given = {} if marker is None else dict(marker.kwargs)
-    if (marker is not None and marker.args) or set(given) - {"scenario", "stack"}:
-        raise pytest.UsageError("@pytest.mark.mews takes scenario= and stack= alone")
+    if (marker is not None and marker.args) or set(given) - {"scenario", "stack", "images", "unknown_images"}:
+        raise pytest.UsageError("@pytest.mark.mews takes scenario=, stack=, images= and unknown_images= alone")
     if given.get("scenario") is not None:
         beside = request.path.parent / str(given["scenario"])
         given["scenario"] = str(beside if beside.exists() else given["scenario"])
+    file, unknown = _images(request.config)
+    if given.get("images") is not None:
+        file = request.path.parent / str(given["images"])
+    given["images"] = None if file is None else str(file)
+    given["unknown_images"] = given.get("unknown_images") or unknown
     stack = given.get("stack")
     given["stack"] = stack if stack is None or isinstance(stack, str) else ",".join(stack) or "none"
     return Software(**given, allow_outside=_allow_outside(request.config))
+
+
+def _images(config: pytest.Config) -> tuple[Path | None, str | None]:
+    """What the ini file says of images.
+
+    Raises pytest.UsageError.
+    """
+    file, unknown = str(config.getini("mews_images") or ""), str(config.getini("mews_unknown_images") or "")
+    if unknown not in ("", "fail", "idle"):
+        raise pytest.UsageError(f"mews_unknown_images = {unknown}: must be fail or idle")
+    if file and not (config.rootpath / file).is_file():
+        raise pytest.UsageError(f"mews_images = {file}: no such file in {config.rootpath}")
+    return config.rootpath / file if file else None, unknown or None
 
 
 def _allow_outside(config: pytest.Config) -> bool:
@@ -148,6 +181,8 @@ def mews_run(request: pytest.FixtureRequest, _mews_session: ClusterSession) -> R
     speed = request.config.getoption("--mews-speed")
     outside = _allow_outside(request.config)
     runner = Runner(name, request.path.parent, folder.absolute(), _mews_session, speed, outside)
+    file, runner.unknown_images = _images(request.config)
+    runner.images = {} if file is None else _read_images(file)
     request.node.stash[_RUNS] = runner
     return runner
 

@@ -19,6 +19,13 @@ StackOption = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME[,NAME]|none", help="systems to run; none: a bare cluster"),
 ]
+ImagesOption = Annotated[
+    Path | None, typer.Option("--images", metavar="FILE", help="images of yours, as images: of a scenario has them")
+]
+UnknownImagesOption = Annotated[
+    str | None,
+    typer.Option("--unknown-images", metavar="fail|idle", help="what other images do; default: idle"),
+]
 StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
 OpenapiOption = Annotated[
     str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")

@@ -32,8 +32,9 @@ from mews.harness.commands.logs import to_stderr
 from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.errors import BadInput, Lacks
 from mews.harness.leftovers import end_own
-from mews.harness.options import RunOptions, ServingOptions
+from mews.harness.options import RunOptions, ServingOptions, check_choice
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.images import UNKNOWN, read_images
 from mews.harness.scenario.loader import file_of, load_scenario, parse_scenario, shipped
 from mews.harness.scenario.requirements import check_images
 from mews.harness.termination import TerminationGuard
@@ -44,6 +45,14 @@ if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpImages:
+    """The file of the user's own images, and what becomes of those that nothing names."""
+
+    file: Path | None = None
+    unknown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ class UpArguments:
     serving: ServingOptions = field(default_factory=ServingOptions)
     stack: str | None = None
     allow_outside: bool = False
+    images: UpImages = field(default_factory=UpImages)
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -75,6 +85,7 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
     scenario = scenario_of(arguments.hardware, arguments.scenario, allow_outside=arguments.allow_outside)
     if arguments.stack is not None:
         scenario = with_stack(scenario, arguments.stack)
+    scenario = with_images(scenario, arguments.images)
     try:
         check_images(scenario)
     except ScenarioError as error:
@@ -134,6 +145,19 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
     except ValueError as error:
         raise BadInput(f"--stack {given}: {error}") from error
     return scenario.model_copy(update={"stack": stack})
+
+
+def with_images(scenario: Scenario, given: UpImages) -> Scenario:
+    """The scenario with the images of a file, which come before its own. What nothing names runs idle where neither
+    says otherwise: what is tried on a cluster that is up is somebody's chart, whose images nobody has described.
+
+    Raises BadInput.
+    """
+    if given.unknown is not None:
+        check_choice("--unknown-images", given.unknown, UNKNOWN)
+    images = scenario.images if given.file is None else {**scenario.images, **read_images(given.file)}
+    unknown = given.unknown or scenario.unknown_images or "idle"
+    return scenario.model_copy(update={"images": images, "unknown_images": unknown})
 
 
 def _claim(arguments: UpArguments) -> UpInstance:

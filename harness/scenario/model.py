@@ -13,6 +13,7 @@ from mews.harness.invariant_registry import INVARIANTS
 from mews.harness.scenario.actions import Objects, Step
 from mews.harness.scenario.base import DialectName, Model, OrScalar, Registered
 from mews.harness.scenario.errors import ScenarioError
+from mews.harness.scenario.images import OwnImages
 from mews.harness.scenario.names import NameOf
 from mews.harness.scenario.quantity import Seconds, Share
 from mews.harness.scenario.stack import Stack
@@ -152,6 +153,10 @@ class Scenario(Model):
     metadata: Metadata
     hardware: str | dict[str, Any]
     stack: Stack = Field(default_factory=Stack)
+    images: OwnImages = Field(default_factory=dict, description="images of yours, by name or pattern")
+    unknown_images: Literal["fail", "idle"] | None = Field(
+        default=None, description="what containers of other images do: fail to be pulled (default; `mews up`: idle)"
+    )
     requires: Requires = Field(default_factory=Requires)
     seed: int = 1
     timeout: Seconds = Field(default=7200.0, description="of the whole scenario")

@@ -110,16 +110,16 @@ def _inside(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     for key, item in value.items():
         at = (*place, key)
         if key in ("containers", "initContainers"):
-            yield from _containers(at, item)
+            yield from _containers(at, item, known)
         else:
             yield from _inside(at, item, known)
 
 
-def _containers(place: Place, value: Any) -> Iterator[Finding]:
+def _containers(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     for at, container in _each(place, value):
         if not isinstance(container, Mapping):
             continue
-        yield from _image((*at, "image"), container.get("image"))
+        yield from _image((*at, "image"), container.get("image"), known)
         resources = container.get("resources")
         for part in ("requests", "limits"):
             amounts = resources.get(part) if isinstance(resources, Mapping) else None
@@ -142,7 +142,7 @@ def _quantity(place: Place, value: Any) -> Iterator[Finding]:
         yield place, value, "must be a quantity from 0 on, such as 2, 500m or 16Gi"
 
 
-def _image(place: Place, value: Any) -> Iterator[Finding]:
+def _image(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     if not isinstance(value, str):
         return
     if not _IMAGE.fullmatch(value):
@@ -150,7 +150,7 @@ def _image(place: Place, value: Any) -> Iterator[Finding]:
     elif value.startswith(OUR_IMAGES):
         from mews.kube.emulated.kubelet.images import load_images
 
-        book = load_images()
+        book = load_images(own=known.scenario.images)
         if book.find(value) is None:
             ours = ", ".join(name for name in book.names() if name.startswith(OUR_IMAGES))
             yield place, value, f"Mews has no such image; it has {ours}"
@@ -350,4 +350,4 @@ def _workload(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iter
             yield from _quantity((*at, amount), job.get(amount))
         if "types" in value and at[1] == "jobs":
             yield from _one_of((*at, "type"), job.get("type"), types)
-    yield from _image((*place, "pod", "image"), (value.get("pod") or {}).get("image"))
+    yield from _image((*place, "pod", "image"), (value.get("pod") or {}).get("image"), known)

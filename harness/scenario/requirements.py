@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 from mews.dialects import DIALECTS, OURS
@@ -45,6 +48,10 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
         return reason
     if cluster in EMULATED:
         check_images(scenario)
+    else:
+        reason = _unplayed(scenario, cluster)
+        if reason is not None:
+            return reason
     for kind in _faults(scenario):
         if cluster in ("kind", "kubeconfig") and kind not in (*CHASSIS_FAULTS.ours(), *HOST_FAULTS.ours()):
             return f"needs the fault {kind}, which the container image of --cluster {cluster} does not have"
@@ -59,14 +66,26 @@ def check_images(scenario: Scenario) -> None:
     Raises ScenarioError for one of ``stack.replace`` of which it says nothing.
     """
     for yours in scenario.stack.replace.values():
-        if yours.image is not None and image_argv(yours.image) is None:
+        if yours.image is not None and image_argv(yours.image, scenario.images) is None:
             raise scenario.refusal((*yours.place, "image"), yours.image, _NO_PROCESS)
 
 
-def image_argv(image: str) -> tuple[str, ...] | None:
-    """What runs as a process for an image, None for one that none stands for."""
-    known = load_images().find(image)
+def image_argv(image: str, own: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...] | None:
+    """What runs as a process for an image, None for one that none stands for. ``own``: the images of the scenario."""
+    known = load_images(own=own).find(image)
     return None if known is None else known.process
+
+
+def _unplayed(scenario: Scenario, cluster: str) -> str | None:
+    """What real nodes do with images that nothing but emulated ones can."""
+    if scenario.unknown_images == "idle":
+        return f"unknownImages: idle: needs emulated nodes, those of --cluster {cluster} pull images"
+    staged = [name for name, image in scenario.images.items() if isinstance(image, dict) and _staged(image)]
+    return f"images.{staged[0]}: stages need emulated nodes, not --cluster {cluster}" if staged else None
+
+
+def _staged(image: Mapping[str, Any]) -> bool:
+    return "stages" in (image.get("simulate") or {})
 
 
 def _faults(scenario: Scenario) -> list[str]:

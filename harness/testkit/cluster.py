@@ -73,17 +73,21 @@ async def _allocatable(kube: KubeApi) -> dict[str, Any]:
 class Software:
     """What a cluster runs: the stack of a scenario (a file, or a shipped name), or the systems of these names, as
     ``mews up`` takes them; None: as the scenario has it, or the default ones. ``allow_outside``: the scenario may name
-    files outside its folder."""
+    files outside its folder. ``images`` is a file of the user's own ones, ``unknown_images`` what others do."""
 
     scenario: str | None = None
     stack: str | None = None
     allow_outside: bool = False
+    images: str | None = None
+    unknown_images: str | None = None
 
     def options(self) -> list[str]:
         """The command line's words for it."""
         scenario = [] if self.scenario is None else ["--scenario", self.scenario]
         outside = ["--allow-outside"] if self.allow_outside else []
-        return [*scenario, *([] if self.stack is None else ["--stack", self.stack]), *outside]
+        named = {"--stack": self.stack, "--images": self.images, "--unknown-images": self.unknown_images}
+        further = [word for name, value in named.items() if value is not None for word in (name, value)]
+        return [*scenario, *further, *outside]
 
 
 def bring_up(

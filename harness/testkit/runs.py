@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ class Runner:
 
     ``session`` holds what the runs of all tests share; ``speed`` counts outside virtual time. ``folder`` is the test's
     own, from which relative paths are looked up if the working directory has none. ``allow_outside``: scenarios may
-    name files outside their folders.
+    name files outside their folders. ``images`` are the user's own, behind those of a scenario; ``unknown_images`` is
+    what others do where a scenario does not say.
     """
 
     cluster: str
@@ -31,6 +33,8 @@ class Runner:
     session: ClusterSession | None = None
     speed: float = 1.0
     allow_outside: bool = False
+    images: Mapping[str, Any] = field(default_factory=dict)
+    unknown_images: str | None = None
     runs: list[Run] = field(default_factory=list)
 
     def __call__(
@@ -41,6 +45,8 @@ class Runner:
         ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, Lacks.
         """
         scenario = load_scenario(self._find(path), overrides, allow_outside=self.allow_outside)
+        images, unknown = {**self.images, **scenario.images}, scenario.unknown_images or self.unknown_images
+        scenario = scenario.model_copy(update={"images": images, "unknown_images": unknown})
         engine = Engine(self._options(time), artefacts=self.artefacts, session=self.session)
         run = engine.run(scenario, seed)
         self.runs.append(run)

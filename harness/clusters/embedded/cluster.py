@@ -104,6 +104,9 @@ class EmbeddedCluster:
         self.kube = ports.kube("admin")
         self._programs = PlayedPrograms(run.pace, find_program)
         self._recorder = Recorder(ports.kube("recorder"), run.journal, watched=watched_by(self.systems))
+        self._images = load_images(
+            further=images_of(self.systems), own=scenario.images, idle_unknown=scenario.unknown_images == "idle"
+        )
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -328,7 +331,7 @@ class EmbeddedCluster:
             containerd=containerd,
             folder=self.ports.kubelets.folder(host.name),
             checkpoint=JournaledCheckpoint(self.ports.kubelets.checkpoint(host.name), note),
-            images=load_images(further=images_of(self.systems)),
+            images=self._images,
             pace=self.pace,
             overhead=self._overhead(host.name),
             note=note,

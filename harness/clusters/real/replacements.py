@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
-from mews.harness.clusters.real.rewriting import COMPONENTS
 from mews.harness.clusters.real.systems import image_book
 from mews.harness.errors import Lacks
 from mews.harness.manifests.parts import Object
@@ -20,7 +19,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Extender, Replacement, fill, filled
-from mews.kube.emulated.kubelet.images import ImageBook
+from mews.kube.emulated.kubelet.images import COMPONENTS, ImageBook
 from mews.kube.system.deployment import CONFIG, RECORDS, ComponentDeployment, SystemDeployment
 from mews.systems import registry
 

@@ -15,11 +15,8 @@ from mews.harness.systems import find_program
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, KubeApi, ObjectList, Patch, WatchEvent
-from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, ImageBook
+from mews.kube.emulated.kubelet.images import COMPONENTS, ContainerBehaviour, Image, ImageBook
 from mews.kube.system.deployment import SystemDeployment
-
-COMPONENTS = "{components}"
-"""In images.yaml: our own component image."""
 
 DURATION = "mews.dev/duration-s"
 RUN = "mews.dev/run"
@@ -94,7 +91,10 @@ class Fitting:
             return
         container["image"] = image.image.replace(COMPONENTS, self._image)
         container.setdefault("imagePullPolicy", "IfNotPresent")
-        if "command" not in container:
+        if image.simulate is not None and image.process is None and not image.simulate.plays_command:
+            container.pop("args", None)
+            container["command"] = self._command(image, annotations)
+        elif "command" not in container:
             container["command"] = self._command(image, annotations)
         if image.simulate is not None and image.simulate.program:
             self._pace_program(container, image.simulate.program, annotations)

@@ -101,9 +101,10 @@ def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
 
 
 def image_book(scenario: Scenario) -> ImageBook:
-    """The images that nodes of ours know: those that Mews ships, and those of the stack's systems."""
+    """The images that nodes of ours know: those that Mews ships, those of the stack's systems, the scenario's own."""
     systems = [registry.system(name) for name in scenario.stack.systems]
-    return load_images(further={name: image for system in systems for name, image in system.images().items()})
+    further = {name: image for system in systems for name, image in system.images().items()}
+    return load_images(further=further, own=scenario.images)
 
 
 def check_exclusive(spec: StackSpec) -> None:

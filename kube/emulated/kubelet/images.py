@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
+import math
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +17,7 @@ import yaml
 
 import mews
 from mews.kube.emulated.kubelet.errors import ImagesError
+from mews.kube.emulated.kubelet.stages import LifecycleStage, stages_of
 from mews.yaml_text import check_extent
 
 IMAGE_PYTHON = "python3"
@@ -22,6 +25,11 @@ IMAGE_PACKAGES = "/opt/mews/lib:/opt/mews/site"
 """In our component image (``mews.harness.clusters.kind.image``): its Python, and where Mews is imported from."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+COMPONENTS = "{components}"
+"""In images.yaml: our own component image."""
+
+_KEYS = ("image", "load", "process", "simulate")
+_OWN_NAME = re.compile(r"[A-Za-z0-9*?\[][A-Za-z0-9._:/@*?\[\]!-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 
 
@@ -30,7 +38,8 @@ class ContainerBehaviour:
     """How a simulated container behaves: it ends by itself after ``duration_s`` (infinity: never; None: the container's
     command decides, and without one it ends at once) with ``exit_code``; TERM ends it with ``term_exit_code`` unless
     ``obeys_term`` is false; ``log`` is a template over its environment; ``program`` names what plays it
-    (``programs``), which may end it earlier."""
+    (``programs``), which may end it earlier. ``stages`` are what it goes through, in place of log and duration. Where
+    ``plays_command`` is false a container's own command changes nothing of it."""
 
     duration_s: float | None = None
     exit_code: int = 0
@@ -38,6 +47,12 @@ class ContainerBehaviour:
     obeys_term: bool = True
     log: str = ""
     program: str = ""
+    stages: tuple[LifecycleStage, ...] = ()
+    plays_command: bool = True
+
+
+IDLE = ContainerBehaviour(duration_s=math.inf, term_exit_code=0, plays_command=False)
+"""Runs for as long as nobody stops it, answers its probes and logs nothing, whatever its command is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +70,40 @@ class Image:
 
 
 class ImageBook:
-    """All known images, by name without tag or digest."""
+    """All known images, by name without tag or digest. ``patterns``, in their order, are for those that nothing names;
+    with ``idle_unknown`` what no pattern fits runs idle, too."""
 
-    def __init__(self, images: Mapping[str, Image]) -> None:
+    def __init__(
+        self,
+        images: Mapping[str, Image],
+        patterns: Mapping[str, Image] = MappingProxyType({}),
+        *,
+        idle_unknown: bool = False,
+    ) -> None:
         self._images = dict(images)
+        self._patterns = dict(patterns)
+        self._idle_unknown = idle_unknown
 
     def find(self, reference: str) -> Image | None:
         """The image of a reference such as ``docker.io/library/busybox:1.36``, or None."""
         name = plain_name(reference)
-        return self._images.get(reference) or self._images.get(name)
+        found = self._images.get(reference) or self._images.get(name)
+        if found is not None:
+            return found
+        fits = (image for pattern, image in self._patterns.items() if _fits(pattern, reference, name))
+        return next((replace(image, name=name) for image in fits), None)
+
+    def stand_in(self, reference: str) -> Image | None:
+        """What runs in place of an image that is not known; None where that is to fail."""
+        return Image(plain_name(reference), simulate=IDLE) if self._idle_unknown else None
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all images, sorted."""
         return tuple(sorted(self._images))
+
+
+def _fits(pattern: str, reference: str, name: str) -> bool:
+    return fnmatch.fnmatchcase(reference, pattern) or fnmatch.fnmatchcase(name, pattern)
 
 
 def plain_name(reference: str) -> str:
@@ -88,8 +124,15 @@ def render(template: str, env: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, template)
 
 
-def load_images(path: Path | None = None, further: Mapping[str, Any] = MappingProxyType({})) -> ImageBook:
-    """The images of a file; without one, those that Mews ships; and further ones, which come before those.
+def load_images(
+    path: Path | None = None,
+    further: Mapping[str, Any] = MappingProxyType({}),
+    own: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    idle_unknown: bool = False,
+) -> ImageBook:
+    """The images of a file; without one, those that Mews ships; further ones, which come before those; and the user's
+    own names and patterns, which come before all.
 
     Raises ImagesError.
     """
@@ -106,7 +149,31 @@ def load_images(path: Path | None = None, further: Mapping[str, Any] = MappingPr
     if not isinstance(images, dict):
         raise ImagesError(f"{where}: images: must be a mapping from image name to process, simulate, image, load")
     book = {name: _image(name, entry, f"{where}: images.{name}") for name, entry in images.items()}
-    return ImageBook(book | {name: _image(name, entry, f"image {name}") for name, entry in further.items()})
+    book |= {name: _image(name, entry, f"image {name}") for name, entry in further.items()}
+    mine = {name: own_image(name, entry) for name, entry in own.items()}
+    patterns = {name: image for name, image in mine.items() if _is_pattern(name)}
+    named = {name: image for name, image in mine.items() if name not in patterns}
+    return ImageBook(book | named, patterns, idle_unknown=idle_unknown)
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def own_image(name: str, entry: Any) -> Image:
+    """An image of the user's: ``idle``, or what images.yaml says of one. What is simulated is played by our component
+    image on real nodes.
+
+    Raises ImagesError.
+    """
+    if not (isinstance(name, str) and _OWN_NAME.fullmatch(name)):
+        raise ImagesError(f"{name!r}: must be an image, or a pattern with * and ?, such as registry.example.com/team/*")
+    if entry == "idle":
+        return Image(name, simulate=IDLE, image=COMPONENTS)
+    if not isinstance(entry, dict):
+        raise ImagesError(f"{entry!r}: must be idle, or a mapping of {', '.join(_KEYS)}")
+    image = _image(name, entry, "")
+    return image if image.image or image.process is not None else replace(image, image=COMPONENTS)
 
 
 def _read(path: Path) -> str:
@@ -119,16 +186,20 @@ def _read(path: Path) -> str:
 
 
 def _image(name: str, entry: Any, where: str) -> Image:
-    _only(entry, {"process", "simulate", "image", "load"}, where)
+    _only(entry, set(_KEYS), where)
     process, simulate = entry.get("process"), entry.get("simulate")
     if process is None and simulate is None:
-        raise ImagesError(f"{where}: needs process or simulate")
-    if process is not None and not (isinstance(process, list) and process):
-        raise ImagesError(f"{where}.process: {process!r}: must be a list of strings, the argv")
+        raise ImagesError(_at(where, "", "needs process or simulate"))
+    if process is not None and not (
+        isinstance(process, list) and process and all(isinstance(word, str | int | float) for word in process)
+    ):
+        raise ImagesError(_at(where, "process", f"{process!r}: must be a list of strings, the argv"))
+    if entry.get("image") is not None and not isinstance(entry["image"], str):
+        raise ImagesError(_at(where, "image", f"{entry['image']!r}: must be an image"))
     argv = None if process is None else tuple(_filled(str(word)) for word in process)
     written = tuple(_foreign(str(word)) for word in process or ())
-    played = None if simulate is None else _simulation(simulate, f"{where}.simulate")
-    return Image(name, argv, played, str(entry.get("image", "")), written, entry.get("load"))
+    played = None if simulate is None else _simulation(simulate, _below(where, "simulate"))
+    return Image(name, argv, played, str(entry.get("image") or ""), written, entry.get("load"))
 
 
 def _filled(word: str) -> str:
@@ -143,30 +214,50 @@ def _foreign(word: str) -> str:
 
 
 def _simulation(entry: Any, where: str) -> ContainerBehaviour:
-    _only(entry, {"duration_s", "exit_code", "term_exit_code", "obeys_term", "log", "program"}, where)
+    if isinstance(entry, dict) and "stages" in entry:
+        _only(entry, {"stages", "term_exit_code", "obeys_term"}, where)
+    known = {"duration_s", "exit_code", "term_exit_code", "obeys_term", "log", "program", "stages"}
+    _only(entry, known, where)
     duration = entry.get("duration_s")
-    if duration is not None and not (isinstance(duration, int | float) and duration >= 0):
-        raise ImagesError(f"{where}.duration_s: {duration!r}: must be a number of seconds from 0 on")
+    if duration is not None and not (
+        isinstance(duration, int | float) and not isinstance(duration, bool) and duration >= 0
+    ):
+        raise ImagesError(_at(where, "duration_s", f"{duration!r}: must be a number of seconds from 0 on"))
+    obeys = entry.get("obeys_term", True)
+    if not isinstance(obeys, bool):
+        raise ImagesError(_at(where, "obeys_term", f"{obeys!r}: must be true or false"))
+    stages = stages_of(entry["stages"], _below(where, "stages")) if "stages" in entry else ()
     return ContainerBehaviour(
-        duration_s=None if duration is None else float(duration),
-        exit_code=_code(entry, "exit_code", 0, where),
+        duration_s=sum(stage.for_s for stage in stages) if stages else None if duration is None else float(duration),
+        exit_code=stages[-1].exit_code if stages else _code(entry, "exit_code", 0, where),
         term_exit_code=_code(entry, "term_exit_code", 143, where),
-        obeys_term=bool(entry.get("obeys_term", True)),
+        obeys_term=obeys,
         log=str(entry.get("log", "")),
         program=str(entry.get("program", "")),
+        stages=stages,
+        plays_command=not stages,
     )
 
 
 def _code(entry: Mapping[str, Any], key: str, default: int, where: str) -> int:
     code = entry.get(key, default)
-    if isinstance(code, bool) or not isinstance(code, int):
-        raise ImagesError(f"{where}.{key}: {code!r}: must be a whole number")
+    if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code <= 255:
+        raise ImagesError(_at(where, key, f"{code!r}: must be a whole number from 0 to 255"))
     return code
 
 
 def _only(entry: Any, allowed: set[str], where: str) -> None:
     if not isinstance(entry, dict):
-        raise ImagesError(f"{where}: {entry!r}: must be a mapping of {', '.join(sorted(allowed))}")
+        raise ImagesError(_at(where, "", f"{entry!r}: must be a mapping of {', '.join(sorted(allowed))}"))
     unknown = sorted(set(map(str, entry)) - allowed)
     if unknown:
-        raise ImagesError(f"{where}.{unknown[0]}: unknown; allowed: {', '.join(sorted(allowed))}")
+        raise ImagesError(_at(where, unknown[0], f"unknown; allowed: {', '.join(sorted(allowed))}"))
+
+
+def _below(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _at(where: str, key: str, text: str) -> str:
+    place = _below(where, key) if key else where
+    return f"{place}: {text}" if place else text

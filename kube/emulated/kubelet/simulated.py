@@ -16,6 +16,7 @@ from mews.kube.emulated.kubelet.images import ContainerBehaviour, render
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.script import ScriptRun, play
+from mews.kube.emulated.kubelet.stages import windows_of
 from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
 
 DURATION = "mews.dev/duration-s"
@@ -64,27 +65,37 @@ class SimulatedProcess:
     """One played container."""
 
     def __init__(
-        self, scene: ScriptRun, env: dict[str, str], pace: Pace, illnesses: Sequence[UnhealthyWindow] = ()
+        self,
+        scene: ScriptRun,
+        env: dict[str, str],
+        pace: Pace,
+        illnesses: Sequence[UnhealthyWindow] = (),
+        *,
+        plays_commands: bool = True,
     ) -> None:
         self.log = MemoryLog()
         self._scene = scene
         self._env = env
         self._pace = pace
         self._illnesses = illnesses
+        self._plays_commands = plays_commands
         loop = asyncio.get_running_loop()
         self._began_s = loop.time()
         self._exit: asyncio.Future[int] = loop.create_future()
         self._timers: list[asyncio.TimerHandle] = []
+        self._last_words = ""
         for at_s, text in scene.outputs:
             if at_s <= 0:
                 self.log.write(text)
+            elif at_s >= scene.duration_s:
+                self._last_words += text
             else:
                 self._timers.append(loop.call_later(pace.loop_s(at_s), self.log.write, text))
         for age_s in (age for illness in illnesses for age in (illness.since_s, illness.until_s)):
             if 0 < age_s < math.inf:  # something will happen then: probes alone only go round and round
                 self._timers.append(loop.call_later(pace.loop_s(age_s), lambda: None))
         if not math.isinf(scene.duration_s):
-            self._timers.append(loop.call_later(pace.loop_s(scene.duration_s), self._end, scene.exit_code))
+            self._timers.append(loop.call_later(pace.loop_s(scene.duration_s), self._finish))
 
     async def wait(self) -> int:
         """Its exit code, once it has ended."""
@@ -114,11 +125,13 @@ class SimulatedProcess:
         return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
 
     async def ask(self, question: Question) -> HandlerResult:
-        """Ill as the pod's annotation says (``illness``); a command is played where it can be, all else is well."""
+        """Ill as the pod's annotation and the image's stages say; a command is played where it can be, all else is well."""
         age_s = (asyncio.get_running_loop().time() - self._began_s) * self._pace.speed
         if any(illness.covers(question.purpose, age_s) for illness in self._illnesses):
             return _ill(question.action)
-        scene = play(question.action.command, self._env) if isinstance(question.action, Exec) else None
+        scene = None
+        if isinstance(question.action, Exec) and self._plays_commands:
+            scene = play(question.action.command, self._env)
         if scene is None:
             return HandlerResult(True)
         await asyncio.sleep(self._pace.loop_s(min(scene.duration_s, question.timeout_s)))
@@ -137,6 +150,11 @@ class SimulatedProcess:
     def on_end(self, call: Callable[[], None]) -> None:
         """Call once it has ended, whatever ended it."""
         self._exit.add_done_callback(lambda _: call())
+
+    def _finish(self) -> None:
+        if self._last_words:
+            self.log.write(self._last_words)
+        self._end(self._scene.exit_code)
 
     def _end(self, code: int) -> None:
         for timer in self._timers:
@@ -161,8 +179,11 @@ class SimulatedRuntime:
         Raises StartError where nothing says what it would do.
         """
         self._running = [process for process in self._running if not process._exit.done()]
+        declared = launch.image.simulate or ContainerBehaviour()
         illnesses = illnesses_of(annotations_of(launch.pod).get(FAILING, ""), launch.container)
-        process = SimulatedProcess(scene_of(launch), launch.env, self._pace, illnesses)
+        illnesses = (*illnesses, *windows_of(declared.stages))
+        scene, plays = scene_of(launch), declared.plays_command
+        process = SimulatedProcess(scene, launch.env, self._pace, illnesses, plays_commands=plays)
         self._programs.start(launch, process)
         self._running.append(process)
         return process
@@ -182,7 +203,7 @@ def scene_of(launch: Launch) -> ScriptRun:
     annotations = annotations_of(launch.pod)
     command = (*launch.command, *launch.args)
     declared = launch.image.simulate or ContainerBehaviour()
-    scene = play(command, launch.env)
+    scene = play(command, launch.env) if declared.plays_command else None
     if scene is None:
         unknown = bool(launch.command) or launch.image.simulate is None
         if unknown and declared.duration_s is None and DURATION not in annotations:
@@ -208,9 +229,14 @@ def _ill(action: Action) -> HandlerResult:
 
 
 def _declared(declared: ContainerBehaviour, env: dict[str, str]) -> ScriptRun:
-    text = render(declared.log, env)
+    logs = [(0.0, declared.log)] if declared.log else []
+    since_s = 0.0
+    for stage in declared.stages:
+        logs += [(since_s, stage.log)] if stage.log else []
+        since_s += stage.for_s
+    rendered = ((at_s, render(log, env)) for at_s, log in logs)
     return ScriptRun(
-        outputs=((0.0, text),) if text else (),
+        outputs=tuple((at_s, text) for at_s, text in rendered if text),
         duration_s=declared.duration_s or 0.0,
         exit_code=declared.exit_code,
         term_exit_code=declared.term_exit_code if declared.obeys_term else None,

@@ -93,6 +93,11 @@ class Starter:
             text = f'Container image "{reference}" already present on machine'
             tools.events.event(involved, "Normal", "Pulled", text)
             return image
+        image = tools.images.stand_in(reference)
+        if image is not None:
+            text = f'Container image "{reference}" is not known here: runs idle in its place'
+            tools.events.event(involved, "Normal", "Pulled", text)
+            return image
         if policy == "Never":
             text = f'Container image "{reference}" is not present with pull policy of Never'
             tools.events.event(involved, "Warning", "ErrImageNeverPull", text)
@@ -100,7 +105,7 @@ class Starter:
         key, now_s = f"image {reference}", tools.emulated_now()
         cause = (
             f'failed to pull and unpack image "{reference}": failed to resolve reference "{reference}": '
-            f"{reference}: not found: add it to images.yaml"
+            f"{reference}: not found: name it in images:, or set unknownImages: idle"
         )
         if self._backoff.holds(key, self._pulled_s, now_s) is not None:
             tools.events.event(involved, "Normal", "BackOff", f'Back-off pulling image "{reference}"')

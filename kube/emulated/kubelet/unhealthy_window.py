@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from mews.kube.emulated.kubelet.errors import StartError
 
 FAILING = "mews.dev/failing"
-_PURPOSES = ("liveness", "readiness", "startup", "postStart", "preStop")
-_ENTRY = re.compile(rf"(?:([^/:,]+)/)?({'|'.join(_PURPOSES)})(?::(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)?)?")
+PURPOSES = ("liveness", "readiness", "startup", "postStart", "preStop")
+_ENTRY = re.compile(rf"(?:([^/:,]+)/)?({'|'.join(PURPOSES)})(?::(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def illnesses_of(text: str, container: str) -> tuple[UnhealthyWindow, ...]:
             raise StartError(
                 "RunContainerError",
                 f"annotation {FAILING}: {entry!r}: must read [container/]PURPOSE[:FROM-[TO]], in seconds, with PURPOSE "
-                f"one of {', '.join(_PURPOSES)}",
+                f"one of {', '.join(PURPOSES)}",
             )
         named, purpose, since, until = match.groups()
         if named in (None, container):

@@ -1,0 +1,109 @@
+"""The user's own images: ``images:`` of a scenario, or of a file that is given beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ValidationError, WithJsonSchema
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from mews.harness.errors import BadInput
+
+UNKNOWN = ("fail", "idle")
+"""What containers of unknown images may do."""
+
+
+def _checked(images: Any) -> Any:
+    from mews.kube.emulated.kubelet.errors import ImagesError
+    from mews.kube.emulated.kubelet.images import own_image
+
+    if not isinstance(images, Mapping):
+        raise ValueError("must be a mapping from image, or pattern, to idle or to process, simulate, image, load")
+    for name, entry in images.items():
+        try:
+            own_image(name, entry)
+        except ImagesError as error:
+            kind = PydanticCustomError("image", "{text}", {"text": str(error)})
+            found = InitErrorDetails(type=kind, loc=(str(name),), input=entry)
+            raise ValidationError.from_exception_data("images", [found]) from error
+    return images
+
+
+_NUMBER = {"type": "number", "minimum": 0}
+_CODE = {"type": "integer", "minimum": 0, "maximum": 255}
+_STAGE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string"},
+        "for_s": {**_NUMBER, "description": "how long it lasts; the last one: until somebody stops it"},
+        "log": {"type": "string", "description": "a template over the environment: ${NAME}, ${NAME|lines}"},
+        "failing": {"type": "array", "items": {"enum": ["liveness", "readiness", "startup", "postStart", "preStop"]}},
+        "exit_code": {**_CODE, "description": "of the last one"},
+    },
+}
+_SIMULATE = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "duration_s": _NUMBER,
+        "exit_code": _CODE,
+        "term_exit_code": _CODE,
+        "obeys_term": {"type": "boolean"},
+        "log": {"type": "string"},
+        "program": {"type": "string", "description": "SYSTEM/NAME: what plays it"},
+        "stages": {"type": "array", "minItems": 1, "items": _STAGE, "description": "in place of duration and log"},
+    },
+}
+_IMAGE = {
+    "anyOf": [
+        {"const": "idle"},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "process": {"type": "array", "minItems": 1, "description": "argv on this machine"},
+                "simulate": _SIMULATE,
+                "image": {"type": "string", "description": "what real nodes run instead"},
+                "load": {"description": "what its containers ask of their devices"},
+            },
+        },
+    ]
+}
+OwnImages = Annotated[
+    dict[str, Any],
+    BeforeValidator(_checked),
+    WithJsonSchema({"type": "object", "additionalProperties": _IMAGE}),
+]
+
+
+def read_images(file: Path) -> dict[str, Any]:
+    """``images:`` of a file such as fixtures/images.yaml.
+
+    Raises BadInput.
+    """
+    import yaml
+
+    from mews.yaml_text import check_extent
+
+    try:
+        text = file.read_text("utf-8")
+        check_extent(text)
+        document = yaml.safe_load(text)
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be read: {error.strerror}") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise BadInput(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("images"), dict):
+        raise BadInput(f"{file}: images: missing; must be a mapping from image, or pattern, to what it runs as")
+    further = sorted(set(map(str, document)) - {"apiVersion", "kind", "images"})
+    if further:
+        raise BadInput(f"{file}: {further[0]}: unknown key; allowed: apiVersion, kind, images")
+    try:
+        images: dict[str, Any] = _checked(document["images"])
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise BadInput(f"{file}: images.{first['loc'][0]}: {first['msg']}") from error
+    return images

@@ -125,7 +125,7 @@ class SimulatedProcess:
         return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
 
     async def ask(self, question: Question) -> HandlerResult:
-        """Ill as the pod's annotation and the image's stages say; a command is played where it can be, all else is well."""
+        """Ill as the pod's annotation and the image's stages say; a command is played where it can be."""
         age_s = (asyncio.get_running_loop().time() - self._began_s) * self._pace.speed
         if any(illness.covers(question.purpose, age_s) for illness in self._illnesses):
             return _ill(question.action)

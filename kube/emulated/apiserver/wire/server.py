@@ -15,7 +15,7 @@ from mews.kube.emulated.apiserver.access.access_roles import furnish_roles
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
-from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
+from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens, note_own_service
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
@@ -104,6 +104,7 @@ class ApiServer:
         site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
         await site.start()
         self._address = self._runner.addresses[0][:2]
+        note_own_service(self._world.store, self._address[1])
 
     async def stop(self) -> None:
         """End all watches, then close."""

@@ -155,6 +155,7 @@ def up(
     stack: given.StackOption = None,
     images: given.ImagesOption = None,
     unknown_images: given.UnknownImagesOption = None,
+    wait: given.WaitOption = "nodes",
     allow_outside: OutsideOption = False,
     insecure: given.InsecureOption = False,
     allow_host: given.AllowHostOption = None,
@@ -164,13 +165,14 @@ def up(
     _check_dialect(dialect)
     check_speed(speed)
 
-    from mews.harness.commands.up import UpArguments, UpImages
+    from mews.harness.commands.up import UpArguments, UpImages, waited_for
     from mews.harness.commands.up import up as bring_up
 
     serving = serving_options(insecure=insecure, tls=tls, port=api_port, allow_hosts=allow_host)
+    waited = waited_for(wait)
     brought = UpImages(images, unknown_images)
     arguments = UpArguments(
-        hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, allow_outside, images=brought
+        hardware, dir_, cluster, scenario, speed, dialect, name, serving, stack, allow_outside, brought, waited
     )
     return bring_up(arguments, as_json=json)
 

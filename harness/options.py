@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from mews.dialects import DIALECTS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
@@ -29,7 +30,8 @@ class RunOptions:
 
     ``dialect`` None: as the scenario says; ``timeout_s`` None too. ``kubeconfig`` and ``context`` name the user's own
     cluster; ``keep`` leaves what runs. ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without
-    one a temporary folder does. ``serving`` is for what we serve ourselves.
+    one a temporary folder does. ``serving`` is for what we serve ourselves. ``wait`` is what an emulated cluster has
+    before it counts as opened: its nodes Ready, or their devices announced, too.
     """
 
     cluster: str = DEFAULT_BACKEND
@@ -42,6 +44,7 @@ class RunOptions:
     keep: bool = False
     folder: Path | None = None
     serving: ServingOptions = field(default_factory=ServingOptions)
+    wait: Literal["nodes", "devices"] = "devices"
 
 
 def time_of(cluster: str, time: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from mews.harness.termination import TerminationGuard
 
 
+log = logging.getLogger(__name__)
+
+
 async def run_up(
     scenario: Scenario,
     options: RunOptions,
@@ -27,13 +31,16 @@ async def run_up(
     notify: Callable[[Mapping[str, Any]], None],
     *,
     guard: TerminationGuard,
+    age_s: Callable[[], float],
 ) -> None:
-    """Serve until SIGTERM or SIGINT, as the guard says. ``folder`` gets the kubeconfig and, once all of it serves,
-    ready.json, whose content ``notify`` is called with."""
+    """Serve until SIGTERM or SIGINT, as the guard says. ``folder`` gets the kubeconfig and ready.json, whose content
+    ``notify`` is called with: once the API answers and the nodes are Ready, and again when their devices are announced;
+    once alone where the options wait for those. ``age_s`` says for how long it has been coming up."""
     from mews.harness.clusters import open_cluster
 
     ended = guard.watch()
-    opening = asyncio.ensure_future(open_cluster(scenario, replace(options, folder=folder), seed=scenario.seed))
+    opened = replace(options, folder=folder, wait="nodes")
+    opening = asyncio.ensure_future(open_cluster(scenario, opened, seed=scenario.seed))
     cluster: ReachableCluster | None = None
     file = folder / "ready.json"
     try:
@@ -41,15 +48,36 @@ async def run_up(
         if cluster is None:
             return
         cluster.keep_alive()
-        ready = {**cluster.ready(), "pid": os.getpid()}
-        write_whole(file, json.dumps(ready, indent=2) + "\n")
-        notify(ready)
+        ready = {**cluster.ready(), "pid": os.getpid(), "ready_s": round(age_s(), 2), "devices_s": None}
+
+        def publish() -> None:
+            write_whole(file, json.dumps(ready, indent=2) + "\n")
+            notify(ready)
+
+        if options.wait == "nodes":
+            publish()
+        announced = asyncio.ensure_future(_announced(cluster))
+        if await _unless(ended, announced):
+            ready["devices_s"] = round(age_s(), 2)
+            publish()
         await ended.wait()
     finally:
         with contextlib.suppress(OSError):  # whatever has become of the folder, the cluster is closed
             file.unlink(missing_ok=True)
         if cluster is not None:
             await cluster.close()
+
+
+async def _announced(cluster: ReachableCluster) -> bool:
+    """Whether all devices are announced, in the end; if not, it is said why."""
+    from mews.harness.errors import Lacks
+
+    try:
+        await cluster.announced()
+    except Lacks as error:
+        log.warning("%s", error)
+        return False
+    return True
 
 
 async def _unless(ended: asyncio.Event, opening: asyncio.Future[Any]) -> Any:

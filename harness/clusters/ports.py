@@ -179,6 +179,10 @@ class ProcessesPort(Protocol):
         """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any."""
         ...
 
+    def authority(self) -> str | None:
+        """The certificates by which the API server is known, in PEM; None for plain HTTP."""
+        ...
+
     def ready(self) -> dict[str, Any]:
         """Where other processes reach everything (``ReachableCluster.ready``)."""
         ...

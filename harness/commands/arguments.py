@@ -26,6 +26,9 @@ UnknownImagesOption = Annotated[
     str | None,
     typer.Option("--unknown-images", metavar="fail|idle", help="what other images do; default: idle"),
 ]
+WaitOption = Annotated[
+    str, typer.Option("--wait", metavar="nodes|devices", help="it is up when nodes are Ready, or devices there, too")
+]
 StateOption = Annotated[Path | None, typer.Option("--state", metavar="FILE", help="the table outlives the process")]
 OpenapiOption = Annotated[
     str | None, typer.Option("--openapi", metavar="DIALECT", help="print its description and leave")

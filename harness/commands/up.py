@@ -9,10 +9,11 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mews.harness.backends import backend_of
 from mews.harness.commands.down import clear
@@ -70,6 +71,7 @@ class UpArguments:
     stack: str | None = None
     allow_outside: bool = False
     images: UpImages = field(default_factory=UpImages)
+    wait: Literal["nodes", "devices"] = "nodes"
 
 
 def up(arguments: UpArguments, *, as_json: bool) -> int:
@@ -91,18 +93,33 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     instance = _claim(arguments)
-    options = RunOptions(arguments.cluster, "wall", arguments.speed, arguments.dialect, serving=arguments.serving)
+    options = RunOptions(
+        arguments.cluster,
+        "wall",
+        arguments.speed,
+        arguments.dialect,
+        serving=arguments.serving,
+        wait=arguments.wait,
+    )
     os.environ[MARK] = instance.folder
     to_stderr()
     warn_insecure(what_is_open(backend), arguments.serving)
 
+    reported = False
+
     def notify(ready: Mapping[str, Any]) -> None:
-        _report(ready, arguments.name, as_json=as_json)
+        nonlocal reported
+        if not reported:
+            _report(ready, arguments.name, as_json=as_json)
+        elif not as_json:
+            sys.stdout.write(f"  devices announced after {ready['devices_s']:g} s\n")
+            sys.stdout.flush()
+        reported = True
 
     guard = TerminationGuard(f"mews up --name {instance.name}", lambda: _clean_up(instance))
     try:
         with looking_in(scenario.folder), guard:
-            asyncio.run(run_up(scenario, options, Path(instance.folder), notify, guard=guard))
+            asyncio.run(run_up(scenario, options, Path(instance.folder), notify, guard=guard, age_s=age_s))
     except ScenarioError as error:
         raise BadInput(str(error)) from error
     finally:
@@ -134,6 +151,15 @@ def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: 
         raise BadInput(str(error)) from error
 
 
+def waited_for(word: str) -> Literal["nodes", "devices"]:
+    """Of ``--wait``.
+
+    Raises BadInput.
+    """
+    check_choice("--wait", word, ("nodes", "devices"))
+    return "nodes" if word == "nodes" else "devices"
+
+
 def with_stack(scenario: Scenario, given: str) -> Scenario:
     """The scenario with these systems alone: names with commas, or ``none``. Of those that it has, the options stay.
 
@@ -158,6 +184,11 @@ def with_images(scenario: Scenario, given: UpImages) -> Scenario:
     images = scenario.images if given.file is None else {**scenario.images, **read_images(given.file)}
     unknown = given.unknown or scenario.unknown_images or "idle"
     return scenario.model_copy(update={"images": images, "unknown_images": unknown})
+
+
+def age_s() -> float:
+    """For how many seconds this process has been running."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(born(os.getpid())) / os.sysconf("SC_CLK_TCK")
 
 
 def _claim(arguments: UpArguments) -> UpInstance:
@@ -204,6 +235,11 @@ def _clean_up(instance: UpInstance) -> None:
     forget(instance.name)
 
 
+def _devices(ready: Mapping[str, Any]) -> str:
+    after_s = ready["devices_s"]
+    return "; their devices follow" if after_s is None else f", devices announced after {after_s:g} s"
+
+
 def _shell(name: str, node: Mapping[str, Any]) -> list[str]:
     """The lines that let a shell see the GPUs of one node."""
     exports = " ".join(f"{variable}={value}" for variable, value in node["env"].items())
@@ -219,6 +255,7 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool) -> None:
         ends = "" if instance == "mews" else f" --name {instance}"
         parts = [
             f"up: {ready['api']}",
+            f"  nodes Ready after {ready['ready_s']:g} s{_devices(ready)}",
             f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
             *chassis,
             *(line for name, node in ready["nodes"].items() for line in _shell(name, node)),

@@ -158,6 +158,10 @@ class ReachableCluster(Cluster, Protocol):
         """From now on a component that crashes is started again after a back-off; in a scenario it stays down."""
         ...
 
+    async def announced(self) -> None:
+        """Wait until every node shows the devices that are on its ports."""
+        ...
+
     def ready(self) -> dict[str, Any]:
         """What ``mews up`` writes to ``ready.json``, without the pid (docs/api.md)::
 

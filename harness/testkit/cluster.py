@@ -99,6 +99,7 @@ def bring_up(
     """
     name = f"pytest-{os.getpid()}-{folder.name}"[:63]
     arguments = ["--cluster", cluster, "--dir", str(folder), "--speed", f"{speed:g}", "--name", name]
+    arguments += ["--wait", "devices"]
     command = [sys.executable, "-m", "mews.harness.cli", "up", *arguments, *(software or Software()).options()]
     if hardware is not None:
         command += ["--hardware", str(hardware)]

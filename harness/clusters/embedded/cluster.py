@@ -118,8 +118,8 @@ class EmbeddedCluster:
 
     # Beginning and end
 
-    async def open(self) -> None:
-        """Start everything, wait until every node is Ready and shows the devices that are on its ports."""
+    async def open(self, *, devices: bool = True) -> None:
+        """Start everything, wait until every node is Ready and, with ``devices``, shows those that are on its ports."""
         logging.getLogger("mews.run").addHandler(self._logs)
         logging.getLogger("mews.run").setLevel(logging.INFO)
         for each in self.systems:
@@ -131,12 +131,22 @@ class EmbeddedCluster:
         await self._apply_manifests()
         for unit in (self._controllers, *self._units.values()):
             unit.start()
-        await self._nodes_ready()
+        if devices:
+            await self.announced()
+        else:
+            await self._nodes_ready({name: {} for name in self._machines})
         self._check_programs()
 
-    async def _nodes_ready(self) -> None:
+    async def announced(self) -> None:
+        """Wait until every node shows the devices that are on its ports.
+
+        Raises Lacks, ComponentsCrashed.
+        """
+        await self._nodes_ready(await self._to_announce())
+
+    async def _nodes_ready(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
         try:
-            await nodes_ready(self.kube, await self._announced(), self.pace)
+            await nodes_ready(self.kube, wanted, self.pace)
         except Lacks as error:
             self._check_programs()
             crashes = self.crashes()
@@ -150,7 +160,7 @@ class EmbeddedCluster:
             if isinstance(unit.crash, Lacks):
                 raise unit.crash
 
-    async def _announced(self) -> dict[str, dict[str, int]]:
+    async def _to_announce(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how many devices will be announced there: those on its ports."""
         wanted: dict[str, dict[str, int]] = {host.name: {} for host in self._inventory.hosts}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]

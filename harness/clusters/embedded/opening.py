@@ -63,7 +63,7 @@ async def _opened(
         running = EmbeddedCluster(
             request.scenario, hardware, name=request.options.cluster, run=run, ports=ports, kubelets=kubelets
         )
-        await running.open()
+        await running.open(devices=request.options.wait == "devices")
     except BaseException:
         await (ports if running is None else running).close()
         raise

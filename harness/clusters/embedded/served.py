@@ -114,6 +114,10 @@ class ServedPorts:
         """The real program in a component's place."""
         return self._control_plane.program(component, options, extenders=extenders)
 
+    def authority(self) -> str | None:
+        """The certificates by which the API server is known."""
+        return self._control_plane.authority()
+
     def ready(self) -> dict[str, Any]:
         """Where everything is, as ``mews up`` writes it."""
         return {

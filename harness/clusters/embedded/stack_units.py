@@ -66,7 +66,9 @@ class StackUnits:
 
     def _our_controllers(self, fence: Fence) -> Runnable:
         run = self.scenario.stack.controllers.run
-        return ControllerManager(self.context("controller-manager", fence), self.run.pace, controllers=run)
+        authority = None if self.ports.processes is None else self.ports.processes.authority()
+        context = self.context("controller-manager", fence)
+        return ControllerManager(context, self.run.pace, controllers=run, authority=authority)
 
     def units(self) -> list[Unit]:
         """All of them, in the order in which they are started; those that a manifest brings are left out."""

@@ -420,6 +420,9 @@ class RealCluster:
     def keep_alive(self) -> None:
         """Nothing to do: the kubelets start what crashes."""
 
+    async def announced(self) -> None:
+        """They were when it was opened."""
+
     def ready(self) -> dict[str, Any]:
         """Where the cluster is."""
         path = self._target.kubeconfig

@@ -29,16 +29,20 @@ from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.events import EventRecorder
 
 ALL = "*"
+ROOT_CA = "root-ca-certificate-publisher-controller"
+"""It runs where there is something to publish: where the API is served over TLS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a controller is made of. ``recorder`` makes one that records under a name."""
+    """What a controller is made of. ``recorder`` makes one that records under a name; ``authority``: the certificates
+    that clients in the cluster trust, in PEM."""
 
     context: Context
     pace: Pace
     informers: Informers
     recorder: Callable[[str], EventRecorder]
+    authority: str | None = None
 
 
 Make = Callable[[Parts], Runnable]
@@ -154,6 +158,13 @@ def _accounts(parts: Parts) -> Runnable:
     return ServiceAccounts(parts.context, informers=parts.informers)
 
 
+def _root_ca(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.root_ca import RootCaPublisher
+
+    assert parts.authority is not None
+    return RootCaPublisher(parts.context, informers=parts.informers, authority=parts.authority)
+
+
 def _asleep(make: Make, *resources: Resource) -> Make:
     """Made when the first object of one of the resources is there."""
 
@@ -181,6 +192,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "endpoints-controller": _asleep(_endpoints, SERVICES),
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
+    ROOT_CA: _root_ca,
 }
 
 

@@ -7,21 +7,25 @@ from collections.abc import Sequence
 
 from mews.kube.clock import Pace
 from mews.kube.component import Context
-from mews.kube.emulated.controllers.catalogue import ALL, CONTROLLERS, Parts, chosen
+from mews.kube.emulated.controllers.catalogue import ALL, CONTROLLERS, ROOT_CA, Parts, chosen
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.events import EventRecorder
 
 
 class ControllerManager:
-    """Component: those of ``catalogue.CONTROLLERS`` that are wished for (see ``chosen``).
+    """Component: those of ``catalogue.CONTROLLERS`` that are wished for (see ``chosen``). ``authority``: the
+    certificates by which the API server is known, None where it has none.
 
     Raises ValueError for a wish that cannot be met.
     """
 
-    def __init__(self, context: Context, pace: Pace, *, controllers: Sequence[str] = (ALL,)) -> None:
+    def __init__(
+        self, context: Context, pace: Pace, *, controllers: Sequence[str] = (ALL,), authority: str | None = None
+    ) -> None:
         self._context = context
         self._pace = pace
-        self._names = chosen(controllers)
+        self._authority = authority
+        self._names = [name for name in chosen(controllers) if name != ROOT_CA or authority is not None]
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -33,7 +37,7 @@ class ControllerManager:
                 tasks.create_task(made.run())
                 return made
 
-            parts = Parts(self._context, self._pace, informers, recorder)
+            parts = Parts(self._context, self._pace, informers, recorder, self._authority)
             made = [CONTROLLERS[name](parts) for name in self._names]
             tasks.create_task(informers.run())
             for controller in made:

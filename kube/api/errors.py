@@ -94,9 +94,14 @@ class AlreadyExists(Conflict):
 
 
 class Gone(ApiError):
-    """410: the resourceVersion is too old."""
+    """410: the resourceVersion is too old. ``continue_token``: where a list may go on that is not of one moment."""
 
     code, reason = 410, "Expired"
+    continue_token = ""
+
+    def status(self) -> dict[str, Any]:
+        """The error as the wire's ``Status`` object."""
+        return {**super().status(), "metadata": {"continue": self.continue_token} if self.continue_token else {}}
 
 
 class Invalid(ApiError):

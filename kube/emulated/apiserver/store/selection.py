@@ -19,16 +19,21 @@ _NO_LABELS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldTerm:
-    """``path=value`` or ``path!=value``; ``path`` split at its dots."""
+    """``path=value`` or ``path!=value``; ``path`` split at its dots. ``fallback`` counts where there is nothing at the
+    path."""
 
     path: tuple[str, ...]
     equal: bool
     value: str
     default: str = ""
+    fallback: tuple[str, ...] = ()
 
     def holds(self, obj: Object) -> bool:
         """Whether the object satisfies it."""
-        return (text_at(obj, self.path, self.default) == self.value) == self.equal
+        found = text_at(obj, self.path, self.default)
+        if not found and self.fallback:
+            found = text_at(obj, self.fallback)
+        return (found == self.value) == self.equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class Selection:
     def narrow(self) -> tuple[tuple[str, ...], str] | None:
         """``(path, value)`` of the best equality to index by, or None."""
         for term in self.fields:
-            if term.equal and term.value and not term.default:
+            if term.equal and term.value and not term.default and not term.fallback:
                 return term.path, term.value
         return None if self.namespace is None else (("metadata", "namespace"), self.namespace)
 
@@ -103,11 +108,15 @@ def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:
             raise ValueError(_UNSUPPORTED.get(kind.qualified, "field label not supported: {}").format(path))
         raise ValueError(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     stored = _STORED_AS.get(path, path).replace("regarding.", "involvedObject.", 1)
-    return FieldTerm(tuple(stored.split(".")), equal, value, _DEFAULTS.get(path, ""))
+    fallback = _FALLBACKS.get(path, ())
+    return FieldTerm(tuple(stored.split(".")), equal, value, _DEFAULTS.get(path, ""), fallback)
 
 
 _STORED_AS = {"source": "source.component", "reportingController": "reportingComponent"}
 """Selectable names that are stored elsewhere."""
+
+_FALLBACKS = {"source": ("reportingComponent",)}
+"""An event of events.k8s.io has no source: who reports it stands for that."""
 
 _UNSUPPORTED = {
     "jobs.batch": 'field label "{}" not supported for Job',

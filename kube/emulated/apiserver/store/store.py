@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import bisect
 import json
+import math
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +29,19 @@ from mews.kube.emulated.apiserver.store.views import view_of
 
 _SNAPSHOTS = 64
 """Unfinished paged lists remembered; the token of an older one has expired."""
+
+_SNAPSHOT_S = 300.0
+"""So long is a list remembered at most: kube-apiserver compacts etcd every five minutes."""
+
+_NOW = -1
+"""The version in the token of a list that goes on with what is there now."""
+
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
 
 _NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -58,7 +73,7 @@ class Store:
         self._history = history
         self._shelves: dict[tuple[str, str], Shelf] = {}
         self._version = 1
-        self._snapshots: OrderedDict[_Page, Sequence[Object]] = OrderedDict()
+        self._snapshots: OrderedDict[_Page, tuple[float, Sequence[Object]]] = OrderedDict()
         self._listeners: list[CommitListener] = []
 
     @property
@@ -106,15 +121,26 @@ class Store:
 
         Raises ``Gone`` when a token has expired.
         """
-        if token:
-            version, start = _read_token(token)
-            found = self._snapshots.get((kind.storage, version, selection.source))
-            if found is None:
-                raise Gone("The provided continue parameter is too old to display a consistent list result.")
+        version, after = _read_token(token) if token else (_NOW, None)
+        found: Sequence[Object]
+        if version != _NOW:
+            found = self._snapshot(version, kind, selection, after or "")
         else:
-            version, start = self._version, 0
-            found = list(self.shelf(kind).select(selection))
+            version, found = self._version, list(self.shelf(kind).select(selection))
+        start = 0 if after is None else bisect.bisect_right(found, _split(after), key=_key_of)
         return self._page(kind, selection, found, version=version, start=start, limit=limit)
+
+    def _snapshot(self, version: int, kind: Kind, selection: Selection, after: str) -> Sequence[Object]:
+        """The unfinished list of that version.
+
+        Raises ``Gone`` when it is too old, with a token that goes on from what is there now.
+        """
+        since_s, found = self._snapshots.get((kind.storage, version, selection.source), (-math.inf, ()))
+        if self.now() - since_s <= _SNAPSHOT_S:
+            return found
+        error = Gone(_TOO_OLD)
+        error.continue_token = _write_token(_NOW, after)
+        raise error
 
     def list_at(self, kind: Kind, selection: Selection, version: int, *, limit: int | None = None) -> ObjectList:
         """Selected objects as they were at that version.
@@ -135,10 +161,12 @@ class Store:
         end = start + limit
         remaining = len(found) - end if selection.is_everything else None
         page = [show(obj) for obj in found[start:end]]
-        return ObjectList(page, str(version), _write_token(version, end), remaining)
+        last = "/".join(_key_of(found[end - 1]))
+        return ObjectList(page, str(version), _write_token(version, last), remaining)
 
     def _remember(self, page_key: _Page, found: Sequence[Object]) -> None:
-        self._snapshots[page_key] = found
+        since_s, _ = self._snapshots.get(page_key, (self.now(), found))
+        self._snapshots[page_key] = (since_s, found)
         self._snapshots.move_to_end(page_key)
         while len(self._snapshots) > _SNAPSHOTS:
             self._snapshots.popitem(last=False)
@@ -209,18 +237,27 @@ def read_version(text: str) -> int:
     return version
 
 
-def _write_token(version: int, start: int) -> str:
+def _key_of(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+
+
+def _split(key: str) -> tuple[str, str]:
+    namespace, _, name = key.rpartition("/")
+    return namespace, name
+
+
+def _write_token(version: int, start: str) -> str:
     return base64.urlsafe_b64encode(json.dumps({"rv": version, "start": start}).encode()).decode().rstrip("=")
 
 
-def _read_token(token: str) -> tuple[int, int]:
+def _read_token(token: str) -> tuple[int, str]:
     try:
         text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except (ValueError, binascii.Error):
         raise _bad_token("illegal base64 data at input byte 0") from None
     try:
         fields = json.loads(text)
-        return int(fields["rv"]), int(fields["start"])
+        return int(fields["rv"]), str(fields["start"])
     except ValueError:
         raise _bad_token(json_fault(text)) from None
     except (KeyError, TypeError):

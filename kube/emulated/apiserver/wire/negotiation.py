@@ -37,13 +37,14 @@ class Form:
     version: str = ""
 
 
-def accepted(header: str, *, streamed: bool = False) -> list[Form]:
-    """The forms of an Accept header that we write, in the client's order; 406 when there is none."""
+def accepted(header: str, *, streamed: bool = False, reshaped: bool = True) -> list[Form]:
+    """The forms of an Accept header that we write, in the client's order; 406 when there is none. ``reshaped``: as a
+    table, or metadata alone, too."""
     parts = (header or "*/*").split(",")
     forms = [form for part in parts if (form := _form(part)) is not None]
     if not forms:
         raise _refused(f"406: Not Acceptable\n\nAvailable representations: {', '.join((*_OFFERED, *_STREAMED))}", {})
-    known = [form for form in forms if _is_known(form) and not (streamed and form.media == YAML)]
+    known = [form for form in forms if _is_known(form, reshaped=reshaped) and not (streamed and form.media == YAML)]
     if not known:
         offered = ", ".join(_STREAMED if streamed else _OFFERED)
         raise _refused(f"only the following media types are accepted: {offered}")
@@ -54,9 +55,9 @@ def _refused(text: str, details: dict[str, Any] | None = None) -> ApiError:
     return ApiError(text, code=406, reason="NotAcceptable", details=details)
 
 
-def _is_known(form: Form) -> bool:
+def _is_known(form: Form, *, reshaped: bool) -> bool:
     if form.kind in _RESHAPED:
-        return form.group == "meta.k8s.io" and form.version in ("v1", "v1beta1")
+        return reshaped and form.group == "meta.k8s.io" and form.version in ("v1", "v1beta1")
     return not form.kind or (form.kind, form.group, form.version) == _DISCOVERED
 
 

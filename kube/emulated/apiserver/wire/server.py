@@ -144,7 +144,8 @@ class ApiServer:
             return text("404 page not found\n", 404)
         kind = route.kind(kinds)
         streamed = _is_watch(request, route)
-        forms = accepted(request.headers.get("Accept", ""), streamed=streamed)
+        stored = "get" in kind.verbs or request.method != "POST"
+        forms = accepted(request.headers.get("Accept", ""), streamed=streamed, reshaped=stored)
         call = Call(self._world, request, user, route, kind, forms)
         response = await _handler(call)(call)
         if kind.warning and not response.prepared:

@@ -1,0 +1,1 @@
+"""Upstream's own programs as judges: suites that others wrote, built from their Go modules where Go is there."""

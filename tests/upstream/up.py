@@ -1,0 +1,49 @@
+"""A `mews up` for the judges: as a user types it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+_PATIENCE_S = 120.0
+
+
+@contextlib.contextmanager
+def cluster(options: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The content of ready.json while it is up.
+
+    Raises RuntimeError with what it said where it does not come up.
+    """
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:  # short: a socket's path has 107 bytes
+        env = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
+        argv = [sys.executable, "-m", "mews.harness.cli", "up", "--dir", f"{folder}/up", "--name", "judged", *options]
+        errors = Path(folder) / "errors"
+        with errors.open("w", encoding="utf-8") as log:
+            process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=log)
+            try:
+                yield _ready(process, Path(folder) / "up" / "ready.json", errors)
+            finally:
+                process.terminate()
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+def _ready(process: subprocess.Popen[bytes], file: Path, errors: Path) -> dict[str, Any]:
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end and process.poll() is None:
+        if file.exists():
+            found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            return found
+        time.sleep(0.05)
+    raise RuntimeError(f"mews up did not come up: {errors.read_text(encoding='utf-8').strip()}")

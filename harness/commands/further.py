@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mews.harness import systems
-from mews.harness.commands import telemetry
+from mews.harness.commands import envtest, telemetry
 from mews.kube.system.command import Command
 
-OURS = (telemetry.COMMAND,)
+OURS = (envtest.COMMAND, telemetry.COMMAND)
 
 
 def all_commands() -> dict[str, Command]:

@@ -62,7 +62,7 @@ def run_command(commands: dict[str, Command], words: Sequence[str]) -> int:
 
 
 def _run(command: Command, arguments: Sequence[str]) -> int:
-    if "--help" in arguments:
+    if "--help" in (arguments[:1] if command.passes_on else arguments):
         sys.stdout.write(f"Usage: mews {command.name} {command.usage}".rstrip() + f"\n\n  {command.summary}\n")
         return 0
     try:

@@ -20,9 +20,11 @@ class CommandContext:
 class Command:
     """``mews NAME ARGUMENTS…``. ``name`` is one word or several (``inspect gpushare``); ``usage`` shows the arguments;
     ``run(arguments, context)`` gets the words after the name and returns the exit code (0 done, 1 failed). It raises
-    ValueError, in one line with what is allowed, for bad arguments."""
+    ValueError, in one line with what is allowed, for bad arguments. With ``passes_on`` the words are mostly those of
+    another program: ``--help`` is this command's only as the first of them."""
 
     name: str
     summary: str
     run: Callable[[Sequence[str], CommandContext], int]
     usage: str = ""
+    passes_on: bool = False

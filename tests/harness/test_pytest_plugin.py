@@ -339,3 +339,48 @@ def test_importing_the_plugin_loads_no_heavy_package():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
     )
     assert told.stdout.strip() == "[]"
+
+
+IMAGES = """
+        import pytest
+
+        def test_run(mews_run):
+            assert mews_run.images == {"team/app": "idle"}
+            assert mews_run.unknown_images == "fail"
+
+        @pytest.mark.mews(stack="none")
+        def test_cluster(request):
+            from mews.harness.pytest_plugin import _software
+            words = _software(request).options()
+            assert words[-4:] == ["--images", str(request.config.rootpath / "own.yaml"), "--unknown-images", "fail"]
+
+        @pytest.mark.mews(images="other.yaml", unknown_images="idle")
+        def test_marked(request):
+            from mews.harness.pytest_plugin import _software
+            words = _software(request).options()
+            assert words == ["--images", str(request.path.parent / "other.yaml"), "--unknown-images", "idle"]
+        """
+
+
+def test_images_of_the_users_own_come_from_the_ini_file_or_the_marker(project):
+    (project.path / "own.yaml").write_text("images: {team/app: idle}\n")
+    ini = project.path / "tox.ini"
+    ini.write_text(ini.read_text() + "\nmews_images = own.yaml\nmews_unknown_images = fail\n")
+    project.makepyfile(IMAGES)
+    project.runpytest_subprocess("-q").assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("mews_images = own.yaml", "*mews_images = own.yaml: no such file*"),
+        ("mews_unknown_images = perhaps", "*mews_unknown_images = perhaps: must be fail or idle*"),
+    ],
+)
+def test_a_wrong_ini_option_for_images_is_told(project, line, complaint):
+    ini = project.path / "tox.ini"
+    ini.write_text(ini.read_text() + f"\n{line}\n")
+    project.makepyfile("def test_it(mews_run): pass")
+    outcome = project.runpytest_subprocess("-q")
+    outcome.assert_outcomes(errors=1)
+    outcome.stdout.fnmatch_lines([complaint])

@@ -1,0 +1,85 @@
+"""``mews envtest``: a cluster for as long as a command runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mews.harness.cli import exit_code
+
+MEWS = [sys.executable, "-m", "mews.harness.cli"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "mews envtest: CMD: missing; say what to run, such as mews envtest -- go test ./..."),
+        (["--", "no-such-program"], "mews envtest: no-such-program: no such program"),
+        (["--frob", "--", "true"], "mews envtest: unrecognized arguments: --frob"),
+    ],
+)
+def test_bad_words_are_told_in_one_line_before_anything_starts(words, complaint, capsys):
+    assert exit_code(["envtest", *words]) == 2
+    assert capsys.readouterr().err == complaint + "\n"
+
+
+@pytest.mark.wall
+def test_what_the_cluster_does_not_take_is_told_and_ends_it(capfd):
+    assert exit_code(["envtest", "--cluster", "nowhere", "--", "true"]) == 2
+    assert capfd.readouterr().err == "--cluster nowhere: must be one of embedded, control-plane\n"
+
+
+LOOKS = """
+import json, os, ssl, sys, urllib.request
+ready = json.load(open(os.environ["MEWS_READY"]))
+access = json.load(open(os.environ["KUBECONFIG"]))
+token = access["users"][0]["user"]["token"]
+request = urllib.request.Request(ready["api"] + "/api/v1/nodes", headers={"Authorization": f"Bearer {token}"})
+context = ssl.create_default_context(cafile=ready["ca"])
+nodes = json.load(urllib.request.urlopen(request, context=context))["items"]
+ready_nodes = [n for n in nodes for c in n["status"]["conditions"] if c["type"] == "Ready" and c["status"] == "True"]
+print(len(ready_nodes), os.environ["USE_EXISTING_CLUSTER"], bool(os.environ["KUBEBUILDER_ASSETS"]), ready["pid"])
+sys.exit(7)
+"""
+
+
+@pytest.mark.wall
+def test_the_command_finds_a_cluster_and_its_code_is_returned():
+    done = subprocess.run([*MEWS, "envtest", "--", sys.executable, "-c", LOOKS], capture_output=True, text=True)
+    assert done.stdout.startswith("3 true True "), done.stderr
+    assert done.returncode == 7
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout.split()[-1]), 0)
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("obeys", [True, False])
+def test_signals_reach_the_command_and_the_cluster_ends_after_it(tmp_path, obeys):
+    told = tmp_path / "told"
+    handler = "lambda *_: sys.exit(9)" if obeys else "signal.SIG_DFL"
+    text = (
+        "import os, pathlib, signal, sys, time\n"
+        f"signal.signal(signal.SIGTERM, {handler})\n"
+        f"pathlib.Path({str(told)!r}).write_text(os.environ['MEWS_READY'])\n"
+        "time.sleep(600)\n"
+    )
+    process = subprocess.Popen([*MEWS, "envtest", "--", sys.executable, "-c", text])
+    try:
+        end = time.monotonic() + 90
+        while not told.exists() or not told.read_text():
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.05)
+        pid = json.loads(Path(told.read_text()).read_text())["pid"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == (9 if obeys else 128 + signal.SIGTERM)
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    finally:
+        process.kill()
+        process.wait()

@@ -18,6 +18,7 @@ from mews.kube.system.profile import Delay
 
 DEADLINE = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _ASKED = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations")
+_DEADLINE = "activeDeadlineSeconds"
 _FORCED_GRACE_S = 1.0
 
 
@@ -52,6 +53,8 @@ class PodWorker:
         self._prober.update(pod)
         if is_deleting(pod):
             self._stopping.set()
+        if old["spec"].get(_DEADLINE) != pod["spec"].get(_DEADLINE):
+            self._set_deadline()
         if any(_asked(old, key) != _asked(pod, key) for key in _ASKED) or old["spec"] != pod["spec"]:
             self._wake.set()
 
@@ -233,7 +236,9 @@ class PodWorker:
             self._tools.note("pod-ended", pod=key_of(self.pod), uid=self.uid)
 
     def _set_deadline(self) -> None:
-        limit_s = self.pod["spec"].get("activeDeadlineSeconds")
+        if self._deadline is not None:
+            self._deadline.cancel()
+        limit_s = self.pod["spec"].get(_DEADLINE)
         if limit_s is None:
             return
         tools = self._tools

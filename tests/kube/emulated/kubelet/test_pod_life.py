@@ -217,6 +217,23 @@ def test_an_active_deadline_ends_a_pod() -> None:
     run_virtual(main)
 
 
+def test_an_active_deadline_that_is_set_or_shortened_later_ends_a_pod() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            await bench.pod("a", ["sleep", "9999"])
+            await bench.pod("b", ["sleep", "9999"], activeDeadlineSeconds=900)
+            for name in ("a", "b"):
+                await bench.phase(name, "Running")
+                change = {"spec": {"activeDeadlineSeconds": 20}}
+                await bench.kube.patch(PODS, name, change, namespace="default")
+                failed = await bench.phase(name, "Failed", 30)
+                assert failed["status"]["reason"] == "DeadlineExceeded"
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
 def test_pods_deleted_or_removed_while_the_kubelet_is_down_end_when_it_is_back() -> None:
     async def main() -> None:
         bench = Bench()

@@ -18,14 +18,27 @@ from mews.kube.system.command import Command, CommandContext
 
 SUMMARY = "Bring up a cluster, run CMD with KUBECONFIG and USE_EXISTING_CLUSTER set, end it, and return CMD's code."
 USAGE = (
-    "[--cluster embedded|control-plane] [--scenario FILE | --hardware FILE] [--stack NAME[,NAME]|none] [--images FILE] "
-    "[--speed N] [--wait nodes|devices] -- CMD…"
+    "[--cluster embedded|control-plane] [--bare | --scenario FILE | --hardware FILE] [--stack NAME[,NAME]|none] "
+    "[--images FILE] [--speed N] [--wait nodes|devices] -- CMD…"
 )
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _BY_TERMINAL = 0x80
 """si_code of a signal that the kernel sent: the terminal's, which CMD got, too."""
 _DEATH_SIGNAL = 1  # prctl(PR_SET_PDEATHSIG)
 _OPTIONS = ("cluster", "scenario", "hardware", "stack", "images", "speed", "wait")
+_BARE = """\
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: bare}
+hardware:
+  apiVersion: mews/v1
+  kind: Hardware
+  metadata: {name: bare}
+  hosts: []
+  chassis: [{name: A, ports: {}, devices: []}]
+stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run: []}}
+"""
+"""The API server alone, as controller-runtime's envtest has it: no nodes, no controllers, no scheduler."""
 
 
 class _Failing(argparse.ArgumentParser):
@@ -41,6 +54,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     parser = _Failing(prog="mews envtest", add_help=False, allow_abbrev=False)
     for name in _OPTIONS:
         parser.add_argument(f"--{name}")
+    parser.add_argument("--bare", action="store_true")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     chosen = parser.parse_args(arguments)
     command = chosen.command[1:] if chosen.command[:1] == ["--"] else chosen.command
@@ -49,9 +63,16 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     if shutil.which(command[0]) is None:
         raise ValueError(f"{command[0]}: no such program")
     options = {name: getattr(chosen, name) for name in _OPTIONS if getattr(chosen, name) is not None}
-    if "stack" not in options and "scenario" not in options:
+    beside = [name for name in ("scenario", "hardware", "stack") if chosen.bare and name in options]
+    if beside:
+        raise ValueError(f"--bare --{beside[0]}: only one of the two")
+    if "stack" not in options and "scenario" not in options and not chosen.bare:
         options["stack"] = "none"
     with tempfile.TemporaryDirectory(prefix="mews-envtest-") as folder:
+        if chosen.bare:
+            scenario = Path(folder) / "bare.yaml"
+            scenario.write_text(_BARE, encoding="utf-8")
+            options["scenario"] = str(scenario)
         return _with_cluster(options, command, Path(folder))
 
 

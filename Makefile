@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish fuzz crash-points demo test test-fuse test-kind test-kind-leftovers lint dist bench clean
+.PHONY: validate-redfish fuzz crash-points demo test test-fuse test-kind test-kind-leftovers test-upstream test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -31,6 +31,17 @@ test-kind: $(BIN)/.installed
 # What runs on kind, and on a cluster that is there already, leave behind when they end or are killed
 test-kind-leftovers: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_interrupts.py tests/kind/test_kubeconfig.py --durations=0
+
+# Upstream's own judges, built from their Go modules where Go is there: every listed spec of Kubernetes' conformance suite
+# before `mews up`, controller-runtime's suites, an operator's and helm before `mews envtest` (half an hour)
+test-upstream: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.upstream
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_UPSTREAM=1 $(BIN)/python -m pytest -m upstream tests/upstream --durations=0
+
+# Those that the day draws (SEED=N: others), three minutes
+test-upstream-sample: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.upstream --sample 12 $(if $(SEED),--seed $(SEED))
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_UPSTREAM=1 $(BIN)/python -m pytest -m upstream tests/upstream -k "kubebuilder and embedded"
 
 # Tools that follow imports do not execute the package's __path__: they get the tree of a plain installation
 lint: $(BIN)/.installed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +24,60 @@ class NotBuilt(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleTests:
+    """The tests of a package of somebody's module, as they are: they run in the package's own folder."""
+
+    module: str
+    version: str
+    package: str
+
+    def folder(self) -> Path:
+        """The package's folder in Go's module cache.
+
+        Raises NotBuilt with the reason.
+        """
+        done = _go("mod", "download", "-json", f"{self.module}@{self.version}", cwd=HERE)
+        return Path(json.loads(done)["Dir"]) / self.package
+
+    def built(self) -> Path:
+        """The program.
+
+        Raises NotBuilt with the reason.
+        """
+        folder = self.folder()
+        out = _cache() / f"{folder.name}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.test"
+        if not out.is_file():
+            _go("test", "-c", "-vet=off", "-o", str(out.with_suffix(".part")), ".", cwd=folder, flags="")
+            out.with_suffix(".part").replace(out)
+        return out
+
+
+def helm() -> Path:
+    """Helm's own program, from its module.
+
+    Raises NotBuilt with the reason.
+    """
+    folder = _cache() / f"helm-{HELM}"
+    if not (folder / "helm").is_file():
+        _go("install", f"helm.sh/helm/v3/cmd/helm@{HELM}", cwd=HERE, bin_folder=folder)
+    return folder / "helm"
+
+
+def _go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None) -> str:
+    go = shutil.which("go")
+    if go is None:
+        raise NotBuilt("go is not on PATH")
+    _cache().mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags, "GOWORK": "off"}
+    if bin_folder is not None:
+        env["GOBIN"] = str(bin_folder)
+    done = subprocess.run([go, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=_BUILD_S)
+    if done.returncode != 0:
+        raise NotBuilt(f"go {words[0]}: {(done.stderr.strip().splitlines() or ['it said nothing'])[-1]}")
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
 class Judge:
     """A program: its module's folder here (``go.mod`` and ``go.sum`` with what it is made of), and how it is built
     there; ``{out}`` is the file."""
@@ -36,22 +91,16 @@ class Judge:
 
         Raises NotBuilt with the reason.
         """
-        go = shutil.which("go")
-        if go is None:
-            raise NotBuilt("go is not on PATH")
         out = _cache() / f"{self.name}-{self._key()}"
         if out.is_file():
             return out
-        out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="mews-judge-") as folder:
             copied = Path(shutil.copytree(self.folder, Path(folder) / "module"))
             part = Path(folder) / "program"
-            command = [go, *(word.replace("{out}", str(part)) for word in self.command)]
-            env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
-            done = subprocess.run(command, cwd=copied, env=env, capture_output=True, text=True, timeout=_BUILD_S)
-            if done.returncode != 0:
-                last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-                raise NotBuilt(f"{self.name} cannot be built: {last}")
+            try:
+                _go(*(word.replace("{out}", str(part)) for word in self.command), cwd=copied)
+            except NotBuilt as error:
+                raise NotBuilt(f"{self.name} cannot be built: {error}") from None
             shutil.move(part, out.with_suffix(".part"))
         out.with_suffix(".part").replace(out)
         return out
@@ -73,3 +122,7 @@ def _test_binary(package: str, *flags: str) -> tuple[str, ...]:
 
 _VERSION = f"-s -w -X k8s.io/component-base/version.gitVersion={KUBERNETES}"
 E2E = Judge("e2e.test", HERE / "module", _test_binary("k8s.io/kubernetes/test/e2e", "-ldflags", _VERSION))
+
+OPERATOR = Judge("operator.test", HERE / "operator", _test_binary("./internal/controller"))
+CLIENT = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/client")
+CACHE = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/cache")

@@ -161,7 +161,7 @@ def test_a_file_outside_the_scenarios_folder_is_refused_and_none_of_its_bytes_is
 
 @pytest.mark.parametrize("command", NAMING)
 def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command, curious, engine, capsys, monkeypatch):
-    async def comes_up(scenario, *_, guard):
+    async def comes_up(scenario, *_, **__):
         assert [obj["metadata"]["name"] for obj in scenario.objects] == ["x"]
 
     def lacks(cluster):

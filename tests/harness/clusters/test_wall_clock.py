@@ -26,6 +26,7 @@ def folder():
 
 def up(folder):
     argv = [sys.executable, "-m", "mews.harness.cli", "up", "--hardware", DEMO, "--dir", str(folder), "--speed", "20"]
+    argv += ["--wait", "devices"]
     child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={**os.environ, "XDG_RUNTIME_DIR": str(folder)})
     ready = folder / "ready.json"
     until(lambda: ready.exists() and json.loads(ready.read_text())["pid"] == child.pid, "ready.json")

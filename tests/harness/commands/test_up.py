@@ -34,7 +34,7 @@ def instance(request, tmp_path, runtime):
     """A running `mews up --json`: (process, content of ready.json, folder, environment)."""
     folder = tmp_path / "dir"
     environment = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": runtime}
-    command = [*MEWS, "up", "--dir", str(folder), "--json", "--speed", "10", "--name", "test"]
+    command = [*MEWS, "up", "--dir", str(folder), "--json", "--speed", "10", "--name", "test", "--wait", "devices"]
     command += getattr(request, "param", ())
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

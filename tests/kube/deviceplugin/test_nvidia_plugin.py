@@ -106,6 +106,8 @@ def up():
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         options = [
             "--insecure",
+            "--wait",
+            "devices",
             "--hardware",
             str(DEMO),
             "--speed",

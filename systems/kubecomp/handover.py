@@ -103,9 +103,10 @@ class Handover:
 
     def may_go(self, gpuids: frozenset[str]) -> None:
         """What is withdrawn and used by no pod: to be taken off the host."""
+        self._unused = gpuids
+        self._off &= gpuids
         if gpuids - self._off:
             self._pulse.beat()
-        self._unused = gpuids
 
     @property
     def off(self) -> Collection[str]:
@@ -125,7 +126,6 @@ class Handover:
             await self._pulse.wait(self._timing.device_poll_s if busy else None)
 
     async def _tend(self) -> None:
-        self._off &= self._unused
         for gpuid in sorted(self._book.out):
             if gpuid in self._book.out and not self._book.is_withdrawn(gpuid):
                 await self._give_back(gpuid)
@@ -167,7 +167,7 @@ class Handover:
 
     def _is_off(self, gpuid: str) -> None:
         self._coming.pop(gpuid, None)
-        if gpuid not in self._off:
+        if gpuid in self._unused and gpuid not in self._off:  # It may have been asked back meanwhile.
             self._off.add(gpuid)
             self._changed()
 

@@ -12,7 +12,7 @@ HARDWARE = ("table-changed", "link-down", "link-up", "device-inserted", "device-
 
 @dataclass(frozen=True, slots=True)
 class EventsOutOfOrder:
-    """A change of the table is told ``delay_s`` late, so that later ones are heard first: a host's loss of a device, too,
+    """A change of the table is told ``delay_s`` late, so that later ones are heard first: a host's loss of a device
     before the edit by which another editor took it."""
 
     delay_s: float = 5.0

@@ -79,7 +79,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
 def _with_cluster(options: Mapping[str, str], command: Sequence[str], folder: Path) -> int:
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     argv = [sys.executable, "-m", "mews.harness.cli", "up", "--dir", str(folder), "--name", f"envtest-{os.getpid()}"]
-    watched = {*_PASSED_ON, signal.SIGCHLD}
+    watched: set[int | signal.Signals] = {*_PASSED_ON, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         with (folder / "errors").open("w+", encoding="utf-8") as errors:
@@ -103,13 +103,13 @@ def _with_cluster(options: Mapping[str, str], command: Sequence[str], folder: Pa
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _dies_with_parent(mask: set[signal.Signals]) -> None:
+def _dies_with_parent(mask: set[int | signal.Signals]) -> None:
     """In the child: it is told to end when this process is killed, and takes signals as this one did."""
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
 
 
-def _await_ready(cluster: subprocess.Popen[bytes], ready: Path, watched: set[signal.Signals]) -> int | None:
+def _await_ready(cluster: subprocess.Popen[bytes], ready: Path, watched: set[int | signal.Signals]) -> int | None:
     """None once it serves; else the number of the signal that came before, 0 when it ended."""
     while not ready.exists():
         if cluster.poll() is not None:
@@ -145,7 +145,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _run(
-    command: Sequence[str], env: Mapping[str, str], mask: set[signal.Signals], watched: set[signal.Signals]
+    command: Sequence[str], env: Mapping[str, str], mask: set[int | signal.Signals], watched: set[int | signal.Signals]
 ) -> int:
     """CMD's exit code, 128 + n where signal n ended it; signals are passed on to it."""
     unblocked = mask

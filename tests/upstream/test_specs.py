@@ -72,6 +72,7 @@ def test_the_module_names_the_version_that_is_judged_by():
 
 
 def test_without_go_it_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotBuilt, match=r"e2e\.test cannot be built: go is not on PATH"):
         E2E.built()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
+from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
@@ -30,10 +31,17 @@ _CLASSES = (
 )
 
 
-def fresh_store(now: Callable[[], float], rng: random.Random, *, history: int = HISTORY) -> Store:
+def fresh_store(
+    now: Callable[[], float],
+    rng: random.Random,
+    *,
+    history: int = HISTORY,
+    disabled_admission_plugins: Collection[str] = (),
+) -> Store:
     """A store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the two
     system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names."""
     store = Store(now, rng, rules=_rules_of, history=history)
+    store.admission = AdmissionChain(disabled=disabled_admission_plugins)
     store.listen(partial(namespaces.attend, store))
     _furnish(store)
     return store

@@ -17,6 +17,7 @@ from mews.kube.api.errors import BadRequest, Gone
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import Admission, NoAdmission
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
@@ -52,6 +53,8 @@ class Store:
         self.now = now
         self.rules = rules
         self.kinds = Registry(BUILTIN)
+        self.admission: Admission = NoAdmission()
+        """What every write passes."""
         self.keeps_owners = False
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
         self._rng = rng

@@ -1,6 +1,6 @@
 """The areas, in the order in which they are asked."""
 
-from tests.differential.areas import crds, deletion, discovery, kubectl, lists, patches, tables, validation, verbs
+from tests.differential.areas import admission, crds, deletion, discovery, kubectl, lists, patches, tables, validation, verbs
 from tests.differential.areas.manifests import FILES
 from tests.differential.model import Case
 
@@ -13,6 +13,7 @@ AREAS: dict[str, tuple[Case, ...]] = {
     "tables": tables.CASES,
     "deletion": deletion.CASES,
     "crds": crds.CASES,
+    "admission": admission.CASES,
     "kubectl": kubectl.CASES,
 }
 
@@ -25,6 +26,7 @@ ABOUT: dict[str, str] = {
     "tables": "the table of every kind",
     "deletion": "grace, finalizers, propagation, preconditions, eviction",
     "crds": "custom kinds",
+    "admission": "limits, quotas, Pod Security, classes, policies in CEL, webhooks that are not there",
     "kubectl": "commands: output and exit code",
 }
 

@@ -12,9 +12,12 @@ from mews.kube.emulated.apiserver.admission import (
     node_restriction,
     pod_security,
     pods,
+    policies,
     quotas,
+    webhooks,
 )
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, Phase
+from mews.kube.emulated.apiserver.admission.reinvocation import Reinvocation
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
 from mews.kube.emulated.apiserver.store.store import Store
 
@@ -33,6 +36,9 @@ PLUGINS: Sequence[AdmissionPlugin] = (
     certificates.SIGNING,
     certificates.SUBJECT_RESTRICTION,
     claims.DEFAULT_INGRESS_CLASS,
+    webhooks.MUTATING_WEBHOOK,
+    policies.PLUGIN,
+    webhooks.VALIDATING_WEBHOOK,
     quotas.PLUGIN,
 )
 """Those that are on; ResourceQuota comes last, so that nothing is counted that another refuses."""
@@ -54,8 +60,16 @@ class AdmissionChain:
 
     def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:
         """The first phase: plugins that change objects, some of which refuse already."""
-        for phase in self._of(attributes)[0]:
+        phases = self._of(attributes)[0]
+        for phase in phases:
             phase(store, attributes)
+        if attributes.reinvocation is None:
+            return
+        again = Reinvocation.of(attributes)
+        if again.needed:
+            again.is_second = True
+            for phase in phases:
+                phase(store, attributes)
 
     def validate(self, store: Store, attributes: AdmissionAttributes) -> None:
         """The second phase: plugins that judge."""

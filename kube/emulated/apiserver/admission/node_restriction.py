@@ -1,4 +1,4 @@
-"""NodeRestriction: a kubelet touches its own node and pods only (k8s.io/kubernetes plugin/pkg/admission/noderestriction)."""
+"""NodeRestriction: a kubelet touches its own node and pods only (plugin/pkg/admission/noderestriction)."""
 
 from __future__ import annotations
 
@@ -63,13 +63,11 @@ def _admit_pod(store: Store, attributes: AdmissionAttributes, node: str) -> None
             if pod is not None and node_name_of(pod) != node:
                 raise refused(attributes, f"node {node} can only evict pods with spec.nodeName set to itself")
         case "", operation:
-            raise refused(
-                attributes, f'unexpected operation "{operation}", node "{node}" can only create and delete mirror pods'
-            )
+            text = f'unexpected operation "{operation}", node "{node}" can only create and delete mirror pods'
+            raise refused(attributes, text)
         case other, _:
-            raise refused(
-                attributes, f"unexpected pod subresource \"{other}\", only 'status' and 'eviction' are allowed"
-            )
+            text = f"unexpected pod subresource \"{other}\", only 'status' and 'eviction' are allowed"
+            raise refused(attributes, text)
 
 
 def _labels(obj: dict[str, object] | None) -> object:
@@ -81,9 +79,8 @@ def _admit_new_pod(attributes: AdmissionAttributes, node: str) -> None:
     pod = attributes.obj
     assert pod is not None
     if _MIRROR not in (pod["metadata"].get("annotations") or {}):
-        raise refused(
-            attributes, f'pod does not have "{_MIRROR}" annotation, node "{node}" can only create mirror pods'
-        )
+        text = f'pod does not have "{_MIRROR}" annotation, node "{node}" can only create mirror pods'
+        raise refused(attributes, text)
     if pod["spec"].get("nodeName") != node:
         raise refused(attributes, f'node "{node}" can only create pods with spec.nodeName set to itself')
     owners = pod["metadata"].get("ownerReferences") or []

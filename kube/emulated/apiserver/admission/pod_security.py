@@ -21,8 +21,7 @@ _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")
 _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 _TEMPLATED = frozenset(
-    ("daemonsets", "deployments", "jobs", "podtemplates", "replicasets", "replicationcontrollers", "statefulsets")
-    + ("cronjobs",)
+    "cronjobs daemonsets deployments jobs podtemplates replicasets replicationcontrollers statefulsets".split()  # noqa: SIM905
 )
 _WRITES = (Operation.CREATE, Operation.UPDATE)
 _SHOWN_PODS = 10
@@ -128,7 +127,7 @@ def _check_namespace(store: Store, attributes: AdmissionAttributes) -> None:
         return
     level = _level(labels, "enforce")
     if _STRICTNESS.index(level) > _STRICTNESS.index(_level(before, "enforce")) or level == _level(before, "enforce"):
-        attributes.request.warnings += _offenders(store, attributes.name, labels)
+        attributes.request.warnings.extend(_offenders(store, attributes.name, labels))
 
 
 _ENFORCING = (f"{_LABEL}enforce", f"{_LABEL}enforce-version")

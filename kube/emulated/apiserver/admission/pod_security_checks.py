@@ -14,15 +14,20 @@ Check = Callable[[Pod, Mapping[str, Any]], Finding | None]
 
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 _DEFAULT_CAPABILITIES = frozenset(
-    ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP")
-    + ("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT")
+    (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
+        *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
 )
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 _SYSCTLS = frozenset(
-    ("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range")
-    + ("net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time")
-    + ("net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes")
-    + ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+    (
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ping_group_range",
+        *(f"net.ipv4.ip_{name}" for name in ("local_port_range", "unprivileged_port_start", "local_reserved_ports")),
+        *(f"net.ipv4.tcp_{name}" for name in ("syncookies", "fin_timeout", "rmem", "wmem")),
+        *(f"net.ipv4.tcp_keepalive_{name}" for name in ("time", "intvl", "probes")),
+    )
 )
 _VOLUMES = ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected")
 _VOLUMES += ("secret",)

@@ -54,6 +54,8 @@ class AdmissionAttributes:
     options: Mapping[str, Any] = field(default_factory=dict)
     changed: bool = False
     settlements: list[Callable[[], None]] = field(default_factory=list)
+    reinvocation: object | None = None
+    """What the mutating phase remembers from its first pass to its second."""
 
     @property
     def user(self) -> User:
@@ -91,6 +93,46 @@ class NoAdmission:
 
     def validate(self, store: Store, attributes: AdmissionAttributes) -> None:
         """Refuse nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookCall:
+    """A webhook to be asked: its name and clientConfig, the AdmissionReview, and how long it may take."""
+
+    name: str
+    client: Mapping[str, Any]
+    review: Mapping[str, Any]
+    timeout_s: int
+
+    @property
+    def url(self) -> str:
+        """The URL that is called, as messages show it."""
+        service = self.client.get("service")
+        if service is None:
+            base = str(self.client.get("url", ""))
+            return f"{base}{'&' if '?' in base else '?'}timeout={self.timeout_s}s"
+        path = service.get("path") or "/"
+        host = f"{service['name']}.{service['namespace']}.svc:{service.get('port', 443)}"
+        return f"https://{host}{path}?timeout={self.timeout_s}s"
+
+
+class WebhookError(Exception):
+    """A webhook gave no answer; ``is_call`` unless it gave one that is none."""
+
+    def __init__(self, text: str, *, is_call: bool = True) -> None:
+        super().__init__(text)
+        self.is_call = is_call
+
+
+class WebhookPort(Protocol):
+    """How webhooks are reached: over HTTPS, or in process."""
+
+    async def review(self, call: WebhookCall) -> Any:
+        """The AdmissionReview that the webhook answers, as JSON.
+
+        Raises ``WebhookError``.
+        """
+        ...
 
 
 class PendingCalls(Exception):

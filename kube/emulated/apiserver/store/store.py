@@ -17,7 +17,7 @@ from mews.kube.api.errors import BadRequest, Gone
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import Admission, NoAdmission
+from mews.kube.emulated.apiserver.store.admission import Admission, NoAdmission, WebhookPort
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
@@ -55,9 +55,12 @@ class Store:
         self.kinds = Registry(BUILTIN)
         self.admission: Admission = NoAdmission()
         """What every write passes."""
+        self.webhooks: WebhookPort | None = None
+        """How admission reaches webhooks."""
         self.keeps_owners = False
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
         self._rng = rng
+        self._reviews = 0
         self._history = history
         self._shelves: dict[tuple[str, str], Shelf] = {}
         self._version = 1
@@ -177,6 +180,11 @@ class Store:
         bits = bits & ~(0x3 << 62) | (0x2 << 62)
         text = f"{bits:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def review_uid(self) -> str:
+        """A uid for an AdmissionReview; uids of objects must not depend on webhooks."""
+        self._reviews += 1
+        return f"00000000-0000-4000-8000-{self._reviews:012x}"
 
     def new_name(self, prefix: str) -> str:
         """Make a name with the prefix ``generateName``."""

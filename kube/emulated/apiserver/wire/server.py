@@ -25,6 +25,7 @@ from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, 
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
 from mews.kube.emulated.apiserver.wire.parameters import flag
+from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,8 @@ class ApiServer:
         allow_hosts: Iterable[str] = (),
     ) -> None:
         store.keeps_owners = True
+        if store.webhooks is None:
+            store.webhooks = HttpWebhooks(store)
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
         self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)

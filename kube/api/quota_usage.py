@@ -11,7 +11,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, is_terminal
 from mews.kube.api.pod_requests import limits_of, overhead_of, pod_amount, pod_limit
-from mews.kube.api.quantities import parse
+from mews.kube.api.quantities import canonical, parse
 
 Usage = Mapping[str, Decimal]
 """Amounts by the name that a quota has for them: ``pods``, ``requests.cpu``, ``count/jobs.batch``."""
@@ -104,6 +104,41 @@ def required_by_pod(pod: Object, hard: Mapping[str, str]) -> dict[str, list[str]
             if resource not in (amounts or {}):
                 missing.setdefault(name, []).append(str(container.get("name", "")))
     return {name: sorted(names) for name, names in missing.items()}
+
+
+_BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+
+
+def amount_text(amount: Decimal, *, binary: bool) -> str:
+    """An amount as a quota shows it, in binary suffixes where what it was summed up from has them."""
+    if binary and amount and amount == amount.to_integral_value():
+        for suffix, power in _BINARY:
+            if amount % (1 << power) == 0:
+                return f"{int(amount) >> power}{suffix}"
+    return canonical(format(amount, "f"))
+
+
+def is_binary(obj: Object | None, name: str) -> bool:
+    """Whether an object's amount of what a quota names is written in binary suffixes."""
+    field, _, resource = name.rpartition(".")
+    if name == "requests.storage":
+        holders = [((obj or {}).get("spec") or {}).get("resources") or {}]
+    else:
+        holders = [each.get("resources") or {} for each in _containers(obj or {})]
+    for holder in holders:
+        text = (holder.get("limits" if field == "limits" else "requests") or {}).get(resource)
+        if text is not None and parse(text):
+            return str(text).endswith("i")
+    return False
+
+
+def is_used_by_pods(name: str) -> bool:
+    """Whether pods use what a quota names."""
+    return (
+        name in ("pods", "count/pods", *_PLAIN)
+        or name.startswith("hugepages-")
+        or (name.startswith(("requests.", "limits.")) and name != "requests.storage")
+    )
 
 
 # Scopes

@@ -195,6 +195,8 @@ class _Checker:
             if name not in FUNCTIONS or "." in name:
                 self.faults.append((expr.at, f"undeclared reference to '{name}' (in container '')"))
                 return DYN
+            if name == "size" and kinds and not _has_size(kinds[0]):
+                return self._mismatch(expr, kinds)
             return _RETURNS.get(name, DYN)
         return self._operator(expr, kinds)
 
@@ -269,6 +271,10 @@ def _comparable(left: CelType, right: CelType) -> bool:
     if DYN in (left, right) or left == right or "null_type" in (left, right):
         return True
     return isinstance(left, (ListType, MapType)) and type(left) is type(right)
+
+
+def _has_size(kind: CelType) -> bool:
+    return isinstance(kind, (ListType, MapType)) or kind in (DYN, "string", "bytes", "list", "map")
 
 
 def _item(kind: CelType) -> CelType:

@@ -60,6 +60,8 @@ def _field(value: Any, name: str) -> Any:
         return value[name] if name in value else _MISSING  # noqa: SIM401 - a lazy map has no ``get`` of its own
     if isinstance(value, ReceiverObject):
         return value.fields.get(name, _MISSING)
+    if value is None:
+        return _MISSING
     raise CelError("no such overload")
 
 
@@ -164,7 +166,10 @@ def _absorbing(expr: Any, *, decisive: bool) -> Evaluate:
                 failure = CelError("no such overload")
         except CelError as error:
             failure = error
-        second = right(known)
+        try:
+            second = right(known)
+        except CelError as error:
+            raise failure or error from None
         if second is decisive:
             return decisive
         if failure is not None:

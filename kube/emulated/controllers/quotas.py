@@ -11,8 +11,7 @@ from functools import partial
 
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, is_terminal, key_of, namespace_of
-from mews.kube.api.quantities import canonical
-from mews.kube.api.quota_usage import matches_scopes, usage_of
+from mews.kube.api.quota_usage import amount_text, is_binary, is_used_by_pods, matches_scopes, usage_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
     PODS,
@@ -35,7 +34,6 @@ _BY_NAME: Mapping[str, Resource] = {
     "services.loadbalancers": SERVICES,
     "requests.storage": _CLAIMS,
 }
-_OF_PODS = ("pods", "cpu", "memory", "ephemeral-storage")
 
 
 class QuotaController:
@@ -101,14 +99,20 @@ class QuotaController:
             return
 
     async def _used(self, quota: Object, resources: Mapping[str, Resource | None]) -> dict[str, str]:
-        namespace, totals = namespace_of(quota), dict[str, Decimal]()
+        namespace, totals, binary = namespace_of(quota), dict[str, Decimal](), dict[str, bool]()
         for resource in dict.fromkeys(each for each in resources.values() if each is not None):
             for obj in (await self._kube.list(resource, namespace=namespace)).items:
                 if not matches_scopes(quota["spec"], resource.plural, obj):
                     continue
                 for name, amount in usage_of(resource.group, resource.plural, obj).items():
+                    if not totals.get(name):
+                        binary[name] = is_binary(obj, name)
                     totals[name] = totals.get(name, Decimal()) + amount
-        return {name: _text(totals.get(name, Decimal())) for name, each in resources.items() if each is not None}
+        return {
+            name: amount_text(totals.get(name, Decimal()), binary=binary.get(name, False))
+            for name, each in resources.items()
+            if each is not None
+        }
 
     async def _counted_in(self, name: str) -> Resource | None:
         """The resource whose objects use what a quota names; None for what nothing uses."""
@@ -118,14 +122,6 @@ class QuotaController:
                 served = await self._kube.discovery()
                 self._served = {(each.group, each.plural): each for each in reversed(served) if each.namespaced}
             return self._served.get((group, plural))
-        if name in _OF_PODS or name.startswith("hugepages-"):
+        if is_used_by_pods(name):
             return PODS
-        if name in _BY_NAME:
-            return _BY_NAME[name]
-        if ".storageclass.storage.k8s.io/" in name:
-            return _CLAIMS
-        return PODS if name.startswith(("requests.", "limits.")) else None
-
-
-def _text(amount: Decimal) -> str:
-    return canonical(format(amount, "f"))
+        return _CLAIMS if ".storageclass.storage.k8s.io/" in name else _BY_NAME.get(name)

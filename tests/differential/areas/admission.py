@@ -98,7 +98,8 @@ _PODS, _SERVICES, _MAPS = "/api/v1/namespaces/NS/pods", "/api/v1/namespaces/NS/s
 
 
 def _service(name: str, kind: str = "ClusterIP", ports: int = 1) -> dict[str, Any]:
-    listed = [{"name": f"p{port}", "port": 80 + port} for port in range(ports)]
+    given = [{} if kind == "ClusterIP" else {"nodePort": 30100 + 10 * ord(name) % 100 + port} for port in range(ports)]
+    listed = [{"name": f"p{port}", "port": 80 + port, **given[port]} for port in range(ports)]
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"type": kind, "ports": listed}}
 
 
@@ -232,7 +233,7 @@ _EVALUATED = (
     "namespaceObject.metadata.name == 'admission'", "namespaceObject.metadata.labels['kubernetes.io/metadata.name'] == 'admission'", "oldObject == null", "authorizer.group('').resource('pods').namespace('admission').check('create').allowed()",
     "authorizer.requestResource.check('create').allowed()", "!authorizer.serviceAccount('admission', 'default').group('').resource('pods').check('list').allowed()", "authorizer.path('/healthz').check('get').allowed()",
     "object.data.a.matches('^[a-z]$')", "object.data.a.upperAscii() == 'B'", "quantity('1Gi').isGreaterThan(quantity('1Mi'))", "[1, 2, 3].sum() == 6", "['a', 'b'].join('-') == 'a-b'",
-    "1 / (size(object.data) - 1) == 1", "[1, 2][5] == 1", "int('x') == 1", "object.data.a == 'zzz'", "object.metadata.foo.bar == 1", "object.data.a.size() > 5", "request.dryRun == false", "string(1) == '1'", "duration('1h') > duration('1m')",
+    "1 / (size(object.data) - 1) == 1", "[1, 2][5] == 1", "int(object.data.a) == 1", "object.data.a == 'zzz'", "object.metadata.foo.bar == 1", "object.data.a.size() > 5", "request.dryRun == false", "string(1) == '1'", "duration('1h') > duration('1m')",
     "timestamp('2024-01-01T00:00:00Z').getFullYear() == 2024", "ip('10.0.0.1').family() == 4", "cidr('10.0.0.0/8').containsIP('10.1.2.3')", "url('https://a.b:80/c').getHostname() == 'a.b'", "'%s-%d'.format(['a', 1]) == 'a-1'",
     "type(object.data) == map", "dyn(1) == 1.0", "object.data.exists(k, k == 'a')", "object.data.map(k, k) == ['a']", "request.options.kind == 'CreateOptions'", "!has(object.immutable)", "isSemver('1.2.3')", "sets.contains([1, 2], [1])",
 )  # fmt: skip

@@ -14,6 +14,7 @@ from mews.kube.emulated.apiserver.admission import (
     pods,
     policies,
     quotas,
+    service_accounts,
     webhooks,
 )
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, Phase
@@ -24,6 +25,7 @@ from mews.kube.emulated.apiserver.store.store import Store
 PLUGINS: Sequence[AdmissionPlugin] = (
     lifecycle.PLUGIN,
     limit_ranger.PLUGIN,
+    service_accounts.PLUGIN,
     node_restriction.PLUGIN,
     claims.TAINT_NODES,
     pod_security.PLUGIN,

@@ -9,7 +9,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
-from mews.kube.emulated.apiserver.admission.pod_security_checks import CHECKS, Finding, findings
+from mews.kube.emulated.apiserver.admission.pod_security_checks import CHECKS, LATEST, Finding, findings
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -52,15 +52,29 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _level(labels: Labels, mode: str) -> str:
-    """The level of a mode; what cannot be read is taken for the strictest when enforced, else for none."""
+    """The level of a mode; what cannot be read is taken for the strictest when enforced, else for none. Where nothing
+    is said of warnings, they follow what is enforced."""
+    if mode == "warn" and f"{_LABEL}warn" not in labels:
+        mode = "enforce"
     level = labels.get(f"{_LABEL}{mode}", "privileged")
     return level if level in CHECKS else "restricted" if mode == "enforce" else "privileged"
 
 
-def _shown(labels: Labels, mode: str) -> str:
+def _version(labels: Labels, mode: str) -> str:
+    if mode == "warn" and f"{_LABEL}warn" not in labels:
+        mode = "enforce"
     version = labels.get(f"{_LABEL}{mode}-version", "latest")
-    known = version if version == "latest" or _VERSION.fullmatch(version) else "latest"
-    return f'PodSecurity "{_level(labels, mode)}:{known}"'
+    return version if _VERSION.fullmatch(version) else "latest"
+
+
+def _found(labels: Labels, mode: str, metadata: Object, spec: Mapping[str, Any]) -> list[Finding]:
+    version = _version(labels, mode)
+    minor = LATEST if version == "latest" else min(int(version.partition(".")[2]), LATEST)
+    return findings(_level(labels, mode), minor, metadata, spec)
+
+
+def _shown(labels: Labels, mode: str) -> str:
+    return f'PodSecurity "{_level(labels, mode)}:{_version(labels, mode)}"'
 
 
 def _text(found: Sequence[Finding]) -> str:
@@ -72,14 +86,14 @@ def _check_pod(attributes: AdmissionAttributes, labels: Labels) -> None:
     assert pod is not None
     if old is not None and not _is_significant(pod, old):
         return
-    found = findings(_level(labels, "enforce"), pod["metadata"], pod["spec"])
+    found = _found(labels, "enforce", pod["metadata"], pod["spec"])
     if found:
         raise refused(attributes, f"violates {_shown(labels, 'enforce')}: {_text(found)}")
     _warn(attributes, labels, pod["metadata"], pod["spec"])
 
 
 def _warn(attributes: AdmissionAttributes, labels: Labels, metadata: Object, spec: Mapping[str, Any]) -> None:
-    found = findings(_level(labels, "warn"), metadata, spec)
+    found = _found(labels, "warn", metadata, spec)
     if found:
         attributes.request.warnings.append(f"would violate {_shown(labels, 'warn')}: {_text(found)}")
 
@@ -149,7 +163,7 @@ def _offenders(store: Store, namespace: str, labels: Labels) -> list[str]:
     """What a namespace's pods do that its new level forbids: pods that do the same are counted together."""
     by_text: dict[str, list[str]] = {}
     for pod in store.shelf(store.kinds.of(PODS)).select(Selection(namespace)):
-        found = findings(_level(labels, "enforce"), pod["metadata"], pod["spec"])
+        found = _found(labels, "enforce", pod["metadata"], pod["spec"])
         if found:
             text = ", ".join(what for what, _ in found)
             by_text.setdefault(text, []).append(pod["metadata"]["name"])

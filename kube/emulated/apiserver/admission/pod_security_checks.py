@@ -9,8 +9,8 @@ Pod = Mapping[str, Any]
 Finding = tuple[str, str]
 """What is wrong in two words, and where; the latter may be empty."""
 
-Check = Callable[[Pod, Mapping[str, Any]], Finding | None]
-"""(metadata, pod spec) -> a finding, or None for a pod that passes."""
+Check = Callable[[Pod, Mapping[str, Any], int], Finding | None]
+"""(metadata, pod spec, minor version of the standard) -> a finding, or None for a pod that passes."""
 
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 _DEFAULT_CAPABILITIES = frozenset(
@@ -20,15 +20,18 @@ _DEFAULT_CAPABILITIES = frozenset(
     )
 )
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
-_SYSCTLS = frozenset(
-    (
-        "kernel.shm_rmid_forced",
-        "net.ipv4.ping_group_range",
-        *(f"net.ipv4.ip_{name}" for name in ("local_port_range", "unprivileged_port_start", "local_reserved_ports")),
-        *(f"net.ipv4.tcp_{name}" for name in ("syncookies", "fin_timeout", "rmem", "wmem")),
-        *(f"net.ipv4.tcp_keepalive_{name}" for name in ("time", "intvl", "probes")),
-    )
-)
+_SYSCTLS: Mapping[str, int] = {
+    **dict.fromkeys(("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies"), 0),
+    **dict.fromkeys(("net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start"), 0),
+    "net.ipv4.ip_local_reserved_ports": 27,
+    "net.ipv4.tcp_fin_timeout": 29,
+    **{f"net.ipv4.tcp_keepalive_{name}": 29 for name in ("time", "intvl", "probes")},
+    "net.ipv4.tcp_rmem": 32,
+    "net.ipv4.tcp_wmem": 32,
+}
+"""Those that are safe, by the minor version that allowed them."""
+
+LATEST = 34
 _VOLUMES = ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected")
 _VOLUMES += ("secret",)
 _SECURE = ("RuntimeDefault", "Localhost")
@@ -60,7 +63,7 @@ def _setters(spec: Mapping[str, Any], is_bad: Callable[[Mapping[str, Any]], bool
     return join.join(parts)
 
 
-def _app_armor(metadata: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _app_armor(metadata: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     def is_bad(context: Mapping[str, Any]) -> bool:
         return (context.get("appArmorProfile") or {}).get("type") == "Unconfined"
 
@@ -79,7 +82,7 @@ def _app_armor(metadata: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return (f"forbidden AppArmor {noun}", " and ".join(texts)) if texts else None
 
 
-def _capabilities(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _capabilities(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     names, foreign = _adding(spec, _DEFAULT_CAPABILITIES)
     if not names:
         return None
@@ -97,17 +100,17 @@ def _adding(spec: Mapping[str, Any], allowed: frozenset[str]) -> tuple[list[str]
     return names, sorted(foreign)
 
 
-def _namespaces(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _namespaces(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     found = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
     return ("host namespaces", ", ".join(found)) if found else None
 
 
-def _host_paths(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _host_paths(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     found = [each["name"] for each in spec.get("volumes") or () if "hostPath" in each]
     return ("hostPath volumes", f"volume{'s' if len(found) != 1 else ''} {_quoted(found)}") if found else None
 
 
-def _host_ports(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _host_ports(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     names, ports = [], set()
     for each in containers(spec):
         used = {port["hostPort"] for port in each.get("ports") or () if port.get("hostPort")}
@@ -121,7 +124,12 @@ def _host_ports(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return "hostPort", f"{_named(names)} {verb} hostPort{'s' if len(ports) != 1 else ''} {shown}"
 
 
-def _probe_hosts(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+_PROBES_SINCE = 34
+
+
+def _probe_hosts(_: Pod, spec: Mapping[str, Any], minor: int) -> Finding | None:
+    if minor < _PROBES_SINCE:
+        return None
     names: list[str] = []
     hosts: set[str] = set()
     for each in containers(spec):
@@ -144,12 +152,12 @@ def _probe_hosts(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return "probe or lifecycle host", text
 
 
-def _privileged(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _privileged(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     names = [str(each.get("name", "")) for each in containers(spec) if _context(each).get("privileged")]
     return ("privileged", f"{_named(names)} must not set securityContext.privileged=true") if names else None
 
 
-def _proc_mount(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _proc_mount(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     found = [each for each in containers(spec) if _context(each).get("procMount", "Default") != "Default"]
     if not found:
         return None
@@ -158,7 +166,7 @@ def _proc_mount(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return "procMount", f"{_named(names)} must not set securityContext.procMount to {_quoted(types)}"
 
 
-def _selinux(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _selinux(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     types: set[str] = set()
     parts: dict[str, None] = {}
 
@@ -183,7 +191,7 @@ def _profile(context: Mapping[str, Any]) -> Any:
     return (context.get("seccompProfile") or {}).get("type")
 
 
-def _seccomp(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _seccomp(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     who, types = _bad_profiles(spec)
     return ("seccompProfile", f"{who} must not set securityContext.seccompProfile.type to {types}") if who else None
 
@@ -194,12 +202,13 @@ def _bad_profiles(spec: Mapping[str, Any]) -> tuple[str, str]:
     return who, _quoted(sorted(bad))
 
 
-def _sysctls(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
-    found = [each["name"] for each in _context(spec).get("sysctls") or () if each["name"] not in _SYSCTLS]
+def _sysctls(_: Pod, spec: Mapping[str, Any], minor: int) -> Finding | None:
+    names = [each["name"] for each in _context(spec).get("sysctls") or ()]
+    found = [name for name in names if _SYSCTLS.get(name, LATEST + 1) > minor]
     return ("forbidden sysctls", ", ".join(found)) if found else None
 
 
-def _host_process(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _host_process(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     who = _setters(spec, lambda context: bool((context.get("windowsOptions") or {}).get("hostProcess")))
     return ("hostProcess", f"{who} must not set securityContext.windowsOptions.hostProcess=true") if who else None
 
@@ -208,7 +217,7 @@ def _is_windows(spec: Mapping[str, Any]) -> bool:
     return (spec.get("os") or {}).get("name") == "windows"
 
 
-def _escalation(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _escalation(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     names = [
         str(each.get("name", ""))
         for each in containers(spec)
@@ -221,7 +230,7 @@ def _escalation(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     )
 
 
-def _dropped(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _dropped(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     if _is_windows(spec):
         return None
     keeping = [
@@ -238,7 +247,7 @@ def _dropped(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return ("unrestricted capabilities", "; ".join(texts)) if texts else None
 
 
-def _volume_types(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _volume_types(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     names, types = [], set()
     for volume in spec.get("volumes") or ():
         kinds = [key for key in volume if key != "name"]
@@ -252,7 +261,7 @@ def _volume_types(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return "restricted volume types", f"{text} {_quoted(sorted(types))}"
 
 
-def _non_root(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _non_root(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     who = _setters(spec, lambda context: context.get("runAsNonRoot") is False)
     pod = _context(spec).get("runAsNonRoot")
     if who and not (who == "pod" and all(_context(each).get("runAsNonRoot") for each in containers(spec))):
@@ -265,12 +274,12 @@ def _non_root(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
     return "runAsNonRoot != true", f"pod or {_named(names)} must set securityContext.runAsNonRoot=true"
 
 
-def _root_user(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _root_user(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     who = _setters(spec, lambda context: context.get("runAsUser") == 0)
     return ("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
 
 
-def _seccomp_set(_: Pod, spec: Mapping[str, Any]) -> Finding | None:
+def _seccomp_set(_: Pod, spec: Mapping[str, Any], _minor: int) -> Finding | None:
     if _is_windows(spec):
         return None
     who, types = _bad_profiles(spec)
@@ -311,6 +320,6 @@ CHECKS: Mapping[str, Sequence[Check]] = {
 }
 
 
-def findings(level: str, metadata: Pod, spec: Mapping[str, Any]) -> list[Finding]:
-    """What a pod does that its level forbids."""
-    return [found for check in CHECKS[level] if (found := check(metadata, spec)) is not None]
+def findings(level: str, minor: int, metadata: Pod, spec: Mapping[str, Any]) -> list[Finding]:
+    """What a pod does that its level forbids, as the standard was in that minor version."""
+    return [found for check in CHECKS[level] if (found := check(metadata, spec, minor)) is not None]

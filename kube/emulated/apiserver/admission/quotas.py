@@ -11,9 +11,17 @@ from functools import partial
 from typing import Any
 
 from mews.kube.api.objects import Object, clone
-from mews.kube.api.quantities import canonical, parse
-from mews.kube.api.quota_usage import Usage, matches_scopes, required_by_pod, usage_of
-from mews.kube.api.resources import RESOURCE_QUOTAS
+from mews.kube.api.quantities import parse
+from mews.kube.api.quota_usage import (
+    Usage,
+    amount_text,
+    is_binary,
+    is_used_by_pods,
+    matches_scopes,
+    required_by_pod,
+    usage_of,
+)
+from mews.kube.api.resources import PODS, RESOURCE_QUOTAS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -46,7 +54,7 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
     relevant = [
         quota
         for quota in shelf.select(Selection(attributes.namespace))
-        if _concerns(quota, usage) and matches_scopes(quota["spec"], resource.plural, obj)
+        if _concerns(attributes.kind, quota, usage) and matches_scopes(quota["spec"], resource.plural, obj)
     ]
     for quota in relevant:
         _check_specified(attributes, quota, obj)
@@ -56,8 +64,10 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
             attributes.settlements.append(partial(_settle, store, quotas, quota, change))
 
 
-def _concerns(quota: Object, usage: Usage) -> bool:
-    return any(name in (quota["spec"].get("hard") or {}) for name in usage)
+def _concerns(kind: Kind, quota: Object, usage: Usage) -> bool:
+    """Whether a quota that has been counted limits what such objects may use, though this one may use none of it."""
+    hard = _hard(quota)
+    return any(name in usage or (kind.resource == PODS and is_used_by_pods(name)) for name in hard)
 
 
 def _hard(quota: Object) -> Mapping[str, str]:
@@ -79,8 +89,8 @@ def _checked(attributes: AdmissionAttributes, quota: Object, usage: Usage) -> Ma
     """A quota's used amounts after the request, None where it changes none."""
     hard, name = _hard(quota), quota["metadata"]["name"]
     used = (quota.get("status") or {}).get("used") or {}
-    counted = {key: amount for key, amount in usage.items() if key in (quota["spec"].get("hard") or {})}
-    unknown = sorted(key for key in counted if key not in hard or key not in used)
+    counted = {key: amount for key, amount in usage.items() if key in hard}
+    unknown = sorted(key for key in counted if key not in used)
     if unknown:
         raise refused(attributes, f"status unknown for quota: {name}, resources: {','.join(unknown)}")
     if not any(counted.values()):
@@ -88,24 +98,21 @@ def _checked(attributes: AdmissionAttributes, quota: Object, usage: Usage) -> Ma
     new = {key: parse(used[key]) + amount for key, amount in counted.items()}
     over = sorted(key for key in new if counted[key] > 0 and new[key] > parse(hard[key]))
     if over:
-        asked = _pairs(over, {key: _text(counted[key], hard[key]) for key in over})
+        asked = _pairs(over, {key: amount_text(counted[key], binary=is_binary(attributes.obj, key)) for key in over})
         text = f"exceeded quota: {name}, requested: {asked}, used: {_pairs(over, used)}, limited: {_pairs(over, hard)}"
         raise refused(attributes, text)
-    return {key: _text(amount, str(used[key])) for key, amount in new.items()}
+    return {
+        key: amount_text(amount, binary=_is_binary(str(used[key]), attributes.obj, key)) for key, amount in new.items()
+    }
+
+
+def _is_binary(known: str, obj: Object | None, name: str) -> bool:
+    """Whether a sum is shown in binary suffixes: as its first term that is not zero."""
+    return known.endswith("i") if parse(known) else is_binary(obj, name)
 
 
 def _pairs(names: list[str], amounts: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names)
-
-
-def _text(amount: Decimal, like: str) -> str:
-    """An amount, in binary suffixes where its neighbours have them."""
-    whole = format(amount, "f")
-    if like.endswith("i") and amount and amount == amount.to_integral_value():
-        for suffix, power in (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)):
-            if amount % (1 << power) == 0:
-                return f"{int(amount) >> power}{suffix}"
-    return canonical(whole)
 
 
 def _settle(store: Store, kind: Kind, quota: Object, used: Mapping[str, str]) -> None:

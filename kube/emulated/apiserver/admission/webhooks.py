@@ -211,6 +211,8 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
         (("validate", attributes.request.dry_run, each.configuration, each.position, _state(attributes)), each)
         for each in _asked(store, attributes, VALIDATING)
     ]
+    if not asked:
+        return
     errors = [_judged(attributes, each, answer) for each, answer in _answers(store, attributes, asked)]
     for error in errors:
         if error is not None:

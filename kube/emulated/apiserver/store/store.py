@@ -61,6 +61,7 @@ class Store:
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
         self._rng = rng
         self._reviews = 0
+        self._other = random.Random("parts of objects")
         self._history = history
         self._shelves: dict[tuple[str, str], Shelf] = {}
         self._version = 1
@@ -185,6 +186,10 @@ class Store:
         """A uid for an AdmissionReview; uids of objects must not depend on webhooks."""
         self._reviews += 1
         return f"00000000-0000-4000-8000-{self._reviews:012x}"
+
+    def other_name(self, prefix: str) -> str:
+        """A name for a part of an object, by a chance of its own: names of objects must not depend on it."""
+        return prefix + "".join(self._other.choice(_NAME_ALPHABET) for _ in range(5))
 
     def new_name(self, prefix: str) -> str:
         """Make a name with the prefix ``generateName``."""

@@ -385,7 +385,7 @@ def _client_faults(client: Spec, path: str) -> Iterator[FieldError]:
         return
     for name in ("name", "namespace"):
         if not service.get(name):
-            yield required(f"{path}.service.{name}", f"service {name} is required")
+            yield required(f"{path}.service.{name}")
     port = service.get("port", 443)
     if not 1 <= port <= (1 << 16) - 1:
         yield bad(f"{path}.service.port", port, "port is not valid: must be between 1 and 65535, inclusive")
@@ -408,7 +408,7 @@ def _url_faults(url: str, path: str) -> Iterator[FieldError]:
     if "#" in rest:
         yield bad(path, rest.partition("#")[2], "fragments are not permitted in the URL")
     if "?" in rest:
-        yield bad(path, rest.partition("?")[2], "query parameters are not permitted in the URL")
+        yield bad(path, rest.partition("#")[0].partition("?")[2], "query parameters are not permitted in the URL")
 
 
 POLICIES = Rules(default=_default_policy, validate=_policy_faults)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mews.kube.cel.evaluation import TYPE_NAMES
-from mews.kube.cel.functions import FUNCTIONS, METHODS
+from mews.kube.cel.functions import FUNCTIONS
+from mews.kube.cel.methods import METHODS
 from mews.kube.cel.syntax import (
     Expr,
     FunctionCall,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.cel.functions import FUNCTIONS, METHODS, OPERATORS
+from mews.kube.cel.functions import FUNCTIONS, OPERATORS
+from mews.kube.cel.methods import METHODS
 from mews.kube.cel.syntax import (
     Expr,
     FunctionCall,

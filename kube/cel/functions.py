@@ -8,10 +8,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from decimal import Decimal
-from itertools import pairwise
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from mews.kube.api.quantities import parse
@@ -33,7 +31,8 @@ Function = Callable[..., Any]
 _NO_OVERLOAD = "no such overload"
 
 
-def _mismatch() -> CelError:
+def mismatch() -> CelError:
+    """The error of an operation that its values' types do not have."""
     return CelError(_NO_OVERLOAD)
 
 
@@ -41,13 +40,14 @@ def _arithmetic(name: str, plain: Callable[[Any, Any], Any]) -> Function:
     def operate(left: Any, right: Any) -> Any:
         if is_number(left) and type(left) is type(right):
             return values.checked(type(left)(plain(left, right)))
-        raise _mismatch()
+        raise mismatch()
 
     operate.__name__ = name
     return operate
 
 
-def _add(left: Any, right: Any) -> Any:
+def add(left: Any, right: Any) -> Any:
+    """``left + right``."""
     if is_number(left):
         return _sum(left, right)
     if type(left) is type(right) and isinstance(left, (str, bytes, list)):
@@ -59,7 +59,7 @@ def _add(left: Any, right: Any) -> Any:
             return values.moved(right, left.ns)
         case Duration(), Duration():
             return Duration(left.ns + right.ns)
-    raise _mismatch()
+    raise mismatch()
 
 
 _sum = _arithmetic("add", lambda left, right: left + right)
@@ -83,7 +83,7 @@ def _divide(left: Any, right: Any) -> Any:
             return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left)
         return left / right
     if not is_number(left) or type(left) is not type(right) or isinstance(left, float):
-        raise _mismatch()
+        raise mismatch()
     if right == 0:
         raise CelError("division by zero")
     quotient = abs(int(left)) // abs(int(right))
@@ -92,7 +92,7 @@ def _divide(left: Any, right: Any) -> Any:
 
 def _modulo(left: Any, right: Any) -> Any:
     if not is_number(left) or type(left) is not type(right) or isinstance(left, float):
-        raise _mismatch()
+        raise mismatch()
     if right == 0:
         raise CelError("modulus by zero")
     return type(left)(int(math.copysign(1, left)) * (abs(int(left)) % abs(int(right))))
@@ -100,13 +100,13 @@ def _modulo(left: Any, right: Any) -> Any:
 
 def _negate(value: Any) -> Any:
     if isinstance(value, Uint) or not is_number(value):
-        raise _mismatch()
+        raise mismatch()
     return values.checked(-value)
 
 
 def _not(value: Any) -> Any:
     if not isinstance(value, bool):
-        raise _mismatch()
+        raise mismatch()
     return not value
 
 
@@ -116,17 +116,18 @@ def _compared(holds: Callable[[Any, Any], bool]) -> Function:
             return holds(left, right)
         if type(left) is type(right) and isinstance(left, (str, bytes, bool, Timestamp, Duration)):
             return holds(left, right)
-        raise _mismatch()
+        raise mismatch()
 
     return compare
 
 
-def _contained(item: Any, container: Any) -> bool:
+def contained(item: Any, container: Any) -> bool:
+    """``item in container``."""
     if isinstance(container, list):
         return any(equal(item, each) for each in container)
     if isinstance(container, dict):
         return item in container
-    raise _mismatch()
+    raise mismatch()
 
 
 OPERATORS: Mapping[str, Function] = {
@@ -136,8 +137,8 @@ OPERATORS: Mapping[str, Function] = {
     "_<=_": _compared(lambda left, right: left <= right),
     "_>_": _compared(lambda left, right: left > right),
     "_>=_": _compared(lambda left, right: left >= right),
-    "@in": _contained,
-    "_+_": _add,
+    "@in": contained,
+    "_+_": add,
     "_-_": _subtract,
     "_*_": _arithmetic("multiply", lambda left, right: left * right),
     "_/_": _divide,
@@ -150,16 +151,17 @@ OPERATORS: Mapping[str, Function] = {
 # Conversions
 
 
-def _size(value: Any) -> int:
+def size(value: Any) -> int:
+    """``size(value)``."""
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
-    raise _mismatch()
+    raise mismatch()
 
 
 def _int(value: Any) -> int:
     match value:
         case bool():
-            raise _mismatch()
+            raise mismatch()
         case int():
             return int(values.checked(int(value)))
         case float():
@@ -174,7 +176,7 @@ def _int(value: Any) -> int:
             return int(value.at.timestamp())
         case Duration():
             return value.ns
-    raise _mismatch()
+    raise mismatch()
 
 
 def _uint(value: Any) -> Uint:
@@ -184,7 +186,7 @@ def _uint(value: Any) -> Uint:
         return Uint(values.checked(Uint(value)))
     if is_number(value):
         return Uint(values.checked(Uint(int(value)))) if value >= 0 else Uint(_raise("unsigned integer overflow"))
-    raise _mismatch()
+    raise mismatch()
 
 
 def _raise(text: str) -> int:
@@ -199,10 +201,11 @@ def _double(value: Any) -> float:
             raise CelError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
     if is_number(value):
         return float(value)
-    raise _mismatch()
+    raise mismatch()
 
 
-def _string(value: Any) -> str:
+def as_string(value: Any) -> str:
+    """``string(value)``."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -223,7 +226,7 @@ def _string(value: Any) -> str:
             return values.show_duration(value)
         case Opaque() if value.kind in ("net.IP", "net.CIDR"):
             return str(value.content)
-    raise _mismatch()
+    raise mismatch()
 
 
 def _float_text(value: float) -> str:
@@ -243,7 +246,7 @@ def _bool(value: Any) -> bool:
         return False
     if isinstance(value, str):
         raise CelError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
-    raise _mismatch()
+    raise mismatch()
 
 
 def _timestamp(value: Any) -> Timestamp:
@@ -253,7 +256,7 @@ def _timestamp(value: Any) -> Timestamp:
         return values.parse_timestamp(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return Timestamp(datetime.fromtimestamp(value, ZoneInfo("UTC")))
-    raise _mismatch()
+    raise mismatch()
 
 
 def _duration(value: Any) -> Duration:
@@ -261,16 +264,18 @@ def _duration(value: Any) -> Duration:
         return value
     if isinstance(value, str):
         return values.parse_duration(value)
-    raise _mismatch()
+    raise mismatch()
 
 
-def _matches(text: Any, pattern: Any) -> bool:
+def matches(text: Any, pattern: Any) -> bool:
+    """Whether a pattern is found in a text."""
     if not isinstance(text, str) or not isinstance(pattern, str):
-        raise _mismatch()
-    return _regex(pattern).search(text) is not None
+        raise mismatch()
+    return regex_of(pattern).search(text) is not None
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
+def regex_of(pattern: str) -> re.Pattern[str]:
+    """The compiled pattern, ``CelError`` for what is none."""
     try:
         return re.compile(pattern.replace(r"\z", r"\Z"))
     except re.error as error:
@@ -282,22 +287,23 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 def _quantity(text: Any) -> QuantityValue:
     try:
-        return QuantityValue(parse(_text(text)), text)
+        return QuantityValue(parse(text_of(text)), text)
     except ValueError:
         pattern = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         raise CelError(f"quantities must match the regular expression {pattern}") from None
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """The value, which must be a string."""
     if not isinstance(value, str):
-        raise _mismatch()
+        raise mismatch()
     return value
 
 
 def _succeeds(function: Function) -> Function:
     def test(text: Any) -> bool:
         try:
-            function(_text(text))
+            function(text_of(text))
         except CelError as error:
             if str(error) == _NO_OVERLOAD:
                 raise
@@ -307,28 +313,27 @@ def _succeeds(function: Function) -> Function:
     return test
 
 
-def _ip(text: Any) -> Opaque:
+def ip_of(text: Any) -> Opaque:
+    """The address that a text is."""
     try:
-        found = ipaddress.ip_address(_text(text))
+        found = ipaddress.ip_address(text_of(text))
     except ValueError:
         raise CelError(f'IP Address "{text}" parse error during conversion from string') from None
     return Opaque("net.IP", found)
 
 
-def _cidr(text: Any) -> Opaque:
+def cidr_of(text: Any) -> Opaque:
+    """The network that a text is."""
     try:
-        found = ipaddress.ip_interface(_text(text)) if "/" in _text(text) else _refuse_cidr(text)
+        if "/" in text_of(text):
+            return Opaque("net.CIDR", ipaddress.ip_interface(text))
     except ValueError:
-        return _refuse_cidr(text)
-    return Opaque("net.CIDR", found)
-
-
-def _refuse_cidr(text: Any) -> Any:
+        pass
     raise CelError(f'network address parse error during conversion from string: network address "{text}"')
 
 
 def _url(text: Any) -> Opaque:
-    parts = urlsplit(_text(text))
+    parts = urlsplit(text_of(text))
     if not (parts.scheme and (parts.netloc or text.startswith("/"))) and not text.startswith("/"):
         raise CelError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
     return Opaque("kubernetes.URL", parts)
@@ -338,7 +343,7 @@ _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-
 
 
 def _semver(text: Any) -> Opaque:
-    match = _SEMVER.fullmatch(_text(text))
+    match = _SEMVER.fullmatch(text_of(text))
     if match is None:
         raise CelError("semver: invalid version")
     major, minor, patch, pre, _ = match.groups()
@@ -365,29 +370,29 @@ def _equivalent(left: list[Any], right: list[Any]) -> bool:
 
 
 def _contains_all(left: list[Any], right: list[Any]) -> bool:
-    return all(_contained(each, left) for each in right)
+    return all(contained(each, left) for each in right)
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "size": _size,
+    "size": size,
     "int": _int,
     "uint": _uint,
     "double": _double,
-    "string": _string,
+    "string": as_string,
     "bool": _bool,
     "bytes": lambda value: value.encode() if isinstance(value, str) else bytes(value),
     "timestamp": _timestamp,
     "duration": _duration,
     "dyn": lambda value: value,
     "type": lambda value: TypeValue(values.type_name(value)),
-    "matches": _matches,
+    "matches": matches,
     "quantity": _quantity,
     "isQuantity": _succeeds(_quantity),
-    "ip": _ip,
-    "isIP": _succeeds(_ip),
-    "ip.isCanonical": lambda text: str(_ip(text).content) == text,
-    "cidr": _cidr,
-    "isCIDR": _succeeds(_cidr),
+    "ip": ip_of,
+    "isIP": _succeeds(ip_of),
+    "ip.isCanonical": lambda text: str(ip_of(text).content) == text,
+    "cidr": cidr_of,
+    "isCIDR": _succeeds(cidr_of),
     "url": _url,
     "isURL": _succeeds(_url),
     "semver": _semver,
@@ -397,306 +402,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "optional.ofNonZeroValue": _none_of_zero,
     "sets.contains": _contains_all,
     "sets.equivalent": _equivalent,
-    "sets.intersects": lambda left, right: any(_contained(each, left) for each in right),
+    "sets.intersects": lambda left, right: any(contained(each, left) for each in right),
     "math.greatest": lambda *found: max(found[0] if isinstance(found[0], list) else found),
     "math.least": lambda *found: min(found[0] if isinstance(found[0], list) else found),
-    "strings.quote": lambda text: '"' + _text(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
-}
-
-
-# Methods of strings
-
-
-def _index_of(value: Any, wanted: Any, start: int = 0) -> int:
-    if isinstance(value, list):
-        return next((index for index, each in enumerate(value) if equal(each, wanted)), -1)
-    return _text(value).find(_text(wanted), start)
-
-
-def _last_index_of(value: Any, wanted: Any) -> int:
-    if isinstance(value, list):
-        return max((index for index, each in enumerate(value) if equal(each, wanted)), default=-1)
-    return _text(value).rfind(_text(wanted))
-
-
-def _char_at(text: str, index: int) -> str:
-    if not 0 <= index <= len(text):
-        raise CelError(f"index out of range: {index}")
-    return text[index : index + 1]
-
-
-def _substring(text: str, start: int, end: int | None = None) -> str:
-    stop = len(_text(text)) if end is None else end
-    if not 0 <= start <= len(text):
-        raise CelError(f"index out of range: {start}")
-    if not 0 <= stop <= len(text):
-        raise CelError(f"index out of range: {stop}")
-    if start > stop:
-        raise CelError(f"invalid substring range. start: {start}, end: {stop}")
-    return text[start:stop]
-
-
-def _split(text: str, separator: str, limit: int = -1) -> list[str]:
-    if limit == 0:
-        return []
-    if separator == "":
-        return list(text) if limit < 0 else [*text[: limit - 1], text[limit - 1 :]]
-    return text.split(separator, -1 if limit < 0 else limit - 1)
-
-
-def _format(template: str, given: list[Any]) -> str:
-    found, at, used = [], 0, 0
-    for match in re.finditer(r"%(?:\.(\d+))?([sdfexXbo%])", template):
-        found.append(template[at : match.start()])
-        at = match.end()
-        if match[2] == "%":
-            found.append("%")
-            continue
-        if used >= len(given):
-            raise CelError(f"index {used} out of range")
-        found.append(_formatted(given[used], match[2], int(match[1]) if match[1] else None))
-        used += 1
-    return "".join([*found, template[at:]])
-
-
-def _formatted(value: Any, verb: str, precision: int | None) -> str:
-    match verb:
-        case "s":
-            return _shown(value)
-        case "d" if isinstance(value, int) and not isinstance(value, bool):
-            return str(int(value))
-        case "f" if is_number(value):
-            return f"{value:.{6 if precision is None else precision}f}"
-        case "e" if is_number(value):
-            return f"{value:.{6 if precision is None else precision}e}"
-        case "x" | "X" | "b" | "o" if isinstance(value, int):
-            return format(int(value), verb)
-        case "x" | "X" if isinstance(value, (str, bytes)):
-            text = (value.encode() if isinstance(value, str) else value).hex()
-            return text.upper() if verb == "X" else text
-    raise CelError(f"error during formatting: no matching verb for {values.type_name(value)}")
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, list):
-        return "[" + ", ".join(_shown(each) for each in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(key)}: {_shown(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, TypeValue):
-        return value.name
-    return _string(value)
-
-
-def _join(found: list[str], separator: str = "") -> str:
-    return separator.join(_text(each) for each in found)
-
-
-def _find(text: str, pattern: str) -> str:
-    match = _regex(pattern).search(text)
-    return match.group() if match else ""
-
-
-def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group() for match in _regex(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
-
-
-def _ascii(change: Callable[[str], str]) -> Function:
-    return lambda text: "".join(change(each) if each.isascii() else each for each in _text(text))
-
-
-# Methods of lists
-
-
-def _is_sorted(found: list[Any]) -> bool:
-    return all(not OPERATORS["_>_"](a, b) for a, b in pairwise(found))
-
-
-def _extreme(choose: Callable[..., Any], name: str) -> Function:
-    def extreme(found: list[Any]) -> Any:
-        if not found:
-            raise CelError(f"{name} called on empty list")
-        return choose(found)
-
-    return extreme
-
-
-def _total(found: list[Any]) -> Any:
-    total: Any = 0
-    for index, each in enumerate(found):
-        total = each if index == 0 else _add(total, each)
-    return total
-
-
-def _slice(found: list[Any], start: int, end: int) -> list[Any]:
-    if not 0 <= start <= end <= len(found):
-        raise CelError(f"cannot slice({start}, {end}), list is length {len(found)}")
-    return found[start:end]
-
-
-def _flatten(found: list[Any], depth: int = 1) -> list[Any]:
-    flat: list[Any] = []
-    for each in found:
-        flat += _flatten(each, depth - 1) if isinstance(each, list) and depth > 0 else [each]
-    return flat
-
-
-def _distinct(found: list[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for each in found:
-        if not _contained(each, kept):
-            kept.append(each)
-    return kept
-
-
-# Methods of optionals, quantities, times, addresses
-
-
-def _value(held: Any) -> Any:
-    if not isinstance(held, Optional):
-        raise _mismatch()
-    if not held.present:
-        raise CelError("optional.none() dereference")
-    return held.value
-
-
-def _or_value(held: Any, other: Any) -> Any:
-    if not isinstance(held, Optional):
-        raise _mismatch()
-    return held.value if held.present else other
-
-
-def _compare_to(left: Any, right: Any) -> int:
-    if isinstance(left, QuantityValue) and isinstance(right, QuantityValue):
-        return (left.amount > right.amount) - (left.amount < right.amount)
-    if isinstance(left, Opaque) and isinstance(right, Opaque) and left.kind == right.kind == "kubernetes.Semver":
-        return int(left.content > right.content) - int(left.content < right.content)
-    raise _mismatch()
-
-
-def _later(wanted: int) -> Function:
-    return lambda left, right: _compare_to(left, right) == wanted
-
-
-def _amount(value: Any) -> Decimal:
-    if isinstance(value, QuantityValue):
-        return value.amount
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Decimal(value)
-    raise _mismatch()
-
-
-def _quantity_of(amount: Decimal) -> QuantityValue:
-    return QuantityValue(amount, format(amount, "f"))
-
-
-def _as_integer(value: QuantityValue) -> int:
-    if value.amount != value.amount.to_integral_value():
-        raise CelError("cannot convert value to integer")
-    return int(value.amount)
-
-
-def _part(of: Callable[[datetime], int], in_duration: int | None = None) -> Function:
-    def part(value: Any, zone: str = "UTC") -> int:
-        if isinstance(value, Duration) and in_duration is not None:
-            return value.ns // in_duration if in_duration > 10**6 else value.ns // in_duration % 1000
-        if not isinstance(value, Timestamp):
-            raise _mismatch()
-        return of(value.at.astimezone(ZoneInfo(zone)))
-
-    return part
-
-
-def _contains_ip(network: Opaque, wanted: Any) -> bool:
-    address = wanted.content if isinstance(wanted, Opaque) else _ip(wanted).content
-    return address in network.content.network
-
-
-def _contains_cidr(network: Opaque, wanted: Any) -> bool:
-    inner = (wanted.content if isinstance(wanted, Opaque) else _cidr(wanted).content).network
-    outer = network.content.network
-    return bool(inner.version == outer.version and inner.subnet_of(outer))
-
-
-def _of_url(get: Callable[[Any], Any]) -> Function:
-    return lambda url: get(url.content)
-
-
-def _host(parts: Any) -> str:
-    return str(parts.netloc.rpartition("@")[2])
-
-
-METHODS: Mapping[str, Function] = {
-    "size": _size,
-    "contains": lambda text, part: _text(part) in _text(text),
-    "startsWith": lambda text, part: _text(text).startswith(_text(part)),
-    "endsWith": lambda text, part: _text(text).endswith(_text(part)),
-    "matches": _matches,
-    "charAt": _char_at,
-    "indexOf": _index_of,
-    "lastIndexOf": _last_index_of,
-    "lowerAscii": _ascii(str.lower),
-    "upperAscii": _ascii(str.upper),
-    "replace": lambda text, old, new, count=-1: _text(text).replace(old, new, count),
-    "split": _split,
-    "substring": _substring,
-    "trim": lambda text: _text(text).strip(),
-    "join": _join,
-    "format": _format,
-    "reverse": lambda value: value[::-1],
-    "find": _find,
-    "findAll": _find_all,
-    "isSorted": _is_sorted,
-    "sum": _total,
-    "min": _extreme(min, "min"),
-    "max": _extreme(max, "max"),
-    "slice": _slice,
-    "flatten": _flatten,
-    "distinct": _distinct,
-    "sort": sorted,
-    "hasValue": lambda held: held.present,
-    "value": _value,
-    "orValue": _or_value,
-    "or": lambda held, other: held if held.present else other,
-    "isGreaterThan": _later(1),
-    "isLessThan": _later(-1),
-    "compareTo": _compare_to,
-    "isInteger": lambda value: value.amount == value.amount.to_integral_value(),
-    "asInteger": _as_integer,
-    "asApproximateFloat": lambda value: float(value.amount),
-    "sign": lambda value: (value.amount > 0) - (value.amount < 0),
-    "add": lambda left, right: _quantity_of(_amount(left) + _amount(right)),
-    "sub": lambda left, right: _quantity_of(_amount(left) - _amount(right)),
-    "major": lambda value: value.content[0],
-    "minor": lambda value: value.content[1],
-    "patch": lambda value: value.content[2],
-    "getFullYear": _part(lambda at: at.year),
-    "getMonth": _part(lambda at: at.month - 1),
-    "getDate": _part(lambda at: at.day),
-    "getDayOfMonth": _part(lambda at: at.day - 1),
-    "getDayOfWeek": _part(lambda at: (at.weekday() + 1) % 7),
-    "getDayOfYear": _part(lambda at: at.timetuple().tm_yday - 1),
-    "getHours": _part(lambda at: at.hour, 3600 * 10**9),
-    "getMinutes": _part(lambda at: at.minute, 60 * 10**9),
-    "getSeconds": _part(lambda at: at.second, 10**9),
-    "getMilliseconds": _part(lambda at: at.microsecond // 1000, 10**6),
-    "family": lambda ip: ip.content.version,
-    "isUnspecified": lambda ip: ip.content.is_unspecified,
-    "isLoopback": lambda ip: ip.content.is_loopback,
-    "isLinkLocalMulticast": lambda ip: ip.content.is_multicast and ip.content.is_link_local,
-    "isLinkLocalUnicast": lambda ip: ip.content.is_link_local,
-    "isGlobalUnicast": lambda ip: not (ip.content.is_multicast or ip.content.is_loopback or ip.content.is_unspecified),
-    "containsIP": _contains_ip,
-    "containsCIDR": _contains_cidr,
-    "prefixLength": lambda cidr: cidr.content.network.prefixlen,
-    "masked": lambda cidr: Opaque("net.CIDR", ipaddress.ip_interface(str(cidr.content.network))),
-    "ip": lambda cidr: Opaque("net.IP", cidr.content.ip),
-    "getScheme": _of_url(lambda parts: parts.scheme),
-    "getHost": _of_url(_host),
-    "getHostname": _of_url(lambda parts: parts.hostname or ""),
-    "getPort": _of_url(lambda parts: str(parts.port or "")),
-    "getEscapedPath": _of_url(lambda parts: parts.path),
-    "getQuery": _of_url(lambda parts: parse_qs(parts.query, keep_blank_values=True)),
+    "strings.quote": lambda text: '"' + text_of(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
 }

@@ -44,7 +44,8 @@ def fresh_store(
     disabled_admission_plugins: Collection[str] = (),
 ) -> Store:
     """A store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the two
-    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names."""
+    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names.
+    ``attended`` when controllers run beside it: then pods need service accounts, and policies get their status."""
     store = Store(now, rng, rules=_rules_of, history=history)
     store.admission = AdmissionChain(disabled={*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)})
     store.listen(partial(namespaces.attend, store))

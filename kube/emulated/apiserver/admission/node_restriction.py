@@ -14,10 +14,16 @@ _USER = "system:node:"
 _MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"
 _HANDLED = ("pods", "nodes", "leases", "csinodes")
-_OWN_LABELS = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type")
-_OWN_LABELS += ("topology.kubernetes.io/region", "topology.kubernetes.io/zone", "beta.kubernetes.io/instance-type")
-_OWN_LABELS += ("beta.kubernetes.io/os", "beta.kubernetes.io/arch", "failure-domain.beta.kubernetes.io/zone")
-_OWN_LABELS += ("failure-domain.beta.kubernetes.io/region",)
+_OWN_LABELS = (
+    *(f"kubernetes.io/{name}" for name in ("hostname", "os", "arch")),
+    *(f"beta.kubernetes.io/{name}" for name in ("os", "arch", "instance-type")),
+    *(
+        f"{domain}.kubernetes.io/{name}"
+        for domain in ("topology", "failure-domain.beta")
+        for name in ("region", "zone")
+    ),
+    "node.kubernetes.io/instance-type",
+)
 
 
 def _handles(kind: Kind, operation: Operation, _subresource: str) -> bool:

@@ -32,8 +32,10 @@ _SYSCTLS: Mapping[str, int] = {
 """Those that are safe, by the minor version that allowed them."""
 
 LATEST = 34
-_VOLUMES = ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected")
-_VOLUMES += ("secret",)
+_VOLUMES = (
+    *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected"),
+    "secret",
+)
 _SECURE = ("RuntimeDefault", "Localhost")
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 

@@ -91,7 +91,7 @@ def _conditions_met(store: Store, attributes: AdmissionAttributes, webhook: Mapp
     if not conditions:
         return True
     try:
-        return not unmet(conditions, variables_of(store, attributes, matched))
+        return unmet(conditions, variables_of(store, attributes, matched)) is False
     except CelError as error:
         if webhook.get("failurePolicy", "Fail") == "Ignore":
             return False
@@ -207,7 +207,7 @@ def _denied(name: str, status: Mapping[str, Any]) -> ApiError:
 
 
 def _validate(store: Store, attributes: AdmissionAttributes) -> None:
-    asked = [
+    asked: list[tuple[Hashable, _Asked]] = [
         (("validate", attributes.request.dry_run, each.configuration, each.position, _state(attributes)), each)
         for each in _asked(store, attributes, VALIDATING)
     ]

@@ -325,7 +325,8 @@ def _mutation_faults(spec: Spec, known: Mapping[str, CelType]) -> Iterator[Field
 
 
 def _webhook_faults(configuration: Object) -> list[FieldError]:
-    found, seen = [], set()
+    found: list[FieldError] = []
+    seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path, name = f"webhooks[{index}]", webhook.get("name") or ""
         found += _one_webhook_faults(webhook, path)
@@ -383,6 +384,7 @@ def _client_faults(client: Spec, path: str) -> Iterator[FieldError]:
     if url is not None:
         yield from _url_faults(url, f"{path}.url")
         return
+    service = service or {}
     for name in ("name", "namespace"):
         if not service.get(name):
             yield required(f"{path}.service.{name}")

@@ -115,10 +115,12 @@ def check(source: str, variables: Mapping[str, CelType]) -> CheckedExpression:
     """Read and check an expression over those variables."""
     try:
         tree = parse(source)
+        checker = _Checker()
+        kind = checker.type_of(tree, variables)
     except CelSyntaxError as error:
         return CheckedExpression(None, DYN, ((error.at, error.text),))
-    checker = _Checker()
-    kind = checker.type_of(tree, variables)
+    except RecursionError:
+        return CheckedExpression(None, DYN, ((0, "expression recursion limit exceeded"),))
     return CheckedExpression(tree, kind, tuple(checker.faults))
 
 

@@ -170,7 +170,7 @@ def _int(value: Any) -> int:
             return int(values.checked(int(value)))
         case str():
             if not re.fullmatch(r"[+-]?\d+", value):
-                raise CelError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+                raise CelError("type conversion error from 'string' to 'int'")
             return int(values.checked(int(value)))
         case Timestamp():
             return int(value.at.timestamp())
@@ -182,7 +182,7 @@ def _int(value: Any) -> int:
 def _uint(value: Any) -> Uint:
     if isinstance(value, str):
         if not value.isdecimal():
-            raise CelError(f'strconv.ParseUint: parsing "{value}": invalid syntax')
+            raise CelError("type conversion error from 'string' to 'uint'")
         return Uint(values.checked(Uint(value)))
     if is_number(value):
         return Uint(values.checked(Uint(int(value)))) if value >= 0 else Uint(_raise("unsigned integer overflow"))
@@ -198,7 +198,7 @@ def _double(value: Any) -> float:
         try:
             return float(value)
         except ValueError:
-            raise CelError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+            raise CelError("type conversion error from 'string' to 'double'") from None
     if is_number(value):
         return float(value)
     raise mismatch()
@@ -245,7 +245,7 @@ def _bool(value: Any) -> bool:
     if value in ("false", "False", "FALSE", "f", "0"):
         return False
     if isinstance(value, str):
-        raise CelError(f'strconv.ParseBool: parsing "{value}": invalid syntax')
+        raise CelError("type conversion error from 'string' to 'bool'")
     raise mismatch()
 
 

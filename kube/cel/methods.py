@@ -23,6 +23,7 @@ from mews.kube.cel.functions import (
     ip_of,
     matches,
     mismatch,
+    regex_of,
     size,
     text_of,
 )

@@ -46,6 +46,8 @@ _RESERVED = frozenset(
     ]
 )
 _DEPTH = 250
+_LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
+_LEVEL_OF = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 _STARTS = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
@@ -197,16 +199,17 @@ class _Parser:
         self._depth -= 1
         return condition
 
-    _LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
-
     def _binary(self, level: int) -> Expr:
-        if level == len(self._LEVELS):
-            return self._unary()
-        left = self._binary(level + 1)
-        while token := self._take(*self._LEVELS[level]):
+        """Operators that bind at least as tightly as that level; few calls deep, as parentheses may be many."""
+        left = self._unary()
+        while True:
+            token = self._peek()
+            found = _LEVEL_OF.get(token.text, -1) if token.kind == "op" or token.text == "in" else -1
+            if found < level:
+                return left
+            self._next += 1
             name = "@in" if token.text == "in" else f"_{token.text}_"
-            left = FunctionCall(token.at, name, (left, self._binary(level + 1)))
-        return left
+            left = FunctionCall(token.at, name, (left, self._binary(found + 1)))
 
     def _unary(self) -> Expr:
         token = self._take("!", "-")

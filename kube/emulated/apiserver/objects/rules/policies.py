@@ -394,6 +394,10 @@ def _client_faults(client: Spec, path: str) -> Iterator[FieldError]:
     way = service.get("path")
     if way is not None and not way.startswith("/"):
         yield bad(f"{path}.service.path", way, "must start with a '/'")
+    if way is not None and way != "/":
+        for index, segment in enumerate(way[1:].removesuffix("/").split("/")):
+            if not segment:
+                yield bad(f"{path}.service.path", way, f"segment[{index}] may not be empty")
 
 
 def _url_faults(url: str, path: str) -> Iterator[FieldError]:

@@ -159,7 +159,7 @@ class InProcessServices(LocalServices):
 
 def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirectory) -> ClusterPorts:
     """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory."""
-    store = fresh_store(run.clock.now, run.rng("store"), attended=True)
+    store = fresh_store(run.clock.now, run.rng("store"))
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
     return ClusterPorts(

@@ -1,6 +1,17 @@
 """The areas, in the order in which they are asked."""
 
-from tests.differential.areas import admission, crds, deletion, discovery, kubectl, lists, patches, tables, validation, verbs
+from tests.differential.areas import (
+    admission,
+    crds,
+    deletion,
+    discovery,
+    kubectl,
+    lists,
+    patches,
+    tables,
+    validation,
+    verbs,
+)
 from tests.differential.areas.manifests import FILES
 from tests.differential.model import Case
 

@@ -27,7 +27,9 @@ def _pod(name: str, *containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     }
 
 
-def _box(name: str = "c", requests: dict[str, str] | None = None, limits: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+def _box(
+    name: str = "c", requests: dict[str, str] | None = None, limits: dict[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
     given = {key: value for key, value in (("requests", requests), ("limits", limits)) if value}
     return {"name": name, "image": "x", **({"resources": given} if given else {}), **more}
 
@@ -47,7 +49,9 @@ def _ranged(number: int, limits: tuple[dict[str, Any], ...], *boxes: tuple[dict[
     yield Sent(f"limits {number}: range", "POST", f"{place}/limitranges", _ranges("r", *limits))
     for index, containers in enumerate(boxes):
         after_s = _SETTLED_S if index == 0 else 0.0
-        yield Sent(f"limits {number}: pod {index}", "POST", f"{place}/pods", _pod(f"p{index}", *containers), after_s=after_s)
+        yield Sent(
+            f"limits {number}: pod {index}", "POST", f"{place}/pods", _pod(f"p{index}", *containers), after_s=after_s
+        )
 
 
 _ALL_BOXES = (
@@ -60,7 +64,11 @@ _ALL_BOXES = (
     (_box(requests={"cpu": "10m"}, limits={"cpu": "2"}),),
 )
 _LIMITED = (
-    *_ranged(1, ({"type": "Container", "default": {"cpu": "500m", "memory": "512Mi"}, "defaultRequest": {"cpu": "250m"}},), *_ALL_BOXES),
+    *_ranged(
+        1,
+        ({"type": "Container", "default": {"cpu": "500m", "memory": "512Mi"}, "defaultRequest": {"cpu": "250m"}},),
+        *_ALL_BOXES,
+    ),
     *_ranged(2, ({"type": "Container", "min": {"cpu": "200m"}},), *_ALL_BOXES),
     *_ranged(3, ({"type": "Container", "max": {"cpu": "2"}},), *_ALL_BOXES),
     *_ranged(4, ({"type": "Container", "maxLimitRequestRatio": {"cpu": "3"}},), *_ALL_BOXES),
@@ -69,11 +77,26 @@ _LIMITED = (
     *_ranged(7, ({"type": "Pod", "maxLimitRequestRatio": {"cpu": "2"}},), *_ALL_BOXES),
 )
 
-_CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}}}
+_CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "c"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}},
+}
 _CLAIMS = (
-    Sent("claims: range", "POST", f"{N}/limitranges", _ranges("claims", {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "4Gi"}})),
+    Sent(
+        "claims: range",
+        "POST",
+        f"{N}/limitranges",
+        _ranges("claims", {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "4Gi"}}),
+    ),
     Sent("claims: too large", "POST", f"{N}/persistentvolumeclaims", _CLAIM, after_s=_SETTLED_S),
-    Sent("claims: too small", "POST", f"{N}/persistentvolumeclaims", {**_CLAIM, "spec": {**_CLAIM["spec"], "resources": {"requests": {"storage": "1Mi"}}}}),  # type: ignore[dict-item]
+    Sent(
+        "claims: too small",
+        "POST",
+        f"{N}/persistentvolumeclaims",
+        {**_CLAIM, "spec": {**_CLAIM["spec"], "resources": {"requests": {"storage": "1Mi"}}}},
+    ),  # type: ignore[dict-item]
     Sent("claims: range away", "DELETE", f"{N}/limitranges/claims"),
 )
 
@@ -82,19 +105,37 @@ def _quota(name: str, hard: dict[str, str], **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard, **spec}}
 
 
-def _counted(number: int, hard: dict[str, str], used: dict[str, str], *asked: tuple[str, dict[str, Any]], **spec: Any) -> Iterator[Case]:
+def _counted(
+    number: int, hard: dict[str, str], used: dict[str, str], *asked: tuple[str, dict[str, Any]], **spec: Any
+) -> Iterator[Case]:
     """A quota whose status is written by hand, as nobody counts for a bare server, and what then comes in."""
     place, quota = f"/api/v1/namespaces/admission-q{number}", _quota("q", hard, **spec)
     yield Sent(f"quota {number}: namespace", "POST", "/api/v1/namespaces", _namespace(f"admission-q{number}"))
     yield Sent(f"quota {number}: quota", "POST", f"{place}/resourcequotas", quota)
-    yield Sent(f"quota {number}: status", "PUT", f"{place}/resourcequotas/q/status", {**quota, "status": {"hard": hard, "used": used}}, after_s=0.2)
+    yield Sent(
+        f"quota {number}: status",
+        "PUT",
+        f"{place}/resourcequotas/q/status",
+        {**quota, "status": {"hard": hard, "used": used}},
+        after_s=0.2,
+    )
     for index, (path, body) in enumerate(asked):
         after_s = _SETTLED_S if index == 0 else 0.3
-        yield Sent(f"quota {number}: {index} {body['kind']}", "POST", path.replace("NS", f"admission-q{number}"), body, after_s=after_s)
+        yield Sent(
+            f"quota {number}: {index} {body['kind']}",
+            "POST",
+            path.replace("NS", f"admission-q{number}"),
+            body,
+            after_s=after_s,
+        )
         yield Sent(f"quota {number}: {index} used", "GET", f"{place}/resourcequotas/q")
 
 
-_PODS, _SERVICES, _MAPS = "/api/v1/namespaces/NS/pods", "/api/v1/namespaces/NS/services", "/api/v1/namespaces/NS/configmaps"
+_PODS, _SERVICES, _MAPS = (
+    "/api/v1/namespaces/NS/pods",
+    "/api/v1/namespaces/NS/services",
+    "/api/v1/namespaces/NS/configmaps",
+)
 
 
 def _service(name: str, kind: str = "ClusterIP", ports: int = 1) -> dict[str, Any]:
@@ -119,51 +160,175 @@ _QUOTAS = (
         (_PODS, _pod("c", _box("one", limits={"memory": "1Gi"}), _box("two", requests={"cpu": "1"}))),
         (_PODS, _pod("d", _box(requests={"cpu": "300m"}, limits={"memory": "512Mi"}))),
     ),
-    *_counted(3, {"count/configmaps": "2", "configmaps": "5", "services": "1"}, {"count/configmaps": "1", "configmaps": "1", "services": "0"}, (_MAPS, _map("a")), (_MAPS, _map("b")), (_SERVICES, _service("s")), (_SERVICES, _service("t"))),
-    *_counted(4, {"services.nodeports": "2", "services.loadbalancers": "1"}, {"services.nodeports": "0", "services.loadbalancers": "0"}, (_SERVICES, _service("a", "LoadBalancer", 2)), (_SERVICES, _service("b", "NodePort")), (_SERVICES, _service("c"))),
-    *_counted(5, {"pods": "1"}, {"pods": "0"}, (_PODS, _pod("a", _box(requests={"cpu": "1"}))), (_PODS, _pod("b")), (_PODS, _pod("c")), scopes=["BestEffort"]),
-    *_counted(6, {"pods": "0"}, {"pods": "0"}, (_PODS, _pod("a")), (_PODS, _pod("b", activeDeadlineSeconds=5)), scopes=["Terminating"]),
-    *_counted(7, {"pods": "0"}, {"pods": "0"}, (_PODS, _pod("a")), (_PODS, _pod("b", priorityClassName="system-node-critical")), scopeSelector={"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]}),
-    *_counted(8, {"requests.nvidia.com/gpu": "2"}, {"requests.nvidia.com/gpu": "0"}, (_PODS, _pod("a", _box(limits={"nvidia.com/gpu": "2"}))), (_PODS, _pod("b", _box(limits={"nvidia.com/gpu": "1"}))), (_PODS, _pod("c"))),
+    *_counted(
+        3,
+        {"count/configmaps": "2", "configmaps": "5", "services": "1"},
+        {"count/configmaps": "1", "configmaps": "1", "services": "0"},
+        (_MAPS, _map("a")),
+        (_MAPS, _map("b")),
+        (_SERVICES, _service("s")),
+        (_SERVICES, _service("t")),
+    ),
+    *_counted(
+        4,
+        {"services.nodeports": "2", "services.loadbalancers": "1"},
+        {"services.nodeports": "0", "services.loadbalancers": "0"},
+        (_SERVICES, _service("a", "LoadBalancer", 2)),
+        (_SERVICES, _service("b", "NodePort")),
+        (_SERVICES, _service("c")),
+    ),
+    *_counted(
+        5,
+        {"pods": "1"},
+        {"pods": "0"},
+        (_PODS, _pod("a", _box(requests={"cpu": "1"}))),
+        (_PODS, _pod("b")),
+        (_PODS, _pod("c")),
+        scopes=["BestEffort"],
+    ),
+    *_counted(
+        6,
+        {"pods": "0"},
+        {"pods": "0"},
+        (_PODS, _pod("a")),
+        (_PODS, _pod("b", activeDeadlineSeconds=5)),
+        scopes=["Terminating"],
+    ),
+    *_counted(
+        7,
+        {"pods": "0"},
+        {"pods": "0"},
+        (_PODS, _pod("a")),
+        (_PODS, _pod("b", priorityClassName="system-node-critical")),
+        scopeSelector={
+            "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]
+        },
+    ),
+    *_counted(
+        8,
+        {"requests.nvidia.com/gpu": "2"},
+        {"requests.nvidia.com/gpu": "0"},
+        (_PODS, _pod("a", _box(limits={"nvidia.com/gpu": "2"}))),
+        (_PODS, _pod("b", _box(limits={"nvidia.com/gpu": "1"}))),
+        (_PODS, _pod("c")),
+    ),
     Sent("quota: namespace without a count", "POST", "/api/v1/namespaces", _namespace("admission-q9")),
-    Sent("quota: without a count", "POST", "/api/v1/namespaces/admission-q9/resourcequotas", _quota("q", {"pods": "1"})),
+    Sent(
+        "quota: without a count", "POST", "/api/v1/namespaces/admission-q9/resourcequotas", _quota("q", {"pods": "1"})
+    ),
     Sent("quota: status unknown", "POST", "/api/v1/namespaces/admission-q9/pods", _pod("p"), after_s=_SETTLED_S),
 )
 
 _BAD = _pod("bad", _box("c", securityContext={"runAsUser": 0, "capabilities": {"add": ["NET_ADMIN", "CHOWN"]}, "seccompProfile": {"type": "Unconfined"}}, ports=[{"containerPort": 1, "hostPort": 1}]), _box("d", securityContext={"runAsNonRoot": False}), hostNetwork=True, hostPID=True, volumes=[{"name": "h", "hostPath": {"path": "/x"}}])  # fmt: skip
 _GOOD = _pod("good", _box("c", securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}), securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})  # fmt: skip
 _PARTS: dict[str, dict[str, Any]] = {
-    "sysctl": {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}, {"name": "net.ipv4.tcp_rmem", "value": "1"}]}},
+    "sysctl": {
+        "securityContext": {
+            "sysctls": [{"name": "kernel.msgmax", "value": "1"}, {"name": "net.ipv4.tcp_rmem", "value": "1"}]
+        }
+    },
     "selinux": {"securityContext": {"seLinuxOptions": {"type": "spc_t", "user": "u"}}},
     "apparmor": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}},
     "seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
     "root": {"securityContext": {"runAsUser": 0, "runAsNonRoot": False}},
-    "volumes": {"volumes": [{"name": "a", "nfs": {"server": "s", "path": "/p"}}, {"name": "b", "hostPath": {"path": "/p"}}, {"name": "c", "emptyDir": {}}]},
+    "volumes": {
+        "volumes": [
+            {"name": "a", "nfs": {"server": "s", "path": "/p"}},
+            {"name": "b", "hostPath": {"path": "/p"}},
+            {"name": "c", "emptyDir": {}},
+        ]
+    },
     "windows": {"os": {"name": "windows"}},
     "probe": {"containers": [_box(livenessProbe={"httpGet": {"host": "h", "port": 1}})]},
-    "ports": {"containers": [_box("a", ports=[{"containerPort": 1, "hostPort": 8}]), _box("b", ports=[{"containerPort": 1, "hostPort": 9}])]},
+    "ports": {
+        "containers": [
+            _box("a", ports=[{"containerPort": 1, "hostPort": 8}]),
+            _box("b", ports=[{"containerPort": 1, "hostPort": 9}]),
+        ]
+    },
 }
 _SECURITY = (
-    *(Sent(f"security: namespace {level}", "POST", "/api/v1/namespaces", _namespace(f"admission-{level}", enforce=level)) for level in ("baseline", "restricted")),
-    Sent("security: namespace that warns", "POST", "/api/v1/namespaces", _namespace("admission-warns", warn="restricted", audit="baseline", warn_version="v1.30")),
     *(
-        Sent(f"security: {pod['metadata']['name']} pod in {level}", "POST", f"/api/v1/namespaces/admission-{level}/pods", pod)
+        Sent(
+            f"security: namespace {level}",
+            "POST",
+            "/api/v1/namespaces",
+            _namespace(f"admission-{level}", enforce=level),
+        )
+        for level in ("baseline", "restricted")
+    ),
+    Sent(
+        "security: namespace that warns",
+        "POST",
+        "/api/v1/namespaces",
+        _namespace("admission-warns", warn="restricted", audit="baseline", warn_version="v1.30"),
+    ),
+    *(
+        Sent(
+            f"security: {pod['metadata']['name']} pod in {level}",
+            "POST",
+            f"/api/v1/namespaces/admission-{level}/pods",
+            pod,
+        )
         for level in ("baseline", "restricted", "warns")
         for pod in (_BAD, _GOOD, _pod("plain"), *(_pod(name, **part) for name, part in _PARTS.items()))
     ),
     *(
-        Sent(f"security: deployment in {level}", "POST", f"/apis/apps/v1/namespaces/admission-{level}/deployments", {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [_box()]}}}})
+        Sent(
+            f"security: deployment in {level}",
+            "POST",
+            f"/apis/apps/v1/namespaces/admission-{level}/deployments",
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "d"},
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [_box()]}},
+                },
+            },
+        )
         for level in ("restricted", "warns")
     ),
     Sent("security: unknown level", "POST", "/api/v1/namespaces", _namespace("admission-odd", enforce="strict")),
-    Sent("security: unknown version", "POST", "/api/v1/namespaces", _namespace("admission-odd", enforce="baseline", enforce_version="1.2", warn="x")),
-    Sent("security: enforce what pods violate", "PATCH", "/api/v1/namespaces/admission-baseline", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}, content_type=MERGE),
-    Sent("security: relax", "PATCH", "/api/v1/namespaces/admission-baseline", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}, content_type=MERGE),
-    Sent("security: label of a pod that violates", "PATCH", "/api/v1/namespaces/admission-warns/pods/plain", {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE),
+    Sent(
+        "security: unknown version",
+        "POST",
+        "/api/v1/namespaces",
+        _namespace("admission-odd", enforce="baseline", enforce_version="1.2", warn="x"),
+    ),
+    Sent(
+        "security: enforce what pods violate",
+        "PATCH",
+        "/api/v1/namespaces/admission-baseline",
+        {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
+        content_type=MERGE,
+    ),
+    Sent(
+        "security: relax",
+        "PATCH",
+        "/api/v1/namespaces/admission-baseline",
+        {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
+        content_type=MERGE,
+    ),
+    Sent(
+        "security: label of a pod that violates",
+        "PATCH",
+        "/api/v1/namespaces/admission-warns/pods/plain",
+        {"metadata": {"labels": {"a": "b"}}},
+        content_type=MERGE,
+    ),
     Sent("security: dry run", "POST", "/api/v1/namespaces/admission-restricted/pods?dryRun=All", _pod("dry")),
 )
 
-_CLASS = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "admission"}, "handler": "h", "overhead": {"podFixed": {"cpu": "100m"}}, "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "k", "operator": "Exists"}]}}
+_CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "admission"},
+    "handler": "h",
+    "overhead": {"podFixed": {"cpu": "100m"}},
+    "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "k", "operator": "Exists"}]},
+}
 _CLASSES = (
     Sent("runtime class", "POST", "/apis/node.k8s.io/v1/runtimeclasses", _CLASS),
     Sent("runtime class: pod", "POST", f"{N}/pods", _pod("rc", runtimeClassName="admission"), after_s=_SETTLED_S),
@@ -185,13 +350,29 @@ _CLASSES = (
 )  # fmt: skip
 
 
-def policy(name: str, *validations: dict[str, Any], rules: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:
-    constraints = {"resourceRules": rules or [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "admission"}}}
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": {"matchConstraints": constraints, "validations": list(validations), **spec}}
+def policy(
+    name: str, *validations: dict[str, Any], rules: list[dict[str, Any]] | None = None, **spec: Any
+) -> dict[str, Any]:
+    constraints = {
+        "resourceRules": rules
+        or [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "admission"}},
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {"matchConstraints": constraints, "validations": list(validations), **spec},
+    }
 
 
 def binding(name: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"], **spec}}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], **spec},
+    }
 
 
 _BROKEN = (
@@ -203,10 +384,59 @@ _INVALID = (
     *(Sent(f"policy refused: {source}", "POST", POLICIES, policy("bad", {"expression": source})) for source in _BROKEN),
     Sent("policy refused: message", "POST", POLICIES, policy("bad", {"expression": "true", "messageExpression": "1"})),
     Sent("policy refused: nothing to do", "POST", POLICIES, policy("bad", failurePolicy="x")),
-    Sent("policy refused: many faults", "POST", POLICIES, policy("bad", {"expression": "true", "reason": "Foo", "message": " \n"}, {"message": "m"}, matchConditions=[{"name": "", "expression": "1"}, {"name": "a b", "expression": "foo"}, {"name": "c", "expression": ""}], variables=[{"name": "x-y", "expression": "1"}, {"name": "ok", "expression": "foo"}], auditAnnotations=[{"key": "", "valueExpression": ""}, {"key": "a", "valueExpression": "1"}], paramKind={"apiVersion": "", "kind": ""})),
-    Sent("policy refused: rules", "POST", POLICIES, policy("bad", {"expression": "true"}, rules=[{"apiGroups": [], "apiVersions": ["*", "v1"], "operations": ["*", "CREATE"], "resources": ["*", "pods", "*/x"], "scope": "x"}])),
-    Sent("binding refused: actions", "POST", BINDINGS, binding("bad", validationActions=["Deny", "Warn", "Foo", "Audit", "Audit"], policyName="", paramRef={"name": "x", "selector": {}})),
-    Sent("binding refused: nothing", "POST", BINDINGS, binding("bad", validationActions=[], policyName="A_b", paramRef={})),
+    Sent(
+        "policy refused: many faults",
+        "POST",
+        POLICIES,
+        policy(
+            "bad",
+            {"expression": "true", "reason": "Foo", "message": " \n"},
+            {"message": "m"},
+            matchConditions=[
+                {"name": "", "expression": "1"},
+                {"name": "a b", "expression": "foo"},
+                {"name": "c", "expression": ""},
+            ],
+            variables=[{"name": "x-y", "expression": "1"}, {"name": "ok", "expression": "foo"}],
+            auditAnnotations=[{"key": "", "valueExpression": ""}, {"key": "a", "valueExpression": "1"}],
+            paramKind={"apiVersion": "", "kind": ""},
+        ),
+    ),
+    Sent(
+        "policy refused: rules",
+        "POST",
+        POLICIES,
+        policy(
+            "bad",
+            {"expression": "true"},
+            rules=[
+                {
+                    "apiGroups": [],
+                    "apiVersions": ["*", "v1"],
+                    "operations": ["*", "CREATE"],
+                    "resources": ["*", "pods", "*/x"],
+                    "scope": "x",
+                }
+            ],
+        ),
+    ),
+    Sent(
+        "binding refused: actions",
+        "POST",
+        BINDINGS,
+        binding(
+            "bad",
+            validationActions=["Deny", "Warn", "Foo", "Audit", "Audit"],
+            policyName="",
+            paramRef={"name": "x", "selector": {}},
+        ),
+    ),
+    Sent(
+        "binding refused: nothing",
+        "POST",
+        BINDINGS,
+        binding("bad", validationActions=[], policyName="A_b", paramRef={}),
+    ),
 )
 
 _MAPS_HERE = f"{N}/configmaps"
@@ -219,7 +449,15 @@ def _tried(title: str, made: dict[str, Any], bound: dict[str, Any], *asked: Case
     yield Sent(f"{title}: binding", "POST", BINDINGS, bound)
     for index, case in enumerate(asked):
         assert isinstance(case, Sent)
-        yield Sent(f"{title}: {case.name}", case.method, case.path, case.body, case.content_type, after_s=_SETTLED_S if index == 0 else 0.0, headers=case.headers)
+        yield Sent(
+            f"{title}: {case.name}",
+            case.method,
+            case.path,
+            case.body,
+            case.content_type,
+            after_s=_SETTLED_S if index == 0 else 0.0,
+            headers=case.headers,
+        )
     yield Sent(f"{title}: binding away", "DELETE", f"{BINDINGS}/{bound['metadata']['name']}")
     yield Sent(f"{title}: policy away", "DELETE", f"{POLICIES}/{name}")
 
@@ -264,7 +502,10 @@ _POLICIES = (
 )  # fmt: skip
 
 _PARAMS = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
-_MOST = {"expression": "!has(params.data) || size(object.data) <= int(params.data.most)", "messageExpression": "'at most ' + params.data.most"}
+_MOST = {
+    "expression": "!has(params.data) || size(object.data) <= int(params.data.most)",
+    "messageExpression": "'at most ' + params.data.most",
+}
 _PARAMETERS = (
     Sent("parameters: one", "POST", _MAPS_HERE, {**_map("limit", most="1"), "metadata": {"name": "limit", "labels": {"limits": "yes"}}}),
     *_tried("by name", policy("byname", _MOST, **_PARAMS), binding("byname", paramRef={"name": "limit", "namespace": "admission", "parameterNotFoundAction": "Deny"}), Sent("refused", "POST", _MAPS_HERE, _map("p", a="1", b="2")), Sent("passed", "POST", f"{_MAPS_HERE}?dryRun=All", _map("p", a="1"))),
@@ -277,11 +518,24 @@ _PARAMETERS = (
 
 
 def _webhook(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "sideEffects": "None", "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/x"}, "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "admission"}}, **more}
+    return {
+        "name": name,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://127.0.0.1:1/x"},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "admission"}},
+        **more,
+    }
 
 
 def _configuration(*webhooks: dict[str, Any], kind: str = "ValidatingWebhookConfiguration") -> dict[str, Any]:
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "admission"}, "webhooks": list(webhooks)}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "admission"},
+        "webhooks": list(webhooks),
+    }
 
 
 _HOOKS = (

@@ -65,7 +65,7 @@ class _Asked:
     @property
     def ignores(self) -> bool:
         """Whether the request goes on when the webhook cannot be asked."""
-        return self.webhook.get("failurePolicy", "Fail") == "Ignore"
+        return bool(self.webhook.get("failurePolicy", "Fail") == "Ignore")
 
 
 def _handles(kind: Kind, _operation: Operation, _subresource: str) -> bool:
@@ -91,7 +91,7 @@ def _conditions_met(store: Store, attributes: AdmissionAttributes, webhook: Mapp
     if not conditions:
         return True
     try:
-        return unmet(conditions, variables_of(store, attributes, matched)) is False
+        return not unmet(conditions, variables_of(store, attributes, matched))
     except CelError as error:
         if webhook.get("failurePolicy", "Fail") == "Ignore":
             return False

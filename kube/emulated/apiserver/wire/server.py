@@ -19,7 +19,7 @@ from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
-from mews.kube.emulated.apiserver.wire import discovery, openapi, reads, routes, streams, writes
+from mews.kube.emulated.apiserver.wire import connects, discovery, openapi, reads, routes, streams, writes
 from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
@@ -148,7 +148,10 @@ class ApiServer:
         streamed = _is_watch(request, route)
         forms = accepted(request.headers.get("Accept", ""), streamed=streamed)
         call = Call(self._world, request, user, route, kind, forms)
-        response = await _handler(call)(call)
+        handler = _handler(call)
+        if route.subresource in connects.CONNECTED:
+            await connects.admit(call)
+        response = await handler(call)
         if kind.warning and not response.prepared:
             response.headers.add("Warning", warning(kind.warning))
         return response

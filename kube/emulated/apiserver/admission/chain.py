@@ -20,6 +20,7 @@ from mews.kube.emulated.apiserver.admission import (
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, Phase
 from mews.kube.emulated.apiserver.admission.reinvocation import Reinvocation
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 
 PLUGINS: Sequence[AdmissionPlugin] = (
@@ -45,7 +46,7 @@ PLUGINS: Sequence[AdmissionPlugin] = (
 )
 """Those that are on; ResourceQuota comes last, so that nothing is counted that another refuses."""
 
-_Key = tuple[str, str, str, Operation, str]
+_Key = tuple[int, Operation, str]
 _Phases = tuple[tuple[Phase, ...], tuple[Phase, ...]]
 
 
@@ -59,6 +60,7 @@ class AdmissionChain:
             raise ValueError(f"disabled admission plugin {unknown[0]}: must be one of {allowed}")
         self._plugins = [plugin for plugin in plugins if plugin.name not in disabled]
         self._phases: dict[_Key, _Phases] = {}
+        self._kinds: dict[int, Kind] = {}
 
     def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:
         """The first phase: plugins that change objects, some of which refuse already."""
@@ -80,8 +82,7 @@ class AdmissionChain:
 
     def _of(self, attributes: AdmissionAttributes) -> _Phases:
         kind = attributes.kind
-        resource = kind.resource
-        key = (resource.group, resource.version, resource.plural, attributes.operation, attributes.subresource)
+        key = (id(kind), attributes.operation, attributes.subresource)
         found = self._phases.get(key)
         if found is None:
             on = [each for each in self._plugins if each.handles(kind, attributes.operation, attributes.subresource)]
@@ -90,4 +91,5 @@ class AdmissionChain:
                 tuple(each.validate for each in on if each.validate is not None),
             )
             self._phases[key] = found
+            self._kinds[id(kind)] = kind  # so that its id is not given to another
         return found

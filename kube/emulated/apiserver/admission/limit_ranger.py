@@ -35,8 +35,8 @@ def _handles(kind: Kind, operation: Operation, subresource: str) -> bool:
 
 
 def _items(store: Store, attributes: AdmissionAttributes) -> Iterator[Mapping[str, Any]]:
-    shelf = store.shelf(store.kinds.of(LIMIT_RANGES))
-    if not len(shelf) or (attributes.old is not None and is_deleting(attributes.old)):
+    shelf = store.filled("", LIMIT_RANGES.plural)
+    if shelf is None or (attributes.old is not None and is_deleting(attributes.old)):
         return
     for ranges in shelf.select(Selection(attributes.namespace)):
         yield from ranges["spec"].get("limits") or ()
@@ -72,10 +72,10 @@ def _fill(pod: Object, item: Mapping[str, Any]) -> None:
 def _validate(store: Store, attributes: AdmissionAttributes) -> None:
     obj = attributes.obj
     assert obj is not None
-    judge = _pod_faults if attributes.kind.plural == "pods" else _claim_faults
-    shelf = store.shelf(store.kinds.of(LIMIT_RANGES))
-    if not len(shelf):
+    shelf = store.filled("", LIMIT_RANGES.plural)
+    if shelf is None:
         return
+    judge = _pod_faults if attributes.kind.plural == "pods" else _claim_faults
     for ranges in shelf.select(Selection(attributes.namespace)):
         found = [fault for item in ranges["spec"].get("limits") or () for fault in judge(obj, item)]
         found = list(dict.fromkeys(found))

@@ -19,6 +19,7 @@ from mews.kube.emulated.apiserver.store.store import Store
 
 _LABEL = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "audit", "warn")
+_KEYS = frozenset(f"{_LABEL}{mode}" for mode in _MODES)
 _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 _TEMPLATED = frozenset(
     "cronjobs daemonsets deployments jobs podtemplates replicasets replicationcontrollers statefulsets".split()  # noqa: SIM905
@@ -43,7 +44,7 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
         return
     namespace = store.find(store.kinds.of(NAMESPACES), "", attributes.namespace)
     labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
-    if not any(f"{_LABEL}{mode}" in labels for mode in _MODES):
+    if _KEYS.isdisjoint(labels):
         return
     if attributes.kind.resource == PODS:
         _check_pod(attributes, labels)

@@ -54,8 +54,8 @@ def handles_policies(kind: Kind, operation: Operation, _subresource: str) -> boo
 
 def pairs(store: Store, policies: Resource, bindings: Resource) -> Iterator[tuple[Object, Object]]:
     """Each policy with each of its bindings, by name."""
-    shelf = store.shelf(store.kinds.of(policies))
-    if not len(shelf):
+    shelf = store.filled(GROUP, policies.plural)
+    if shelf is None:
         return
     found = list(store.shelf(store.kinds.of(bindings)).select(EVERYTHING))
     for policy in shelf.select(EVERYTHING):
@@ -77,7 +77,7 @@ def meets(store: Store, attributes: AdmissionAttributes, limits: Spec) -> Kind |
 
 
 def _validate(store: Store, attributes: AdmissionAttributes) -> None:
-    if attributes.request.answers is None:
+    if attributes.request.answers is None or store.filled(GROUP, POLICIES.plural) is None:
         return
     denials: list[PolicyDenial] = []
     for policy, binding in pairs(store, POLICIES, BINDINGS):

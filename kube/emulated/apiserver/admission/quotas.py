@@ -40,10 +40,10 @@ def _handles(kind: Kind, operation: Operation, subresource: str) -> bool:
 
 
 def _validate(store: Store, attributes: AdmissionAttributes) -> None:
-    quotas = store.kinds.of(RESOURCE_QUOTAS)
-    shelf = store.shelf(quotas)
-    if not len(shelf):
+    shelf = store.filled("", RESOURCE_QUOTAS.plural)
+    if shelf is None:
         return
+    quotas = store.kinds.of(RESOURCE_QUOTAS)
     obj = attributes.obj
     assert obj is not None
     resource = attributes.kind.resource

@@ -73,8 +73,8 @@ def _handles(kind: Kind, _operation: Operation, _subresource: str) -> bool:
 
 
 def _asked(store: Store, attributes: AdmissionAttributes, resource: Resource) -> Iterator[_Asked]:
-    shelf = store.shelf(store.kinds.of(resource))
-    if not len(shelf) or attributes.request.answers is None:
+    shelf = store.filled(GROUP, resource.plural)
+    if shelf is None or attributes.request.answers is None:
         return
     for configuration in shelf.select(EVERYTHING):
         for position, webhook in enumerate(configuration.get("webhooks") or ()):
@@ -207,6 +207,8 @@ def _denied(name: str, status: Mapping[str, Any]) -> ApiError:
 
 
 def _validate(store: Store, attributes: AdmissionAttributes) -> None:
+    if store.filled(GROUP, VALIDATING.plural) is None:
+        return
     asked: list[tuple[Hashable, _Asked]] = [
         (("validate", attributes.request.dry_run, each.configuration, each.position, _state(attributes)), each)
         for each in _asked(store, attributes, VALIDATING)
@@ -225,7 +227,7 @@ def _state(attributes: AdmissionAttributes) -> str:
 
 
 def _mutate(store: Store, attributes: AdmissionAttributes) -> None:
-    if not len(store.shelf(store.kinds.of(MUTATING))) or attributes.request.answers is None:
+    if store.filled(GROUP, MUTATING.plural) is None or attributes.request.answers is None:
         return
     again = Reinvocation.of(attributes)
     if again.is_second and again.last_output is not None and attributes.obj != again.last_output:

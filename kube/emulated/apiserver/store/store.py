@@ -82,6 +82,11 @@ class Store:
                 shelf.compact(self._version)
         return shelf
 
+    def filled(self, group: str, plural: str) -> Shelf | None:
+        """The shelf of a resource, None where it is empty: admission asks that for each write."""
+        shelf = self._shelves.get((group, plural))
+        return shelf if shelf is not None and len(shelf) else None
+
     def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
         """Yield every resource's key with its objects."""
         yield from list(self._shelves.items())

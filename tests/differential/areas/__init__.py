@@ -8,6 +8,7 @@ from tests.differential.areas import (
     kubectl,
     lists,
     patches,
+    policies,
     tables,
     validation,
     verbs,
@@ -25,6 +26,7 @@ AREAS: dict[str, tuple[Case, ...]] = {
     "deletion": deletion.CASES,
     "crds": crds.CASES,
     "admission": admission.CASES,
+    "policies": policies.CASES,
     "kubectl": kubectl.CASES,
 }
 
@@ -37,7 +39,8 @@ ABOUT: dict[str, str] = {
     "tables": "the table of every kind",
     "deletion": "grace, finalizers, propagation, preconditions, eviction",
     "crds": "custom kinds",
-    "admission": "limits, quotas, Pod Security, classes, policies in CEL, webhooks that are not there",
+    "admission": "limits, quotas, Pod Security, classes",
+    "policies": "admission policies in CEL, and webhooks that are not there",
     "kubectl": "commands: output and exit code",
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import MASTERS
 
@@ -37,7 +37,7 @@ def _check_approval(store: Store, attributes: AdmissionAttributes) -> None:
 
 APPROVAL = AdmissionPlugin(
     "CertificateApproval",
-    handles("certificatesigningrequests", Operation.UPDATE, group=_GROUP, subresources=("approval",)),
+    handles("certificatesigningrequests", AdmissionOperation.UPDATE, group=_GROUP, subresources=("approval",)),
     validate=_check_approval,
 )
 
@@ -58,7 +58,7 @@ def _check_signing(store: Store, attributes: AdmissionAttributes) -> None:
 
 SIGNING = AdmissionPlugin(
     "CertificateSigning",
-    handles("certificatesigningrequests", Operation.UPDATE, group=_GROUP, subresources=("status",)),
+    handles("certificatesigningrequests", AdmissionOperation.UPDATE, group=_GROUP, subresources=("status",)),
     validate=_check_signing,
 )
 
@@ -72,7 +72,7 @@ def _check_subject(_store: Store, attributes: AdmissionAttributes) -> None:
 
 SUBJECT_RESTRICTION = AdmissionPlugin(
     "CertificateSubjectRestriction",
-    handles("certificatesigningrequests", Operation.CREATE, group=_GROUP),
+    handles("certificatesigningrequests", AdmissionOperation.CREATE, group=_GROUP),
     validate=_check_subject,
 )
 

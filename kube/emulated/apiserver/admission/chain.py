@@ -19,7 +19,7 @@ from mews.kube.emulated.apiserver.admission import (
 )
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, Phase
 from mews.kube.emulated.apiserver.admission.reinvocation import Reinvocation
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 
@@ -46,7 +46,7 @@ PLUGINS: Sequence[AdmissionPlugin] = (
 )
 """Those that are on; ResourceQuota comes last, so that nothing is counted that another refuses."""
 
-_Key = tuple[int, Operation, str]
+_Key = tuple[int, AdmissionOperation, str]
 _Phases = tuple[tuple[Phase, ...], tuple[Phase, ...]]
 
 

@@ -7,7 +7,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.store.store import Store
 
@@ -44,7 +44,7 @@ def _default_storage(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 DEFAULT_STORAGE_CLASS = AdmissionPlugin(
-    "DefaultStorageClass", handles("persistentvolumeclaims", Operation.CREATE), mutate=_default_storage
+    "DefaultStorageClass", handles("persistentvolumeclaims", AdmissionOperation.CREATE), mutate=_default_storage
 )
 
 
@@ -65,7 +65,7 @@ def _check_resize(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 CLAIM_RESIZE = AdmissionPlugin(
-    "PersistentVolumeClaimResize", handles("persistentvolumeclaims", Operation.UPDATE), validate=_check_resize
+    "PersistentVolumeClaimResize", handles("persistentvolumeclaims", AdmissionOperation.UPDATE), validate=_check_resize
 )
 
 
@@ -82,7 +82,7 @@ def _default_ingress(store: Store, attributes: AdmissionAttributes) -> None:
 
 DEFAULT_INGRESS_CLASS = AdmissionPlugin(
     "DefaultIngressClass",
-    handles("ingresses", Operation.CREATE, group="networking.k8s.io"),
+    handles("ingresses", AdmissionOperation.CREATE, group="networking.k8s.io"),
     mutate=_default_ingress,
 )
 
@@ -94,4 +94,4 @@ def _taint(_store: Store, attributes: AdmissionAttributes) -> None:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
 
 
-TAINT_NODES = AdmissionPlugin("TaintNodesByCondition", handles("nodes", Operation.CREATE), mutate=_taint)
+TAINT_NODES = AdmissionPlugin("TaintNodesByCondition", handles("nodes", AdmissionOperation.CREATE), mutate=_taint)

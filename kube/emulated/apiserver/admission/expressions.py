@@ -10,7 +10,7 @@ from mews.kube.cel.evaluation import Variables
 from mews.kube.cel.values import CelError, LazyMap, ReceiverObject
 from mews.kube.emulated.apiserver.access.authorization import AccessDecision, Attributes, Authorizer
 from mews.kube.emulated.apiserver.admission.matching import namespace_of
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User, account_groups
@@ -18,9 +18,9 @@ from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types.policy_expressions import program
 
 _OPTIONS = {
-    Operation.CREATE: "CreateOptions",
-    Operation.UPDATE: "UpdateOptions",
-    Operation.DELETE: "DeleteOptions",
+    AdmissionOperation.CREATE: "CreateOptions",
+    AdmissionOperation.UPDATE: "UpdateOptions",
+    AdmissionOperation.DELETE: "DeleteOptions",
 }
 
 

@@ -7,23 +7,23 @@ from mews.kube.api.objects import is_deleting
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 
 _IMMORTAL = ("default", "kube-system", "kube-public")
 
 
-def _handles(kind: Kind, operation: Operation, _subresource: str) -> bool:
+def _handles(kind: Kind, operation: AdmissionOperation, _subresource: str) -> bool:
     if kind.resource == NAMESPACES:
-        return operation is Operation.DELETE
-    if operation is Operation.CREATE:
+        return operation is AdmissionOperation.DELETE
+    if operation is AdmissionOperation.CREATE:
         return kind.resource.namespaced and kind.resource.group != "authorization.k8s.io"
-    return operation is Operation.UPDATE and kind.put_creates
+    return operation is AdmissionOperation.UPDATE and kind.put_creates
 
 
 def _admit(store: Store, attributes: AdmissionAttributes) -> None:
-    if attributes.operation is Operation.DELETE:
+    if attributes.operation is AdmissionOperation.DELETE:
         if attributes.name in _IMMORTAL:
             raise Forbidden(
                 f'namespaces "{attributes.name}" is forbidden: this namespace may not be deleted',
@@ -34,7 +34,7 @@ def _admit(store: Store, attributes: AdmissionAttributes) -> None:
     namespace = store.find(namespaces, "", name)
     if namespace is None:
         raise refusals.missing(namespaces, name)
-    if attributes.operation is Operation.CREATE and is_deleting(namespace):
+    if attributes.operation is AdmissionOperation.CREATE and is_deleting(namespace):
         text = f"unable to create new content in namespace {name} because it is being terminated"
         cause = {
             "reason": "NamespaceTerminating",

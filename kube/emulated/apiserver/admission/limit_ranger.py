@@ -11,7 +11,7 @@ from mews.kube.api.pod_requests import pod_amount, pod_limit
 from mews.kube.api.quantities import canonical, parse
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.store import Store
@@ -24,13 +24,17 @@ _LISTS = (("containers", "container"), ("initContainers", "init container"))
 Amounts = Mapping[str, Any]
 
 
-def _handles(kind: Kind, operation: Operation, subresource: str) -> bool:
+def _handles(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
     resource = kind.resource
     if resource.group or resource.plural not in ("pods", "persistentvolumeclaims"):
         return False
     if resource.plural == "pods" and subresource == "resize":
-        return operation is Operation.UPDATE
-    allowed = (Operation.CREATE,) if resource.plural == "pods" else (Operation.CREATE, Operation.UPDATE)
+        return operation is AdmissionOperation.UPDATE
+    allowed = (
+        (AdmissionOperation.CREATE,)
+        if resource.plural == "pods"
+        else (AdmissionOperation.CREATE, AdmissionOperation.UPDATE)
+    )
     return not subresource and operation in allowed
 
 
@@ -45,7 +49,7 @@ def _items(store: Store, attributes: AdmissionAttributes) -> Iterator[Mapping[st
 def _mutate(store: Store, attributes: AdmissionAttributes) -> None:
     pod = attributes.obj
     assert pod is not None
-    if attributes.kind.plural != "pods" or attributes.operation is not Operation.CREATE:
+    if attributes.kind.plural != "pods" or attributes.operation is not AdmissionOperation.CREATE:
         return
     for item in _items(store, attributes):
         if item.get("type") == "Container":

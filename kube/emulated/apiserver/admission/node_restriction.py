@@ -5,7 +5,7 @@ from __future__ import annotations
 from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 
@@ -26,8 +26,8 @@ _OWN_LABELS = (
 )
 
 
-def _handles(kind: Kind, operation: Operation, _subresource: str) -> bool:
-    return kind.plural in _HANDLED and operation is not Operation.CONNECT
+def _handles(kind: Kind, operation: AdmissionOperation, _subresource: str) -> bool:
+    return kind.plural in _HANDLED and operation is not AdmissionOperation.CONNECT
 
 
 def _admit(store: Store, attributes: AdmissionAttributes) -> None:
@@ -53,18 +53,18 @@ def _name(attributes: AdmissionAttributes) -> str:
 
 def _admit_pod(store: Store, attributes: AdmissionAttributes, node: str) -> None:
     match attributes.subresource, attributes.operation:
-        case "", Operation.CREATE:
+        case "", AdmissionOperation.CREATE:
             _admit_new_pod(attributes, node)
-        case "", Operation.DELETE:
+        case "", AdmissionOperation.DELETE:
             if node_name_of(attributes.old or {}) != node:
                 raise refused(attributes, f'node "{node}" can only delete pods with spec.nodeName set to itself')
-        case "status", Operation.UPDATE:
+        case "status", AdmissionOperation.UPDATE:
             if node_name_of(attributes.old or {}) != node:
                 text = f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
                 raise refused(attributes, text)
             if _labels(attributes.old) != _labels(attributes.obj):
                 raise refused(attributes, f'node "{node}" cannot update labels through pod status')
-        case "eviction", Operation.CREATE:
+        case "eviction", AdmissionOperation.CREATE:
             pod = store.find(store.kinds.of(PODS), attributes.namespace, attributes.name)
             if pod is not None and node_name_of(pod) != node:
                 raise refused(attributes, f"node {node} can only evict pods with spec.nodeName set to itself")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from mews.kube.api.errors import Forbidden
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 
-Handles = Callable[[Kind, Operation, str], bool]
+Handles = Callable[[Kind, AdmissionOperation, str], bool]
 """Whether a plugin has to do with (kind, operation, subresource)."""
 
 Phase = Callable[[Store, AdmissionAttributes], None]
@@ -33,10 +33,12 @@ def refused(attributes: AdmissionAttributes, text: str) -> Forbidden:
     return refusals.forbidden(attributes.kind, attributes.named(), text)
 
 
-def handles(plural: str, *operations: Operation, group: str = "", subresources: tuple[str, ...] = ("",)) -> Handles:
+def handles(
+    plural: str, *operations: AdmissionOperation, group: str = "", subresources: tuple[str, ...] = ("",)
+) -> Handles:
     """The handler of one resource."""
 
-    def decide(kind: Kind, operation: Operation, subresource: str) -> bool:
+    def decide(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
         resource = kind.resource
         known = (resource.group, resource.plural) == (group, plural)
         return known and operation in operations and subresource in subresources

@@ -11,7 +11,7 @@ from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.apiserver.admission.pod_security_checks import CHECKS, LATEST, Finding, findings
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
@@ -24,13 +24,13 @@ _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 _TEMPLATED = frozenset(
     "cronjobs daemonsets deployments jobs podtemplates replicasets replicationcontrollers statefulsets".split()  # noqa: SIM905
 )
-_WRITES = (Operation.CREATE, Operation.UPDATE)
+_WRITES = (AdmissionOperation.CREATE, AdmissionOperation.UPDATE)
 _SHOWN_PODS = 10
 
 Labels = Mapping[str, str]
 
 
-def _handles(kind: Kind, operation: Operation, subresource: str) -> bool:
+def _handles(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
     if operation not in _WRITES or kind.custom:
         return False
     if kind.resource == PODS:

@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import PRIORITY_CLASSES, Resource
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.store.store import Store
@@ -17,7 +17,7 @@ RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass"
 
 _TOLERATION_S = 300
 _NOT_RETRIED = ("not-ready", "unreachable")
-_WRITES = (Operation.CREATE, Operation.UPDATE)
+_WRITES = (AdmissionOperation.CREATE, AdmissionOperation.UPDATE)
 
 
 def _tolerate(_store: Store, attributes: AdmissionAttributes) -> None:
@@ -35,7 +35,7 @@ def _tolerate(_store: Store, attributes: AdmissionAttributes) -> None:
 DEFAULT_TOLERATION_SECONDS = AdmissionPlugin("DefaultTolerationSeconds", handles("pods", *_WRITES), mutate=_tolerate)
 
 
-def _handles_priority(kind: Kind, operation: Operation, subresource: str) -> bool:
+def _handles_priority(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
     resource = kind.resource
     return (
         operation in _WRITES
@@ -87,7 +87,9 @@ def _one_default(store: Store, attributes: AdmissionAttributes) -> None:
         return
     for other in store.shelf(attributes.kind).select(EVERYTHING):
         name = other["metadata"]["name"]
-        if other.get("globalDefault") and (attributes.operation is Operation.CREATE or name != attributes.name):
+        if other.get("globalDefault") and (
+            attributes.operation is AdmissionOperation.CREATE or name != attributes.name
+        ):
             text = f"PriorityClass {name} is already marked as default. Only one default can exist"
             raise refused(attributes, text)
 
@@ -148,5 +150,5 @@ def _check_overhead(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 RUNTIME_CLASS = AdmissionPlugin(
-    "RuntimeClass", handles("pods", Operation.CREATE), mutate=_apply_runtime_class, validate=_check_overhead
+    "RuntimeClass", handles("pods", AdmissionOperation.CREATE), mutate=_apply_runtime_class, validate=_check_overhead
 )

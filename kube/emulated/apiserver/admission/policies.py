@@ -21,7 +21,7 @@ from mews.kube.emulated.apiserver.admission.matching import (
 )
 from mews.kube.emulated.apiserver.admission.parameters import ParameterError, parameters_of
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.store.store import Store
@@ -47,7 +47,7 @@ class PolicyDenial:
     reason: str = "Invalid"
 
 
-def handles_policies(kind: Kind, operation: Operation, _subresource: str) -> bool:
+def handles_policies(kind: Kind, operation: AdmissionOperation, _subresource: str) -> bool:
     """Policies are about all but themselves and reviews."""
     return not is_configuration(kind) and not is_review(kind)
 

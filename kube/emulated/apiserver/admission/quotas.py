@@ -23,18 +23,18 @@ from mews.kube.api.quota_usage import (
 )
 from mews.kube.api.resources import PODS, RESOURCE_QUOTAS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.store import Store
 
 
-def _handles(kind: Kind, operation: Operation, subresource: str) -> bool:
-    if not kind.resource.namespaced or operation not in (Operation.CREATE, Operation.UPDATE):
+def _handles(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
+    if not kind.resource.namespaced or operation not in (AdmissionOperation.CREATE, AdmissionOperation.UPDATE):
         return False
     if subresource:
         return subresource == "resize" and kind.plural == "pods"
-    if operation is Operation.UPDATE:
+    if operation is AdmissionOperation.UPDATE:
         return (kind.resource.group, kind.plural) in (("", "services"), ("", "persistentvolumeclaims"))
     return kind.plural != "events" and kind.resource.group != "authorization.k8s.io"
 

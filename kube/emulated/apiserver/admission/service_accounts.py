@@ -12,7 +12,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import SERVICE_ACCOUNTS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation, PendingCalls
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, PendingCalls
 from mews.kube.emulated.apiserver.store.store import Store
 
 _DEFAULT = "default"
@@ -138,4 +138,6 @@ def _check_secrets(attributes: AdmissionAttributes, account: Object, spec: Mappi
                 )
 
 
-PLUGIN = AdmissionPlugin("ServiceAccount", handles("pods", Operation.CREATE), mutate=_admit, validate=_validate)
+PLUGIN = AdmissionPlugin(
+    "ServiceAccount", handles("pods", AdmissionOperation.CREATE), mutate=_admit, validate=_validate
+)

@@ -30,7 +30,7 @@ from mews.kube.emulated.apiserver.admission.reinvocation import Reinvocation
 from mews.kube.emulated.apiserver.objects.creation import received
 from mews.kube.emulated.apiserver.store.admission import (
     AdmissionAttributes,
-    Operation,
+    AdmissionOperation,
     PendingCalls,
     WebhookCall,
     WebhookError,
@@ -68,7 +68,7 @@ class _Asked:
         return bool(self.webhook.get("failurePolicy", "Fail") == "Ignore")
 
 
-def _handles(kind: Kind, _operation: Operation, _subresource: str) -> bool:
+def _handles(kind: Kind, _operation: AdmissionOperation, _subresource: str) -> bool:
     return not is_configuration(kind)
 
 

@@ -10,7 +10,7 @@ from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import view_of
@@ -69,7 +69,7 @@ def create(
     else:
         record(store, kind, None, obj, subresource="", request=request)
     attributes = AdmissionAttributes(
-        kind, Operation.CREATE, obj, None, request, metadata.get("namespace", ""), metadata.get("name", "")
+        kind, AdmissionOperation.CREATE, obj, None, request, metadata.get("namespace", ""), metadata.get("name", "")
     )
     store.admission.mutate(store, attributes)
     if attributes.changed:

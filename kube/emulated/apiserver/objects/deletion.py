@@ -10,7 +10,7 @@ from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, clone, seconds, timestamp
 from mews.kube.client.port import DeleteOptions, ObjectList
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation, completed
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, completed
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
@@ -40,7 +40,7 @@ def delete(
         raise refusals.missing(kind, name)
     _check_preconditions(kind, old, options)
     attributes = AdmissionAttributes(
-        kind, Operation.DELETE, None, old, request, namespace, name, options=options_body(options, request)
+        kind, AdmissionOperation.DELETE, None, old, request, namespace, name, options=options_body(options, request)
     )
     store.admission.mutate(store, attributes)
     store.admission.validate(store, attributes)

@@ -13,7 +13,7 @@ from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.objects.deletion import delete, options_body
 from mews.kube.emulated.apiserver.objects.update import store_written
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
 
@@ -59,7 +59,7 @@ def _admit(
 ) -> None:
     """Show an action on a pod to admission; what a plugin changes of it is not taken over."""
     attributes = AdmissionAttributes(
-        kind, Operation.CREATE, dict(body), None, request, namespace, name, subresource, body_kind=body_kind
+        kind, AdmissionOperation.CREATE, dict(body), None, request, namespace, name, subresource, body_kind=body_kind
     )
     store.admission.mutate(store, attributes)
     store.admission.validate(store, attributes)

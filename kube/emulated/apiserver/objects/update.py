@@ -18,7 +18,7 @@ from mews.kube.emulated.apiserver.objects.merging import merge_keys
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.objects.scales import change_of, scale_of
 from mews.kube.emulated.apiserver.store import names, refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -245,10 +245,10 @@ def _attributes(kind: Kind, old: Object, new: Object, subresource: str, request:
     """The change before admission; of a write through ``scale`` its Scale."""
     namespace, name = old["metadata"].get("namespace", ""), old["metadata"]["name"]
     if request.subresource != "scale":
-        return AdmissionAttributes(kind, Operation.UPDATE, new, old, request, namespace, name, subresource)
+        return AdmissionAttributes(kind, AdmissionOperation.UPDATE, new, old, request, namespace, name, subresource)
     shown, before = scale_of(kind, new), scale_of(kind, old)
     return AdmissionAttributes(
-        kind, Operation.UPDATE, shown, before, request, namespace, name, "scale", body_kind=_SCALE
+        kind, AdmissionOperation.UPDATE, shown, before, request, namespace, name, "scale", body_kind=_SCALE
     )
 
 

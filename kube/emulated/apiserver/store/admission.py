@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Operation(StrEnum):
+class AdmissionOperation(StrEnum):
     """What is done to a resource, as admission names it."""
 
     CREATE = "CREATE"
@@ -43,7 +43,7 @@ class AdmissionAttributes:
     """
 
     kind: Kind
-    operation: Operation
+    operation: AdmissionOperation
     obj: Object | None
     old: Object | None
     request: WriteRequest
@@ -73,7 +73,7 @@ class AdmissionAttributes:
         return self.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
 
 
-class Admission(Protocol):
+class AdmissionPhases(Protocol):
     """The chain that every write passes: first what changes, then what judges. Both raise ``ApiError`` to refuse."""
 
     def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:

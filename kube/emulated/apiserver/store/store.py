@@ -17,7 +17,7 @@ from mews.kube.api.errors import BadRequest, Gone
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import Admission, NoAdmission, WebhookPort
+from mews.kube.emulated.apiserver.store.admission import AdmissionPhases, NoAdmission, WebhookPort
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
@@ -53,7 +53,7 @@ class Store:
         self.now = now
         self.rules = rules
         self.kinds = Registry(BUILTIN)
-        self.admission: Admission = NoAdmission()
+        self.admission: AdmissionPhases = NoAdmission()
         """What every write passes."""
         self.webhooks: WebhookPort | None = None
         """How admission reaches webhooks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, Operation, completed
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, completed
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.wire.call import Call
 from mews.kube.emulated.apiserver.wire.parameters import flag
@@ -24,7 +24,7 @@ async def admit(call: Call) -> None:
     def write(request: WriteRequest) -> None:
         attributes = AdmissionAttributes(
             call.kind,
-            Operation.CONNECT,
+            AdmissionOperation.CONNECT,
             body,
             None,
             request,

@@ -40,7 +40,7 @@ class EmbeddedControlPlane:
     ) -> None:
         self._folder = folder
         self._serving = serving or ServingOptions()
-        self._store = fresh_store(now, rng)
+        self._store = fresh_store(now, rng, attended=True)
         self._token = "" if certificates is None else secrets.token_hex(16)
         self._certificates = certificates
         self._trust: ssl.SSLContext | None = None

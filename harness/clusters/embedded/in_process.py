@@ -17,6 +17,7 @@ from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalDriver, LocalHosts, LocalUsers
 from mews.harness.ports.nvml import LocalNvml
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServices
+from mews.harness.ports.webhooks import InProcessWebhooks
 from mews.harness.run_context import RunContext
 from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
@@ -162,6 +163,8 @@ def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirec
     store = fresh_store(run.clock.now, run.rng("store"))
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
+    services = InProcessServices(run)
+    store.webhooks = InProcessWebhooks(services)
     return ClusterPorts(
         kube=lambda actor: InProcessKube(store, f"system:{actor}", kubelets=kubelets),
         hardware=devices.control,
@@ -169,6 +172,6 @@ def in_process_ports(hardware: Hardware, run: RunContext, kubelets: KubeletDirec
         hosts=devices,
         kubelets=folders,
         plugins=folders,
-        services=InProcessServices(run),
+        services=services,
         close=devices.close,
     )

@@ -17,11 +17,13 @@ from mews.kube.clock import rest
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
 from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import completed
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection, select
 from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.users import administrator
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.wire import containers
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
@@ -96,14 +98,14 @@ class InProcessKube:
 
     def __init__(self, store: Store, user: str = "system:admin", *, kubelets: KubeletDirectory | None = None) -> None:
         self._store = store
-        self._user = user
+        self._identity = administrator(user)
         self._kubelets = kubelets or NoKubelets()
 
     def _kind(self, resource: Resource) -> Kind:
         return self._store.kinds.of(resource)
 
     def _request(self, field_manager: str) -> WriteRequest:
-        return WriteRequest(self._user, field_manager or "mews")
+        return WriteRequest(self._identity, field_manager or "mews", answers={})
 
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
@@ -154,7 +156,9 @@ class InProcessKube:
         await asyncio.sleep(0)
         kind = self._kind(resource)
         target = _place(kind, namespace or namespace_of(obj) or None)
-        return creation.create(self._store, kind, target, obj, self._request(field_manager))
+        return await completed(
+            lambda request: creation.create(self._store, kind, target, obj, request), self._request(field_manager)
+        )
 
     async def replace(
         self,
@@ -169,14 +173,12 @@ class InProcessKube:
         await asyncio.sleep(0)
         kind = self._kind(resource)
         _check_subresource(kind, subresource)
-        return update.replace(
-            self._store,
-            kind,
-            _place(kind, namespace or namespace_of(obj) or None),
-            name_of(obj),
-            obj,
-            subresource=subresource or "",
-            request=self._request(field_manager),
+        place, below = _place(kind, namespace or namespace_of(obj) or None), subresource or ""
+        return await completed(
+            lambda request: update.replace(
+                self._store, kind, place, name_of(obj), obj, subresource=below, request=request
+            ),
+            self._request(field_manager),
         )
 
     async def patch(
@@ -195,22 +197,14 @@ class InProcessKube:
         await asyncio.sleep(0)
         what = self._kind(resource)
         _check_subresource(what, subresource)
-        if kind is Patch.APPLY:
-            request = self._request(field_manager)
-            place = _place(what, namespace)
-            return apply(
-                self._store, what, place, name, body, subresource=subresource or "", force=force, request=request
-            )
-        return update.patch(
-            self._store,
-            what,
-            _place(what, namespace),
-            name,
-            body,
-            patch_kind=kind,
-            subresource=subresource or "",
-            request=self._request(field_manager),
-        )
+        place, below, store = _place(what, namespace), subresource or "", self._store
+
+        def write(request: WriteRequest) -> Object:
+            if kind is Patch.APPLY:
+                return apply(store, what, place, name, body, subresource=below, force=force, request=request)
+            return update.patch(store, what, place, name, body, patch_kind=kind, subresource=below, request=request)
+
+        return await completed(write, self._request(field_manager))
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
@@ -218,7 +212,10 @@ class InProcessKube:
         """The object while it still exists, or a ``Status``."""
         await asyncio.sleep(0)
         kind = self._kind(resource)
-        return deletion.delete(self._store, kind, _place(kind, namespace), name, options)
+        return await completed(
+            lambda request: deletion.delete(self._store, kind, _place(kind, namespace), name, options, request),
+            self._request(""),
+        )
 
     async def delete_collection(
         self,
@@ -235,7 +232,7 @@ class InProcessKube:
         if "deletecollection" not in kind.verbs:
             raise refusals.wrong_method()
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
-        return deletion.delete_collection(self._store, kind, selection, options)
+        return await deletion.delete_selected(self._store, kind, selection, options, self._request(""))
 
     async def bind(
         self,
@@ -251,12 +248,14 @@ class InProcessKube:
         await asyncio.sleep(0)
         metadata = {"name": pod, "uid": uid, "annotations": annotations, "resourceVersion": resource_version}
         body = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
-        pod_actions.bind(self._store, namespace, pod, body)
+        await completed(lambda request: pod_actions.bind(self._store, namespace, pod, body, request), self._request(""))
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
         """Evict a pod (POST pods/eviction)."""
         await asyncio.sleep(0)
-        pod_actions.evict(self._store, namespace, pod, options)
+        await completed(
+            lambda request: pod_actions.evict(self._store, namespace, pod, options, request), self._request("")
+        )
 
     async def log(
         self,

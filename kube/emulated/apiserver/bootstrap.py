@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES, SERVICES
+from mews.kube.emulated.apiserver.admission import type_checking
+from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
@@ -15,6 +17,9 @@ from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.shelf import HISTORY
 from mews.kube.emulated.apiserver.store.store import Store
+
+_NEED_CONTROLLERS = ("ServiceAccount",)
+"""Admission plugins that look for what controllers make."""
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
 
@@ -30,11 +35,22 @@ _CLASSES = (
 )
 
 
-def fresh_store(now: Callable[[], float], rng: random.Random, *, history: int = HISTORY) -> Store:
+def fresh_store(
+    now: Callable[[], float],
+    rng: random.Random,
+    *,
+    history: int = HISTORY,
+    attended: bool = False,
+    disabled_admission_plugins: Collection[str] = (),
+) -> Store:
     """A store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the two
-    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names."""
+    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names.
+    ``attended`` when controllers run beside it: then pods need service accounts, and policies get their status."""
     store = Store(now, rng, rules=_rules_of, history=history)
+    store.admission = AdmissionChain(disabled={*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)})
     store.listen(partial(namespaces.attend, store))
+    if attended:
+        store.listen(partial(type_checking.attend, store))
     _furnish(store)
     return store
 

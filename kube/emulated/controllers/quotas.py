@@ -1,62 +1,39 @@
-"""Counts what a namespace uses of its ResourceQuotas (k8s.io/kubernetes pkg/controller/resourcequota, pkg/quota)."""
+"""Counts what a namespace uses of its ResourceQuotas (k8s.io/kubernetes pkg/controller/resourcequota, pkg/quota).
+
+Admission counts what comes in; this counts anew when a quota changes and when something that it counts changes or goes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, is_terminal, key_of, namespace_of
-from mews.kube.api.pod_requests import pod_amount, pod_limit
-from mews.kube.api.quantities import canonical, parse
+from mews.kube.api.quota_usage import amount_text, is_binary, is_used_by_pods, matches_scopes, usage_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
     PODS,
-    REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICES,
-    STATEFUL_SETS,
     Resource,
 )
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import Informers
-from mews.kube.emulated.controllers.syncing import MANAGER, Expectations, SyncLoop
+from mews.kube.emulated.controllers.syncing import MANAGER, SyncLoop
 
-_PLAIN = ("cpu", "memory", "ephemeral-storage")
-_COUNTED: Mapping[str, Resource] = {
+_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+_BY_NAME: Mapping[str, Resource] = {
     **{
-        name: each
-        for each in (CONFIGMAPS, SECRETS, SERVICES, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS)
-        for name in (each.plural, f"count/{each.plural}")
+        each.plural: each for each in (CONFIGMAPS, SECRETS, SERVICES, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS, _CLAIMS)
     },
-    **{
-        f"count/{each.plural}.{each.group}": each
-        for each in (DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS, CRON_JOBS)
-    },
+    "services.nodeports": SERVICES,
+    "services.loadbalancers": SERVICES,
+    "requests.storage": _CLAIMS,
 }
-
-
-def of_pods(name: str, pods: Sequence[Object]) -> str | None:
-    """What pods that have not ended use of a resource; None for one that pods do not use."""
-    alive = [pod for pod in pods if not is_terminal(pod)]
-    if name in ("pods", "count/pods"):
-        return str(len(alive) if name == "pods" else len(pods))
-    part, _, rest = name.partition(".")
-    if part in ("requests", "limits") and rest and rest != "storage":
-        return canonical(str(sum((_of(pod, part, rest) for pod in alive), Decimal())))
-    if name in _PLAIN:
-        return canonical(str(sum((_of(pod, "requests", name) for pod in alive), Decimal())))
-    return None
-
-
-def _of(pod: Object, part: str, resource: str) -> Decimal:
-    return pod_limit(pod, resource, parse) if part == "limits" else pod_amount(pod, resource, parse)
 
 
 class QuotaController:
@@ -64,57 +41,87 @@ class QuotaController:
 
     def __init__(self, context: Context, *, informers: Informers) -> None:
         self._kube = context.kube
+        self._informers = informers
         self._quotas = informers.of(RESOURCE_QUOTAS)
-        self._pods = informers.of(PODS)
-        self._expectations = Expectations()
+        self._watched: dict[Resource, None] = {}
+        self._served: dict[tuple[str, str], Resource] = {}
         self._loop = SyncLoop(context, self._sync)
 
     async def run(self) -> None:
         """Run until cancelled."""
         await self._quotas.synced()
-        await self._pods.synced()
         self._quotas.on_change(self._quota_changed)
-        self._pods.on_change(self._pod_changed)
         await self._loop.run()
 
-    def _quota_changed(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None:
+    def _quota_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            return
+        counted_by_admission = old is not None and old.get("spec") == new.get("spec")
+        if not counted_by_admission or (new.get("status") or {}).get("hard") != new["spec"].get("hard"):
             self._loop.add(key_of(new))
 
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if old is not None and new is not None and is_terminal(old) == is_terminal(new):
+    def _counted_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Something was deleted, ended or changed what it uses; admission has counted what came in."""
+        if old is None:
             return
-        namespace = namespace_of(new or old or {})
+        if new is not None and resource == PODS and is_terminal(old) == is_terminal(new):
+            return
+        if new is not None and resource not in (PODS, SERVICES, _CLAIMS):
+            return
+        namespace = namespace_of(old)
         for quota in self._quotas.items():
             if namespace_of(quota) == namespace:
                 self._loop.add(key_of(quota))
 
     async def _sync(self, key: str) -> None:
-        quota = self._quotas.at(key)
-        if quota is None:
-            self._expectations.forget(key)
+        known = self._quotas.at(key)
+        if known is None:
             return
-        if not self._expectations.met(key):
-            return
-        hard = quota["spec"].get("hard") or {}
-        used = await self._used(hard, namespace_of(quota))
-        status = {"hard": dict(hard), "used": used} if hard else {}
-        if status != (quota.get("status") or {}):
-            try:
-                written = await self._kube.replace(
+        hard, namespace = known["spec"].get("hard") or {}, namespace_of(known)
+        resources = {name: await self._counted_in(name) for name in hard}
+        for resource in dict.fromkeys(each for each in resources.values() if each is not None):
+            if resource not in self._watched:
+                self._watched[resource] = None
+                informer = self._informers.of(resource)
+                await informer.synced()
+                informer.on_change(partial(self._counted_changed, resource))
+        try:
+            # The quota is read before what it counts: whatever admission counts in between is a conflict.
+            quota = await self._kube.get(RESOURCE_QUOTAS, known["metadata"]["name"], namespace=namespace)
+            hard = quota["spec"].get("hard") or {}
+            used = await self._used(quota, resources)
+            status = {"hard": dict(hard), "used": used} if hard else {}
+            if status != (quota.get("status") or {}):
+                await self._kube.replace(
                     RESOURCE_QUOTAS, {**quota, "status": status}, subresource="status", field_manager=MANAGER
                 )
-            except NotFound:
-                return
-            self._expectations.wrote(key, self._quotas, written)
+        except NotFound:
+            return
 
-    async def _used(self, hard: Mapping[str, str], namespace: str) -> dict[str, str]:
-        pods = [pod for pod in self._pods.items() if namespace_of(pod) == namespace]
-        used: dict[str, str] = {}
-        for name in hard:
-            amount = of_pods(name, pods)
-            if amount is None and name in _COUNTED:
-                amount = str(len((await self._kube.list(_COUNTED[name], namespace=namespace)).items))
-            if amount is not None:
-                used[name] = amount
-        return used
+    async def _used(self, quota: Object, resources: Mapping[str, Resource | None]) -> dict[str, str]:
+        namespace, totals, binary = namespace_of(quota), dict[str, Decimal](), dict[str, bool]()
+        for resource in dict.fromkeys(each for each in resources.values() if each is not None):
+            for obj in (await self._kube.list(resource, namespace=namespace)).items:
+                if not matches_scopes(quota["spec"], resource.plural, obj):
+                    continue
+                for name, amount in usage_of(resource.group, resource.plural, obj).items():
+                    if not totals.get(name):
+                        binary[name] = is_binary(obj, name)
+                    totals[name] = totals.get(name, Decimal()) + amount
+        return {
+            name: amount_text(totals.get(name, Decimal()), binary=binary.get(name, False))
+            for name, each in resources.items()
+            if each is not None
+        }
+
+    async def _counted_in(self, name: str) -> Resource | None:
+        """The resource whose objects use what a quota names; None for what nothing uses."""
+        if name.startswith("count/"):
+            plural, _, group = name.removeprefix("count/").partition(".")
+            if (group, plural) not in self._served:
+                served = await self._kube.discovery()
+                self._served = {(each.group, each.plural): each for each in reversed(served) if each.namespaced}
+            return self._served.get((group, plural))
+        if is_used_by_pods(name):
+            return PODS
+        return _CLAIMS if ".storageclass.storage.k8s.io/" in name else _BY_NAME.get(name)

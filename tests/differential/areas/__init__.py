@@ -1,6 +1,18 @@
 """The areas, in the order in which they are asked."""
 
-from tests.differential.areas import crds, deletion, discovery, kubectl, lists, patches, tables, validation, verbs
+from tests.differential.areas import (
+    admission,
+    crds,
+    deletion,
+    discovery,
+    kubectl,
+    lists,
+    patches,
+    policies,
+    tables,
+    validation,
+    verbs,
+)
 from tests.differential.areas.manifests import FILES
 from tests.differential.model import Case
 
@@ -13,6 +25,8 @@ AREAS: dict[str, tuple[Case, ...]] = {
     "tables": tables.CASES,
     "deletion": deletion.CASES,
     "crds": crds.CASES,
+    "admission": admission.CASES,
+    "policies": policies.CASES,
     "kubectl": kubectl.CASES,
 }
 
@@ -25,6 +39,8 @@ ABOUT: dict[str, str] = {
     "tables": "the table of every kind",
     "deletion": "grace, finalizers, propagation, preconditions, eviction",
     "crds": "custom kinds",
+    "admission": "limits, quotas, Pod Security, classes",
+    "policies": "admission policies in CEL, and webhooks that are not there",
     "kubectl": "commands: output and exit code",
 }
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 
-from tests.differential.generated import writers
+from tests.differential.generated import guarded, writers
 from tests.differential.report import difference, table
 from tests.differential.sides import compare, lacking
 
-AREAS = {"writers": writers.cases}
+AREAS = {"guarded": guarded.cases, "writers": writers.cases}
 
 
 def main() -> int:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
-from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.views import view_of
@@ -60,9 +60,6 @@ def create(
     for name in _SERVERS_OWN:
         metadata.pop(name, None)
     metadata.pop("managedFields", None)
-    if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = store.new_name(metadata["generateName"])
-    _check_namespace(store, kind, obj)
     rules = store.rules(kind)
     if kind.status and not rules.keeps_status:
         _forget_status(kind, obj)
@@ -71,6 +68,16 @@ def create(
         metadata["managedFields"] = list(managed)
     else:
         record(store, kind, None, obj, subresource="", request=request)
+    attributes = AdmissionAttributes(
+        kind, AdmissionOperation.CREATE, obj, None, request, metadata.get("namespace", ""), metadata.get("name", "")
+    )
+    store.admission.mutate(store, attributes)
+    if attributes.changed:
+        assert attributes.obj is not None
+        obj = attributes.obj
+        metadata = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = request.once("name", lambda: store.new_name(metadata["generateName"]))
     rules.birth(obj)
     rules.admit(store, kind, obj)
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
@@ -79,13 +86,17 @@ def create(
     key = (metadata.get("namespace", ""), metadata["name"])
     known = store.find(kind, *key)
     if known is not None:
-        raise refusals.exists(kind, key[1], deleting=is_deleting(known))
+        deleting = is_deleting(known)
+        store.admission.validate(store, attributes)  # who is not admitted does not learn that it is there
+        raise refusals.exists(kind, key[1], deleting=deleting)
     if "uid" not in metadata:  # an object that refers to itself has one already
-        metadata["uid"] = store.new_uid()
+        metadata["uid"] = request.once("uid", store.new_uid)
     metadata["creationTimestamp"] = store.timestamp()
     if kind.generation:
         metadata["generation"] = 1
+    store.admission.validate(store, attributes)
     if not request.dry_run:
+        attributes.settle()
         obj = store.commit(kind, key, obj)
     return view_of(kind).show(obj)
 
@@ -153,21 +164,3 @@ def place(kind: Kind, obj: Object, namespace: str) -> None:
     if metadata.get("namespace", namespace) != namespace:
         raise refusals.namespaces_differ()
     metadata["namespace"] = namespace
-
-
-def _check_namespace(store: Store, kind: Kind, obj: Object) -> None:
-    if not kind.resource.namespaced:
-        return
-    namespaces = store.kinds.of(NAMESPACES)
-    name = obj["metadata"]["namespace"]
-    namespace = store.find(namespaces, "", name)
-    if namespace is None:
-        raise refusals.missing(namespaces, name)
-    if is_deleting(namespace):
-        text = f"unable to create new content in namespace {name} because it is being terminated"
-        cause = {
-            "reason": "NamespaceTerminating",
-            "message": f"namespace {name} is being terminated",
-            "field": "metadata.namespace",
-        }
-        raise refusals.forbidden(kind, obj["metadata"].get("name", ""), text, causes=[cause])

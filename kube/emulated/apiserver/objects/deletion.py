@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, clone, seconds, timestamp
 from mews.kube.client.port import DeleteOptions, ObjectList
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, completed
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
@@ -36,6 +39,11 @@ def delete(
     if old is None:
         raise refusals.missing(kind, name)
     _check_preconditions(kind, old, options)
+    attributes = AdmissionAttributes(
+        kind, AdmissionOperation.DELETE, None, old, request, namespace, name, options=options_body(options, request)
+    )
+    store.admission.mutate(store, attributes)
+    store.admission.validate(store, attributes)
     if not request.dry_run:
         store.rules(kind).leaving(store, old)
     marked = _marked(store, kind, old, options)
@@ -46,6 +54,20 @@ def delete(
     if gone and not kind.delete_answers_object:
         return _success(kind, old)
     return view_of(kind).show(last)
+
+
+def options_body(options: DeleteOptions, request: WriteRequest) -> dict[str, Any]:
+    """Options of a deletion as on the wire."""
+    wanted = options.preconditions
+    given = {"uid": wanted.uid, "resourceVersion": wanted.resource_version}
+    shown = {
+        "gracePeriodSeconds": options.grace_period_s,
+        "preconditions": {name: value for name, value in given.items() if value is not None} or None,
+        "propagationPolicy": options.propagation,
+        "dryRun": ["All"] if request.dry_run else None,
+    }
+    head = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+    return {**head, **{name: value for name, value in shown.items() if value is not None}}
 
 
 def _carry_out(store: Store, kind: Kind, old: Object, marked: Object, *, gone: bool) -> Object:
@@ -134,6 +156,21 @@ def delete_collection(
         metadata = obj["metadata"]
         try:
             delete(store, kind, metadata.get("namespace", ""), metadata["name"], options, request)
+        except NotFound:
+            continue
+    return before
+
+
+async def delete_selected(
+    store: Store, kind: Kind, selection: Selection, options: DeleteOptions | None, request: WriteRequest
+) -> ObjectList:
+    """Delete all that is selected, each through admission on its own; the list as it was before."""
+    before = store.list(kind, selection)
+    for obj in before.items:
+        place, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+        each = replace(request, answers={})
+        try:
+            await completed(partial(delete, store, kind, place, name, options), each)
         except NotFound:
             continue
     return before

@@ -10,9 +10,10 @@ from mews.kube.api.objects import Object, clone, is_deleting, is_terminal, label
 from mews.kube.api.resources import PODS
 from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import DeleteOptions
-from mews.kube.emulated.apiserver.objects.deletion import delete
+from mews.kube.emulated.apiserver.objects.deletion import delete, options_body
 from mews.kube.emulated.apiserver.objects.update import store_written
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
 
@@ -33,6 +34,7 @@ def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], re
     Raises ``NotFound``; ``Conflict`` when the pod is bound, gated or being deleted.
     """
     kind = store.kinds.of(PODS)
+    _admit(store, kind, "binding", ("", "v1", "Binding"), namespace, name, binding, request)
     target = binding.get("target") or {}
     if target.get("kind", "Node") not in ("", "Node") or not target.get("name"):
         raise ServerError(_bad_target(target), reason="")
@@ -43,6 +45,24 @@ def bind(store: Store, namespace: str, name: str, binding: Mapping[str, Any], re
     if not request.dry_run:
         store_written(store, kind, pod, _bound(pod, target["name"], binding, store.timestamp()))
     return {**_SUCCESS, "code": 201}
+
+
+def _admit(
+    store: Store,
+    kind: Kind,
+    subresource: str,
+    body_kind: tuple[str, str, str],
+    namespace: str,
+    name: str,
+    body: Mapping[str, Any],
+    request: WriteRequest,
+) -> None:
+    """Show an action on a pod to admission; what a plugin changes of it is not taken over."""
+    attributes = AdmissionAttributes(
+        kind, AdmissionOperation.CREATE, dict(body), None, request, namespace, name, subresource, body_kind=body_kind
+    )
+    store.admission.mutate(store, attributes)
+    store.admission.validate(store, attributes)
 
 
 def _bad_target(target: Mapping[str, Any]) -> str:
@@ -103,6 +123,11 @@ def evict(
     pod = store.find(kind, namespace, name)
     if pod is None:
         raise refusals.missing(kind, name)
+    metadata = {"name": name, "namespace": namespace}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    if options is not None:
+        body["deleteOptions"] = options_body(options, request)
+    _admit(store, kind, "eviction", ("policy", "v1", "Eviction"), namespace, name, body, request)
     if phase_of(pod) not in ("Pending", "Succeeded", "Failed") and not is_deleting(pod):
         _check_budgets(store, pod, request)
     if not request.dry_run:

@@ -16,7 +16,9 @@ from mews.kube.emulated.apiserver.objects.creation import create, place, receive
 from mews.kube.emulated.apiserver.objects.deletion import is_held
 from mews.kube.emulated.apiserver.objects.merging import merge_keys
 from mews.kube.emulated.apiserver.objects.ownership import record
+from mews.kube.emulated.apiserver.objects.scales import change_of, scale_of
 from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -210,22 +212,65 @@ def _write(
     rules.default(new)
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
+    attributes = _attributes(kind, old, new, subresource, request)
+    store.admission.mutate(store, attributes)
+    if attributes.changed:
+        new = _mutated(kind, old, new, attributes)
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
     faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
     if faults:
         raise refusals.invalid(kind, name, faults)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if new == old:
+        store.admission.validate(store, attributes)
         return old
     if kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old)):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    _show_scale(kind, new, attributes)
+    store.admission.validate(store, attributes)
     if request.dry_run:
         return new
+    attributes.settle()
     key = (old["metadata"].get("namespace", ""), name)
     if _may_go(store, kind, old, new):
         store.commit(kind, key, None)
         return new
     return store.commit(kind, key, new)
+
+
+_SCALE = ("autoscaling", "v1", "Scale")
+
+
+def _attributes(kind: Kind, old: Object, new: Object, subresource: str, request: WriteRequest) -> AdmissionAttributes:
+    """The change before admission; of a write through ``scale`` its Scale."""
+    namespace, name = old["metadata"].get("namespace", ""), old["metadata"]["name"]
+    if request.subresource != "scale":
+        return AdmissionAttributes(kind, AdmissionOperation.UPDATE, new, old, request, namespace, name, subresource)
+    shown, before = scale_of(kind, new), scale_of(kind, old)
+    return AdmissionAttributes(
+        kind, AdmissionOperation.UPDATE, shown, before, request, namespace, name, "scale", body_kind=_SCALE
+    )
+
+
+def _mutated(kind: Kind, old: Object, new: Object, attributes: AdmissionAttributes) -> Object:
+    """The change as admission left it."""
+    changed = attributes.obj
+    assert changed is not None
+    if attributes.body_kind == _SCALE:
+        replicas = (changed.get("spec") or {}).get("replicas", 0)
+        result: Object = merge_patch(new, change_of(kind, replicas))
+        return result
+    if attributes.subresource == "finalize":
+        return changed
+    merged = _merge_halves(kind, old, changed, attributes.subresource)
+    _inherit(old, merged)
+    attributes.obj = merged
+    return merged
+
+
+def _show_scale(kind: Kind, new: Object, attributes: AdmissionAttributes) -> None:
+    if attributes.body_kind == _SCALE:
+        attributes.obj = scale_of(kind, new)
 
 
 def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:

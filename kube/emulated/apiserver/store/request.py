@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mews.kube.emulated.apiserver.store import users
+from mews.kube.emulated.apiserver.store.users import User
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +19,11 @@ class WriteRequest:
     ``validation`` is Ignore, Warn or Strict: what becomes of fields that are not known or said twice. ``duplicates``
     names the latter; ``raw`` is the JSON text of a POST or PUT, for telling them in its order. What is warned of goes
     to ``warnings``. ``subresource`` is told in managedFields where the write goes to the main resource (scale).
+    ``answers`` keeps what a write must find again when it is begun anew (``admission.completed``); None for a write of
+    the server itself, which no policy or webhook of a user's is asked about.
     """
 
-    user: str = "system:admin"
+    identity: User = users.ADMIN
     manager: str = ""
     dry_run: bool = False
     validation: str = "Ignore"
@@ -23,6 +31,21 @@ class WriteRequest:
     duplicates: Sequence[str] = ()
     subresource: str = ""
     warnings: list[str] = field(default_factory=list, compare=False)
+    answers: dict[Hashable, Any] | None = field(default=None, compare=False)
+
+    @property
+    def user(self) -> str:
+        """The user's name."""
+        return self.identity.name
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` made at the write's first attempt."""
+        if self.answers is None:
+            return make()
+        if key not in self.answers:
+            self.answers[key] = make()
+        found: T = self.answers[key]
+        return found
 
 
 ADMIN = WriteRequest()

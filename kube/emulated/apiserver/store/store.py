@@ -19,6 +19,7 @@ from mews.kube.api.errors import BadRequest, Gone
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionPhases, NoAdmission, WebhookPort
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
@@ -67,9 +68,15 @@ class Store:
         self.now = now
         self.rules = rules
         self.kinds = Registry(BUILTIN)
+        self.admission: AdmissionPhases = NoAdmission()
+        """What every write passes."""
+        self.webhooks: WebhookPort | None = None
+        """How admission reaches webhooks."""
         self.keeps_owners = False
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
         self._rng = rng
+        self._reviews = 0
+        self._other = random.Random("parts of objects")
         self._history = history
         self._shelves: dict[tuple[str, str], Shelf] = {}
         self._version = 1
@@ -89,6 +96,11 @@ class Store:
             if kind.custom:  # before its definition there was nothing to watch
                 shelf.compact(self._version)
         return shelf
+
+    def filled(self, group: str, plural: str) -> Shelf | None:
+        """The shelf of a resource, None where it is empty: admission asks that for each write."""
+        shelf = self._shelves.get((group, plural))
+        return shelf if shelf is not None and len(shelf) else None
 
     def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
         """Yield every resource's key with its objects."""
@@ -202,6 +214,15 @@ class Store:
         bits = bits & ~(0x3 << 62) | (0x2 << 62)
         text = f"{bits:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def review_uid(self) -> str:
+        """A uid for an AdmissionReview; uids of objects must not depend on webhooks."""
+        self._reviews += 1
+        return f"00000000-0000-4000-8000-{self._reviews:012x}"
+
+    def other_name(self, prefix: str) -> str:
+        """A name for a part of an object, by a chance of its own: names of objects must not depend on it."""
+        return prefix + "".join(self._other.choice(_NAME_ALPHABET) for _ in range(5))
 
     def new_name(self, prefix: str) -> str:
         """Make a name with the prefix ``generateName``."""

@@ -11,6 +11,7 @@ from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import WriteRequest
+from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.strictness import json_type
 from mews.kube.emulated.apiserver.wire.negotiation import decode
 
@@ -80,7 +81,7 @@ def _unmatched(text: str) -> FieldError:
     return refusals.forbidden_field("resourceVersionMatch", text)
 
 
-def write_request(query: Query, *, user: str, user_agent: str, options: str) -> WriteRequest:
+def write_request(query: Query, *, user: User, user_agent: str, options: str) -> WriteRequest:
     """Read from a request who writes, and how; 422 for a value that is not allowed."""
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
@@ -100,7 +101,7 @@ def write_request(query: Query, *, user: str, user_agent: str, options: str) -> 
     # Bytes that are no UTF-8 came as lone surrogates; Go's JSON writes the replacement character for them.
     readable = user_agent.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     manager = query.get("fieldManager") or readable.partition("/")[0]
-    return WriteRequest(user, manager, dry_run == "All", validation or "Warn")
+    return WriteRequest(user, manager, dry_run == "All", validation or "Warn", answers={})
 
 
 def delete_options(query: Query, body: Any) -> DeleteOptions:

@@ -19,12 +19,13 @@ from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens, note_own_
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
-from mews.kube.emulated.apiserver.wire import discovery, openapi, reads, routes, streams, writes
+from mews.kube.emulated.apiserver.wire import connects, discovery, openapi, reads, routes, streams, writes
 from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
 from mews.kube.emulated.apiserver.wire.parameters import flag
+from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,8 @@ class ApiServer:
         allow_hosts: Iterable[str] = (),
     ) -> None:
         store.keeps_owners = True
+        if store.webhooks is None:
+            store.webhooks = HttpWebhooks(store)
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
         self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
@@ -147,7 +150,10 @@ class ApiServer:
         stored = "get" in kind.verbs or request.method != "POST"
         forms = accepted(request.headers.get("Accept", ""), streamed=streamed, reshaped=stored)
         call = Call(self._world, request, user, route, kind, forms)
-        response = await _handler(call)(call)
+        handler = _handler(call)
+        if route.subresource in connects.CONNECTED:
+            await connects.admit(call)
+        response = await handler(call)
         if kind.warning and not response.prepared:
             response.headers.add("Warning", warning(kind.warning))
         return response

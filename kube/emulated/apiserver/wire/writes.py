@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, scales, update
 from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import completed
 from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.limits import check_stored_size
 from mews.kube.emulated.apiserver.store.request import WriteRequest
@@ -37,7 +39,7 @@ _JOB_ORPHANS = (
 
 def _request(call: Call, options: str) -> WriteRequest:
     agent = call.request.headers.get("User-Agent", "unknown")
-    return parameters.write_request(call.query, user=call.user.name, user_agent=agent, options=options)
+    return parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
 
 
 def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:
@@ -55,17 +57,29 @@ def _warned(response: web.StreamResponse, request: WriteRequest) -> web.StreamRe
     return response
 
 
+async def _written_once(raw: bytes, write: Callable[[WriteRequest], Object], request: WriteRequest) -> Object:
+    """A write that admission lets pass, tried first where its body is large."""
+
+    def measured(request: WriteRequest) -> Object:
+        check_stored_size(raw, write, request, encode)
+        return write(request)
+
+    return await completed(measured, request)
+
+
 async def post(call: Call) -> web.StreamResponse:
     """Create an object, or act on a pod."""
     request = _request(call, "CreateOptions")
     body, raw = await read_object(call)
     request = _with_body(call, request, raw)
     if call.route.subresource:
-        return _warned(call.answer(_act(call, body, request), _CREATED), request)
+        acted = await completed(lambda request: _act(call, body, request), request)
+        return _warned(call.answer(acted, _CREATED), request)
     if call.route.name:
         raise refusals.wrong_method()
     if "get" not in call.kind.verbs:
-        return _warned(call.answer(_unstored(call, body, request), _CREATED), request)
+        answered = await completed(lambda request: _unstored(call, body, request), request)
+        return _warned(call.answer(answered, _CREATED), request)
     namespace = call.namespace
     if call.kind.resource.namespaced and call.route.namespace is None:
         raise refusals.wrong_method()
@@ -73,8 +87,8 @@ async def post(call: Call) -> web.StreamResponse:
     def create(request: WriteRequest) -> Object:
         return creation.create(call.world.store, call.kind, namespace, body, request)
 
-    check_stored_size(raw, create, request, encode)
-    return _warned(written(call, create(request), _CREATED), request)
+    created = await _written_once(raw, create, request)
+    return _warned(written(call, created, _CREATED), request)
 
 
 def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
@@ -124,7 +138,8 @@ async def put(call: Call) -> web.StreamResponse:
     body, raw = await read_object(call)
     request = _with_body(call, request, raw)
     if call.route.subresource == "scale":
-        return _warned(call.answer(_scaled(call, _action(call, body, request), request)), request)
+        scaled = await completed(lambda request: _scaled(call, _action(call, body, request), request), request)
+        return _warned(call.answer(scaled), request)
     store, route = call.world.store, call.route
     created = store.find(call.kind, call.namespace, route.name) is None
 
@@ -132,8 +147,8 @@ async def put(call: Call) -> web.StreamResponse:
         sub = route.subresource
         return update.replace(store, call.kind, call.namespace, route.name, body, subresource=sub, request=request)
 
-    check_stored_size(raw, replace_it, request, encode)
-    return _warned(written(call, replace_it(request), _CREATED if created else 200), request)
+    new = await _written_once(raw, replace_it, request)
+    return _warned(written(call, new, _CREATED if created else 200), request)
 
 
 def _scaled(call: Call, scale: Object, request: WriteRequest) -> Object:
@@ -193,15 +208,19 @@ async def patch(call: Call) -> web.StreamResponse:
                 request=request,
             )
 
-        check_stored_size(raw, apply_it, request, encode)
-        return written(call, apply_it(request), _CREATED if created else 200)
+        applied = await _written_once(raw, apply_it, request)
+        return _warned(written(call, applied, _CREATED if created else 200), request)
     if forced:
         fault = refusals.forbidden_field("force", "may not be specified for non-apply patch")
         raise parameters.options_error("PatchOptions", fault)
     body = parse_json(raw, "" if kind is Patch.STRATEGIC else "error decoding patch: ")
     request = replace(_with_body(call, request, raw), raw=b"")
     if route.subresource == "scale":
-        return call.answer(_scaled(call, _action(call, _patched_scale(call, body, kind), request), request))
+
+        def scale_it(request: WriteRequest) -> Object:
+            return _scaled(call, _action(call, _patched_scale(call, body, kind), request), request)
+
+        return _warned(call.answer(await completed(scale_it, request)), request)
 
     def patch_it(request: WriteRequest) -> Object:
         return update.patch(
@@ -215,8 +234,7 @@ async def patch(call: Call) -> web.StreamResponse:
             request=request,
         )
 
-    check_stored_size(raw, patch_it, request, encode)
-    return _warned(written(call, patch_it(request)), request)
+    return _warned(written(call, await _written_once(raw, patch_it, request)), request)
 
 
 def _configuration(raw: bytes) -> Any:
@@ -241,12 +259,14 @@ async def delete(call: Call) -> web.StreamResponse:
     """Serve DELETE of one object."""
     raw = await read_body(call.request)
     body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
-    request = WriteRequest(call.user.name, dry_run=parameters.is_dry(call.query, body))
+    request = WriteRequest(call.user, dry_run=parameters.is_dry(call.query, body), answers={})
     options = parameters.delete_options(call.query, body)
     if call.kind.qualified == "jobs.batch" and options.propagation is None:
         request.warnings.append(_JOB_ORPHANS)
     store, route = call.world.store, call.route
-    gone = deletion.delete(store, call.kind, call.namespace, route.name, options, request)
+    gone = await completed(
+        lambda request: deletion.delete(store, call.kind, call.namespace, route.name, options, request), request
+    )
     return _warned(written(call, gone), request)
 
 
@@ -256,7 +276,7 @@ async def delete_collection(call: Call) -> web.StreamResponse:
         raise refusals.wrong_method()
     raw = await read_body(call.request)
     body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
-    request = WriteRequest(call.user.name, dry_run=parameters.is_dry(call.query, body))
+    request = WriteRequest(call.user, dry_run=parameters.is_dry(call.query, body), answers={})
     selection = select(
         call.kind,
         namespace=call.route.namespace,
@@ -264,5 +284,5 @@ async def delete_collection(call: Call) -> web.StreamResponse:
         fields=call.query.get("fieldSelector", ""),
     )
     options = parameters.delete_options(call.query, body)
-    gone = deletion.delete_collection(call.world.store, call.kind, selection, options, request)
-    return call.answer(list_body(call.kind, gone))
+    gone = await deletion.delete_selected(call.world.store, call.kind, selection, options, request)
+    return _warned(call.answer(list_body(call.kind, gone)), request)

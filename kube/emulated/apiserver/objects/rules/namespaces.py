@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mews.kube.api.errors import ApiError, Forbidden
+from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.deletion import delete
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
     from mews.kube.emulated.apiserver.store.store import Store
 
-_PROTECTED = ("default", "kube-system", "kube-public")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _FINALIZER = "kubernetes"
 
@@ -32,24 +31,16 @@ def _default(namespace: Object) -> None:
 
 
 def _birth(namespace: Object) -> None:
+    _default(namespace)  # one with a generated name has its label from now
     finalizers = namespace["spec"].get("finalizers") or []
     namespace["spec"]["finalizers"] = [*finalizers, *([] if _FINALIZER in finalizers else [_FINALIZER])]
-
-
-def _leaving(_store: Store, namespace: Object) -> None:
-    name = namespace["metadata"]["name"]
-    if name in _PROTECTED:
-        raise Forbidden(
-            f'namespaces "{name}" is forbidden: this namespace may not be deleted',
-            details={"name": name, "kind": "namespaces"},
-        )
 
 
 def _held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
-RULES = Rules(default=_default, birth=_birth, leaving=_leaving, held=_held)
+RULES = Rules(default=_default, birth=_birth, held=_held)
 
 
 def attend(store: Store, kind: Kind, old: Object | None, new: Object | None) -> None:

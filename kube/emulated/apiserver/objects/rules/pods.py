@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.errors import Forbidden
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
 from mews.kube.api.quantities import parse
-from mews.kube.api.resources import PRIORITY_CLASSES
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
 from mews.kube.emulated.apiserver.store import refusals
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
 
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
-_TOLERATION_S = 300
-_NOT_RETRIED = ("not-ready", "unreachable")
 GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -80,8 +76,6 @@ def _default(pod: Object) -> None:
         resources = container["resources"]
         if "limits" in resources:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-    if "uid" in pod["metadata"]:  # on updates too nobody loses the tolerations that admission gives
-        _tolerate(spec)
     if "status" in pod:
         pod["status"].setdefault("qosClass", qos_class(spec))
 
@@ -115,57 +109,6 @@ def _admit(store: Store, _kind: Kind, pod: Object) -> None:
         raise refusals.invalid(_kind, pod["metadata"].get("name", ""), [fault])
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
-    _tolerate(pod["spec"])
-    _prioritise(store, pod)
-
-
-def _tolerate(spec: dict[str, Any]) -> None:
-    tolerations = spec.get("tolerations") or []
-    for trouble in _NOT_RETRIED:
-        key = f"node.kubernetes.io/{trouble}"
-        if not any(t.get("key", key) == key and t.get("effect", "NoExecute") == "NoExecute" for t in tolerations):
-            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_S}
-            tolerations = [*tolerations, added]
-    spec["tolerations"] = tolerations
-
-
-def _prioritise(store: Store, pod: Object) -> None:
-    spec = pod["spec"]
-    found = _priority_class(store, pod, spec.get("priorityClassName", ""))
-    priority, policy = (found["value"], found["preemptionPolicy"]) if found else (0, "PreemptLowerPriority")
-    if found:
-        spec["priorityClassName"] = found["metadata"]["name"]
-    given = spec.get("priority")
-    if given is not None and given != priority:
-        raise _not_admitted(
-            pod,
-            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
-            f"computed {priority} from the given PriorityClass name",
-        )
-    if spec.get("preemptionPolicy", policy) != policy:
-        raise _not_admitted(
-            pod,
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name",
-        )
-    spec["priority"] = priority
-    spec["preemptionPolicy"] = policy
-
-
-def _priority_class(store: Store, pod: Object, name: str) -> Object | None:
-    classes = store.kinds.of(PRIORITY_CLASSES)
-    if not name:
-        defaults = [found for found in store.list(classes).items if found.get("globalDefault")]
-        return max(defaults, key=lambda found: found["value"], default=None)
-    found = store.find(classes, "", name)
-    if found is None:
-        raise _not_admitted(pod, f"no PriorityClass with name {name} was found")
-    return found
-
-
-def _not_admitted(pod: Object, text: str) -> Forbidden:
-    name = pod["metadata"].get("name", "")
-    return Forbidden(f'pods "{name}" is forbidden: {text}', details={"name": name, "kind": "pods"})
 
 
 # Validation

@@ -1,0 +1,1 @@
+"""The Common Expression Language as Kubernetes has it: syntax, checks, evaluation, libraries. Knows no API object."""

@@ -1,0 +1,95 @@
+"""The chain itself: which plugins a request passes, in upstream's order (pkg/kubeapiserver/options/plugins.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from mews.kube.emulated.apiserver.admission import (
+    certificates,
+    claims,
+    lifecycle,
+    limit_ranger,
+    node_restriction,
+    pod_security,
+    pods,
+    policies,
+    quotas,
+    service_accounts,
+    webhooks,
+)
+from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, Phase
+from mews.kube.emulated.apiserver.admission.reinvocation import Reinvocation
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.store import Store
+
+PLUGINS: Sequence[AdmissionPlugin] = (
+    lifecycle.PLUGIN,
+    limit_ranger.PLUGIN,
+    service_accounts.PLUGIN,
+    node_restriction.PLUGIN,
+    claims.TAINT_NODES,
+    pod_security.PLUGIN,
+    pods.PRIORITY,
+    pods.DEFAULT_TOLERATION_SECONDS,
+    claims.DEFAULT_STORAGE_CLASS,
+    claims.CLAIM_RESIZE,
+    pods.RUNTIME_CLASS,
+    certificates.APPROVAL,
+    certificates.SIGNING,
+    certificates.SUBJECT_RESTRICTION,
+    claims.DEFAULT_INGRESS_CLASS,
+    webhooks.MUTATING_WEBHOOK,
+    policies.PLUGIN,
+    webhooks.VALIDATING_WEBHOOK,
+    quotas.PLUGIN,
+)
+"""Those that are on; ResourceQuota comes last, so that nothing is counted that another refuses."""
+
+_Key = tuple[int, AdmissionOperation, str]
+_Phases = tuple[tuple[Phase, ...], tuple[Phase, ...]]
+
+
+class AdmissionChain:
+    """All plugins but the ``disabled`` ones (upstream's ``--disable-admission-plugins``)."""
+
+    def __init__(self, plugins: Sequence[AdmissionPlugin] = PLUGINS, *, disabled: Collection[str] = ()) -> None:
+        unknown = sorted(set(disabled) - {plugin.name for plugin in plugins})
+        if unknown:
+            allowed = ", ".join(plugin.name for plugin in plugins)
+            raise ValueError(f"disabled admission plugin {unknown[0]}: must be one of {allowed}")
+        self._plugins = [plugin for plugin in plugins if plugin.name not in disabled]
+        self._phases: dict[_Key, _Phases] = {}
+        self._kinds: dict[int, Kind] = {}
+
+    def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:
+        """The first phase: plugins that change objects, some of which refuse already."""
+        phases = self._of(attributes)[0]
+        for phase in phases:
+            phase(store, attributes)
+        if attributes.reinvocation is None:
+            return
+        again = Reinvocation.of(attributes)
+        if again.needed:
+            again.is_second = True
+            for phase in phases:
+                phase(store, attributes)
+
+    def validate(self, store: Store, attributes: AdmissionAttributes) -> None:
+        """The second phase: plugins that judge."""
+        for phase in self._of(attributes)[1]:
+            phase(store, attributes)
+
+    def _of(self, attributes: AdmissionAttributes) -> _Phases:
+        kind = attributes.kind
+        key = (id(kind), attributes.operation, attributes.subresource)
+        found = self._phases.get(key)
+        if found is None:
+            on = [each for each in self._plugins if each.handles(kind, attributes.operation, attributes.subresource)]
+            found = (
+                tuple(each.mutate for each in on if each.mutate is not None),
+                tuple(each.validate for each in on if each.validate is not None),
+            )
+            self._phases[key] = found
+            self._kinds[id(kind)] = kind  # so that its id is not given to another
+        return found

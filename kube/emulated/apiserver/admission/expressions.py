@@ -1,0 +1,202 @@
+"""What the expressions of policies and match conditions see of a request, and what they make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.cel.evaluation import Variables
+from mews.kube.cel.values import CelError, LazyMap, ReceiverObject
+from mews.kube.emulated.apiserver.access.authorization import AccessDecision, Attributes, Authorizer
+from mews.kube.emulated.apiserver.admission.matching import namespace_of
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.users import User, account_groups
+from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.types.policy_expressions import program
+
+_OPTIONS = {
+    AdmissionOperation.CREATE: "CreateOptions",
+    AdmissionOperation.UPDATE: "UpdateOptions",
+    AdmissionOperation.DELETE: "DeleteOptions",
+}
+
+
+def shown_as(kind: Kind, obj: Object | None, *, body: bool = False) -> Object | None:
+    """An object as the kind shows it that a rule has met; ``body`` of a subresource is shown as it is."""
+    if obj is None or body:
+        return obj
+    resource = kind.resource
+    return {**view_of(kind).show(obj), "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def request_of(attributes: AdmissionAttributes, matched: Kind) -> dict[str, Any]:
+    """The request, as AdmissionReview has it, without objects and uid."""
+    asked, found = attributes.kind.resource, matched.resource
+    request_kind = attributes.body_kind or (asked.group, asked.version, asked.kind)
+    kind = attributes.body_kind or (found.group, found.version, found.kind)
+    shown: dict[str, Any] = {
+        "kind": _gvk(*kind),
+        "resource": {"group": found.group, "version": found.version, "resource": found.plural},
+        "requestKind": _gvk(*request_kind),
+        "requestResource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
+    }
+    if attributes.subresource:
+        shown |= {"subResource": attributes.subresource, "requestSubResource": attributes.subresource}
+    name = attributes.name or ((attributes.obj or {}).get("metadata") or {}).get("name", "")
+    if name:
+        shown["name"] = name
+    if attributes.namespace or asked.plural == "namespaces":
+        shown["namespace"] = attributes.namespace or name
+    shown["operation"] = str(attributes.operation)
+    shown["userInfo"] = attributes.user.info()
+    return shown
+
+
+def options_of(attributes: AdmissionAttributes) -> dict[str, Any] | None:
+    """The options of the request, as its verb has them."""
+    if attributes.options or attributes.operation not in _OPTIONS:
+        return dict(attributes.options) or None
+    request = attributes.request
+    shown = {"kind": _OPTIONS[attributes.operation], "apiVersion": "meta.k8s.io/v1"}
+    more: dict[str, Any] = {"dryRun": ["All"]} if request.dry_run else {}
+    if request.manager:
+        more["fieldManager"] = request.manager
+    return {**shown, **more}
+
+
+def _gvk(group: str, version: str, kind: str) -> dict[str, str]:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -> Variables:
+    """The variables that every expression has: object, oldObject, request, namespaceObject, authorizer."""
+    body = attributes.body_kind is not None
+    request = {
+        **dict.fromkeys(("subResource", "requestSubResource", "name", "namespace"), ""),
+        **request_of(attributes, matched),
+        "dryRun": attributes.request.dry_run,
+        "options": options_of(attributes),
+    }
+    request["userInfo"] = {"username": "", "uid": "", "groups": [], "extra": {}, **request["userInfo"]}
+    return {
+        "object": shown_as(matched, attributes.obj, body=body),
+        "oldObject": shown_as(matched, attributes.old, body=body),
+        "request": request,
+        "namespaceObject": namespace_of(store, attributes),
+        "authorizer": _authorizer(store, attributes.user, attributes),
+    }
+
+
+def evaluated(source: str, known: Variables) -> Any:
+    """The value of an expression; what goes wrong is a ``CelError`` in admission's words."""
+    text = source.strip()
+    try:
+        return program(text)(known)
+    except CelError as error:
+        raise CelError(f"expression '{text}' resulted in error: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise CelError(f"expression '{text}' resulted in error: {error}") from None
+
+
+def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> Variables:
+    """The variables with those that a policy declares, evaluated when first used."""
+    if not declared:
+        return known
+    makers: dict[str, Any] = {}
+    extended = {**known, "variables": LazyMap(makers)}
+
+    def maker(variable: Mapping[str, Any]) -> Any:
+        def make() -> Any:
+            try:
+                return program(variable["expression"].strip())(extended)
+            except CelError as error:
+                text = f'composited variable "{variable["name"]}" fails to evaluate: {error}'
+                raise CelError(text) from None
+
+        return make
+
+    for variable in declared:
+        makers[variable["name"]] = maker(variable)
+    return extended
+
+
+def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
+    """Whether a match condition is false; raises ``CelError`` when none is but one cannot be evaluated."""
+    failures = []
+    for condition in conditions:
+        try:
+            if evaluated(condition["expression"], known) is not True:
+                return True
+        except CelError as error:
+            failures.append(str(error))
+    if failures:
+        raise CelError(failures[0] if len(failures) == 1 else f"[{', '.join(failures)}]")
+    return False
+
+
+# Authorizer
+
+
+def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> ReceiverObject:
+    def account(namespace: str, name: str) -> ReceiverObject:
+        played = User(f"system:serviceaccount:{namespace}:{name}", account_groups(namespace))
+        return _authorizer(store, played, attributes)
+
+    resource = attributes.kind.resource
+    mine = {
+        "group": resource.group,
+        "resource": resource.plural,
+        "subresource": attributes.subresource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+    }
+    return ReceiverObject(
+        "kubernetes.authorization.Authorizer",
+        {
+            "group": lambda group: _group_check(store, user, {"group": group}),
+            "path": lambda path: _path_check(store, user, path),
+            "serviceAccount": account,
+        },
+        {"requestResource": _resource_check(store, user, mine)},
+    )
+
+
+def _group_check(store: Store, user: User, asked: dict[str, str]) -> ReceiverObject:
+    def resource(name: str) -> ReceiverObject:
+        return _resource_check(store, user, {**asked, "resource": name})
+
+    return ReceiverObject("kubernetes.authorization.GroupCheck", {"resource": resource})
+
+
+def _path_check(store: Store, user: User, path: str) -> ReceiverObject:
+    if not path:
+        raise CelError("path must not be empty")
+    return ReceiverObject(
+        "kubernetes.authorization.PathCheck",
+        {"check": lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, path=path)))},
+    )
+
+
+def _resource_check(store: Store, user: User, asked: dict[str, str]) -> ReceiverObject:
+    def narrowed(field: str) -> Any:
+        return lambda value: _resource_check(store, user, {**asked, field: value})
+
+    methods = {field: narrowed(field) for field in ("subresource", "namespace", "name")}
+    methods |= {name: lambda _text: _resource_check(store, user, asked) for name in ("fieldSelector", "labelSelector")}
+    methods["check"] = lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, **asked)))
+    return ReceiverObject("kubernetes.authorization.ResourceCheck", methods)
+
+
+def _decision(decision: AccessDecision) -> ReceiverObject:
+    return ReceiverObject(
+        "kubernetes.authorization.Decision",
+        {
+            "allowed": lambda: decision.allowed,
+            "reason": lambda: decision.reason,
+            "errored": lambda: False,
+            "error": lambda: "",
+        },
+    )

@@ -1,0 +1,47 @@
+"""NamespaceLifecycle (k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle)."""
+
+from __future__ import annotations
+
+from mews.kube.api.errors import Forbidden
+from mews.kube.api.objects import is_deleting
+from mews.kube.api.resources import NAMESPACES
+from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.store import Store
+
+_IMMORTAL = ("default", "kube-system", "kube-public")
+
+
+def _handles(kind: Kind, operation: AdmissionOperation, _subresource: str) -> bool:
+    if kind.resource == NAMESPACES:
+        return operation is AdmissionOperation.DELETE
+    if operation is AdmissionOperation.CREATE:
+        return kind.resource.namespaced and kind.resource.group != "authorization.k8s.io"
+    return operation is AdmissionOperation.UPDATE and kind.put_creates
+
+
+def _admit(store: Store, attributes: AdmissionAttributes) -> None:
+    if attributes.operation is AdmissionOperation.DELETE:
+        if attributes.name in _IMMORTAL:
+            raise Forbidden(
+                f'namespaces "{attributes.name}" is forbidden: this namespace may not be deleted',
+                details={"name": attributes.name, "kind": "namespaces"},
+            )
+        return
+    namespaces, name = store.kinds.of(NAMESPACES), attributes.namespace
+    namespace = store.find(namespaces, "", name)
+    if namespace is None:
+        raise refusals.missing(namespaces, name)
+    if attributes.operation is AdmissionOperation.CREATE and is_deleting(namespace):
+        text = f"unable to create new content in namespace {name} because it is being terminated"
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        raise refusals.forbidden(attributes.kind, attributes.named(), text, causes=[cause])
+
+
+PLUGIN = AdmissionPlugin("NamespaceLifecycle", _handles, mutate=_admit)

@@ -1,0 +1,46 @@
+"""What a plugin of the chain is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mews.kube.api.errors import Forbidden
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.store import Store
+
+Handles = Callable[[Kind, AdmissionOperation, str], bool]
+"""Whether a plugin has to do with (kind, operation, subresource)."""
+
+Phase = Callable[[Store, AdmissionAttributes], None]
+"""One phase of a plugin. Raises ``ApiError`` to refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPlugin:
+    """One plugin: upstream's name, what it handles, and its part in either phase."""
+
+    name: str
+    handles: Handles
+    mutate: Phase | None = None
+    validate: Phase | None = None
+
+
+def refused(attributes: AdmissionAttributes, text: str) -> Forbidden:
+    """403 in admission's words; the resource is named, a subresource is not."""
+    return refusals.forbidden(attributes.kind, attributes.named(), text)
+
+
+def handles(
+    plural: str, *operations: AdmissionOperation, group: str = "", subresources: tuple[str, ...] = ("",)
+) -> Handles:
+    """The handler of one resource."""
+
+    def decide(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
+        resource = kind.resource
+        known = (resource.group, resource.plural) == (group, plural)
+        return known and operation in operations and subresource in subresources
+
+    return decide

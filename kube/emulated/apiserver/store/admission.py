@@ -1,0 +1,156 @@
+"""What a write shows to admission, and how admission is asked (k8s.io/apiserver pkg/admission).
+
+The store is given its chain as it is given its rules: neither imports the other. A write is one atomic step; what only
+somebody outside can answer (a webhook) makes it stop with ``PendingCalls``, and ``completed`` asks and begins it anew
+with the answers, on the state of then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.request import WriteRequest
+from mews.kube.emulated.apiserver.store.users import User
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+T = TypeVar("T")
+
+
+class AdmissionOperation(StrEnum):
+    """What is done to a resource, as admission names it."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"
+
+
+@dataclass(slots=True)
+class AdmissionAttributes:
+    """One request before admission.
+
+    ``obj`` is what would be stored, in storage form (None on deletion); plugins of the first phase change it in place
+    or put another in its place, and set ``changed``. ``body_kind`` is the (group, version, kind) of a subresource's own
+    body. What must happen with the commit, and only then, is put into ``settlements``.
+    """
+
+    kind: Kind
+    operation: AdmissionOperation
+    obj: Object | None
+    old: Object | None
+    request: WriteRequest
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    body_kind: tuple[str, str, str] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    changed: bool = False
+    settlements: list[Callable[[], None]] = field(default_factory=list)
+    reinvocation: object | None = None
+    """What the mutating phase remembers from its first pass to its second."""
+
+    @property
+    def user(self) -> User:
+        """Who asks."""
+        return self.request.identity
+
+    def settle(self) -> None:
+        """Carry out what hangs on the write; called once, just before it is committed."""
+        for settlement in self.settlements:
+            settlement()
+
+    def named(self) -> str:
+        """The name that refusals show: of an object yet to be named its prefix."""
+        metadata = (self.obj or {}).get("metadata") or {}
+        return self.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+
+
+class AdmissionPhases(Protocol):
+    """The chain that every write passes: first what changes, then what judges. Both raise ``ApiError`` to refuse."""
+
+    def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:
+        """The first phase, before validation."""
+        ...
+
+    def validate(self, store: Store, attributes: AdmissionAttributes) -> None:
+        """The second phase, after validation, before the commit."""
+        ...
+
+
+class NoAdmission:
+    """A chain without plugins."""
+
+    def mutate(self, store: Store, attributes: AdmissionAttributes) -> None:
+        """Change nothing."""
+
+    def validate(self, store: Store, attributes: AdmissionAttributes) -> None:
+        """Refuse nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookCall:
+    """A webhook to be asked: its name and clientConfig, the AdmissionReview, and how long it may take."""
+
+    name: str
+    client: Mapping[str, Any]
+    review: Mapping[str, Any]
+    timeout_s: int
+
+    @property
+    def url(self) -> str:
+        """The URL that is called, as messages show it."""
+        service = self.client.get("service")
+        if service is None:
+            base = str(self.client.get("url", ""))
+            return f"{base}{'&' if '?' in base else '?'}timeout={self.timeout_s}s"
+        path = service.get("path") or "/"
+        host = f"{service['name']}.{service['namespace']}.svc:{service.get('port', 443)}"
+        return f"https://{host}{path}?timeout={self.timeout_s}s"
+
+
+class WebhookError(Exception):
+    """A webhook gave no answer; ``is_call`` unless it gave one that is none."""
+
+    def __init__(self, text: str, *, is_call: bool = True) -> None:
+        super().__init__(text)
+        self.is_call = is_call
+
+
+class WebhookPort(Protocol):
+    """How webhooks are reached: over HTTPS, or in process."""
+
+    async def review(self, call: WebhookCall) -> Any:
+        """The AdmissionReview that the webhook answers, as JSON.
+
+        Raises ``WebhookError``.
+        """
+        ...
+
+
+class PendingCalls(Exception):
+    """A write needs answers from outside, each under a key; nothing was changed yet."""
+
+    def __init__(self, calls: Mapping[Hashable, Callable[[], Awaitable[Any]]]) -> None:
+        super().__init__("a write waits for admission")
+        self.calls = calls
+
+
+async def completed(write: Callable[[WriteRequest], T], request: WriteRequest) -> T:
+    """The result of a write, begun anew each time that somebody outside had to be asked."""
+    begun = len(request.warnings)
+    while True:
+        try:
+            return write(request)
+        except PendingCalls as pending:
+            assert request.answers is not None
+            answers = await asyncio.gather(*(call() for call in pending.calls.values()))
+            request.answers.update(zip(pending.calls, answers, strict=True))
+            del request.warnings[begun:]

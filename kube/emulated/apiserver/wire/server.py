@@ -19,7 +19,16 @@ from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
-from mews.kube.emulated.apiserver.wire import discovery, openapi, reads, routes, streams, writes
+from mews.kube.emulated.apiserver.wire import (
+    discovery,
+    openapi,
+    pod_streams,
+    proxies,
+    reads,
+    routes,
+    streams,
+    writes,
+)
 from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
@@ -47,10 +56,21 @@ _OF_COLLECTIONS: Mapping[str, Handler] = {
     "POST": writes.post,
     "DELETE": writes.delete_collection,
 }
-_OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_, "attach": streams.attach}
-_STREAM_METHODS: Mapping[str, tuple[str, ...]] = {"log": ("GET",), "exec": ("GET", "POST"), "attach": ("GET", "POST")}
-_UNSERVED = frozenset({"proxy", "portforward", *_OF_STREAMS})
-"""Subresources that are known and have no handler, or none for the method."""
+_OF_STREAMS: Mapping[str, Handler] = {
+    "log": pod_streams.log,
+    "exec": pod_streams.exec_,
+    "attach": pod_streams.attach,
+    "portforward": pod_streams.portforward,
+    "proxy": proxies.proxy,
+}
+_UPGRADED = ("GET", "POST")
+_STREAM_METHODS: Mapping[str, tuple[str, ...]] = {
+    "log": ("GET",),
+    "exec": _UPGRADED,
+    "attach": _UPGRADED,
+    "portforward": _UPGRADED,
+    "proxy": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+}
 _VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -209,14 +229,14 @@ def _handler(call: Call) -> Handler:
     if route.rest and route.subresource != "proxy":
         raise refusals.unknown_resource()
     if route.subresource in _OF_STREAMS and method in _STREAM_METHODS[route.subresource]:
-        if flag(call.query, "follow") or route.subresource != "log":
+        if flag(call.query, "follow") or route.subresource not in ("log", "proxy"):
             begin_stream(call.request)
         return _OF_STREAMS[route.subresource]
     if route.subresource:
         sub = call.kind.subresource(route.subresource)
         if sub is None or _VERBS.get(method) not in sub.verbs:
             raise refusals.wrong_method()
-        if route.subresource in _UNSERVED:  # never the object itself: a DELETE would take that away
+        if route.subresource in _OF_STREAMS:  # never the object itself: a DELETE would take that away
             reads.check_there(call)
             raise refusals.wrong_method()
     elif _verb(call.request, route) not in call.kind.verbs or _deletes_everywhere(call):

@@ -131,8 +131,8 @@ async def open_tunnel(request: web.BaseRequest, headers: Mapping[str, str]) -> t
     assert isinstance(transport, asyncio.Transport)
     connection.tunnel = Tunnel(connection, transport)
     response = web.StreamResponse(status=101, headers=headers)
+    response.force_close()
     await response.prepare(request)
-    connection.force_close()
     return connection.tunnel, response
 
 

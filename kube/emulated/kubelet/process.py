@@ -1,7 +1,8 @@
 """Containers as processes of this machine: own process group, clean environment, own working folder and log file.
 
 Nothing of the user's environment leaks in; mounts and device nodes of an allocation are not made (no root is asked
-for), only its environment.
+for), only its environment. The service account's folder is where programs look for it, by a mount namespace of the
+container's own, where this machine lets its users make one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -31,8 +33,10 @@ from mews.kube.emulated.kubelet.handlers import (
     not_listening,
     timed_out,
 )
+from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
 from mews.kube.emulated.kubelet.listening import listener_of
 from mews.kube.emulated.kubelet.log_text import pieces
+from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart, entry_of, namespaces_lacking
 from mews.kube.emulated.kubelet.network import connect, get
 from mews.kube.emulated.kubelet.output import OutputLog, output_pipes
 from mews.kube.emulated.kubelet.programs import environment_of
@@ -40,6 +44,9 @@ from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
 from mews.kube.streaming.standard_streams import STDOUT, StandardStreams
 from mews.kube.system.program import FindProgram, no_program
+
+ACCOUNT_FOLDER = "MEWS_SERVICE_ACCOUNT"
+"""Names the folder of a pod's service account, for where nothing can be mounted."""
 
 _OUTPUT = 10 * 1024
 """So much of what a probe prints is kept."""
@@ -77,6 +84,10 @@ class RealProcess:
         self._signal(signal.SIGKILL)  # as in a container: with its first process all others end
         self.finish()
         return code if code >= 0 else 128 - code
+
+    def enter_by(self, entry: tuple[str, ...]) -> None:
+        """Commands see what the process sees by going through that program first."""
+        self._around = replace(self._around, entry=entry)
 
     def finish(self) -> None:
         """Its process is gone: read what it left, close its streams."""
@@ -207,8 +218,10 @@ class ProcessRuntime:
         *,
         speed: float = 1.0,
         programs: FindProgram = no_program,
+        in_cluster: InCluster | None = None,
     ) -> None:
         self._env = dict(env)
+        self._in_cluster = in_cluster
         self._speed = speed
         self._programs = programs
         self._own = folder is None
@@ -222,22 +235,57 @@ class ProcessRuntime:
         """
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
-        given = {**self._env, **environment_of(launch, self._programs, self._speed), **launch.env}
+        known, mounts = await self._cluster_view(launch)
+        given = {**self._env, **known, **environment_of(launch, self._programs, self._speed), **launch.env}
         env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **given}
         around = Surroundings(env, _existing(launch.working_dir) or work)
-        started = await self._started(launch, OutputLog(folder / f"{launch.attempt}.log"), around)
+        log = OutputLog(folder / f"{launch.attempt}.log")
+        if mounts:
+            started = await self._started_in_a_namespace(launch, log, around, mounts)
+        else:
+            started = await self._started(launch, log, around)
         self._running = [one for one in self._running if one._process.returncode is None]
         self._running.append(started)
         return started
 
-    async def _started(self, launch: Launch, log: OutputLog, around: Surroundings) -> RealProcess:
+    async def _cluster_view(self, launch: Launch) -> tuple[Mapping[str, str], Mounts]:
+        """The variables and files by which a program finds the API of its cluster."""
+        if self._in_cluster is None:
+            return {}, ()
+        variables, folder = dict(self._in_cluster.variables()), await self._in_cluster.account(launch)
+        if folder is None:
+            return variables, ()
+        variables[ACCOUNT_FOLDER] = str(folder)
+        lacking = await asyncio.to_thread(namespaces_lacking)
+        return variables, () if lacking else ((folder, FOLDER),)
+
+    async def _started_in_a_namespace(
+        self, launch: Launch, log: OutputLog, around: Surroundings, mounts: Mounts
+    ) -> RealProcess:
+        start = NamespaceStart(mounts)
+        try:
+            started = await self._started(launch, log, around, start)
+        except BaseException:
+            start.abandon()
+            raise
+        fault = await start.fault()
+        if fault:
+            await started.stop(0.0)
+            started.finish()
+            raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {fault}")
+        started.enter_by(entry_of(started.pid))
+        return started
+
+    async def _started(
+        self, launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None = None
+    ) -> RealProcess:
         known = (*init_containers_of(launch.pod), *containers_of(launch.pod)) if "spec" in launch.pod else ()
         spec = next((container for container in known if container["name"] == launch.container), {})
         try:
             if spec.get("tty"):
-                return await _on_a_terminal(launch, log, around)
+                return await _on_a_terminal(launch, log, around, start)
             stdin, once = bool(spec.get("stdin")), bool(spec.get("stdinOnce"))
-            return await _over_pipes(launch, log, around, stdin=stdin, once=once)
+            return await _over_pipes(launch, log, around, start, stdin=stdin, once=once)
         except OSError as error:
             log.end()
             raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {error.strerror}") from error
@@ -250,18 +298,23 @@ class ProcessRuntime:
         for process in self._running:
             await process.stop(0.0)
             process.finish()
+        if self._in_cluster is not None:
+            await self._in_cluster.close()
         self._running.clear()
         if self._own:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-async def _over_pipes(launch: Launch, log: OutputLog, around: Surroundings, *, stdin: bool, once: bool) -> RealProcess:
+async def _over_pipes(
+    launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None, *, stdin: bool, once: bool
+) -> RealProcess:
     outputs = output_pipes()
     source, sink = os.pipe() if stdin else (asyncio.subprocess.DEVNULL, -1)
     try:
         process = await asyncio.create_subprocess_exec(
-            *around.entry, *_argv(launch), stdin=source, stdout=outputs[0].write_end, stderr=outputs[1].write_end,
+            *_prefix(start), *_argv(launch), stdin=source, stdout=outputs[0].write_end, stderr=outputs[1].write_end,
             env=dict(around.env), cwd=around.folder, start_new_session=True,
+            pass_fds=_passed(start),
         )  # fmt: skip
     except BaseException:
         for end in (*(each.read_end for each in outputs), sink):
@@ -278,16 +331,18 @@ async def _over_pipes(launch: Launch, log: OutputLog, around: Surroundings, *, s
     return RealProcess(process, log, around, stdin=Descriptor(sink) if stdin else None, stdin_once=once)
 
 
-async def _on_a_terminal(launch: Launch, log: OutputLog, around: Surroundings) -> RealProcess:
+async def _on_a_terminal(
+    launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None
+) -> RealProcess:
     terminal, around = Terminal(), Surroundings({"TERM": "xterm", **around.env}, around.folder, around.entry)
-    argv, leads = with_terminal((*around.entry, *_argv(launch)))
+    argv, leads = with_terminal((*_prefix(start), *_argv(launch)))
     end = terminal.process_end
     try:
-        if not around.entry and shutil.which(_argv(launch)[0], path=around.env["PATH"]) is None:
+        if shutil.which(_argv(launch)[0], path=around.env["PATH"]) is None:
             raise FileNotFoundError(2, "No such file or directory")
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=end, stdout=end, stderr=end, env=dict(around.env), cwd=around.folder,
-            start_new_session=not leads,
+            start_new_session=not leads, pass_fds=_passed(start),
         )  # fmt: skip
     except BaseException:
         terminal.ours.close()
@@ -296,6 +351,14 @@ async def _on_a_terminal(launch: Launch, log: OutputLog, around: Surroundings) -
         terminal.close_process_end()
     log.follow(terminal.ours.number, STDOUT, borrowed=True)
     return RealProcess(process, log, around, terminal=terminal)
+
+
+def _prefix(start: NamespaceStart | None) -> tuple[str, ...]:
+    return () if start is None else start.prefix
+
+
+def _passed(start: NamespaceStart | None) -> tuple[int, ...]:
+    return () if start is None else (start.descriptor,)
 
 
 def _make(folder: Path) -> Path:

@@ -124,11 +124,10 @@ class InCluster:
 
     async def _token(self, pod: Object) -> str:
         bound = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": _LIFETIME_S, "boundObjectRef": bound},
-        }
+        spec: dict[str, Any] = {"expirationSeconds": _LIFETIME_S}
+        if pod["spec"].get("serviceAccountName"):  # without that admission a token cannot be bound to the pod
+            spec["boundObjectRef"] = bound
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         tokens = Resource("", "v1", f"serviceaccounts/{_account_of(pod)}/token", "TokenRequest")
         made: Mapping[str, Any] = await self._client().create(tokens, body, namespace=namespace_of(pod))
         return str(made["status"]["token"])

@@ -11,16 +11,17 @@ from aiohttp import web
 
 from mews.callers import callers
 from mews.kube.api.errors import ApiError, Forbidden
-from mews.kube.emulated.apiserver.access.access_roles import furnish_roles
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
+from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses, publish_authority
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import (
     discovery,
+    health,
     openapi,
     pod_streams,
     proxies,
@@ -41,8 +42,6 @@ Handler = Callable[[Call], Awaitable[web.StreamResponse]]
 
 IN_CLUSTER = tuple(f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".default.svc.cluster.local"))
 """The API server's names within its cluster."""
-
-_HEALTH = ("healthz", "livez", "readyz")
 
 _OF_OBJECTS: Mapping[str, Handler] = {
     "GET": reads.get,
@@ -78,7 +77,8 @@ class ApiServer:
     """Serves a store on loopback or elsewhere.
 
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
-    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. Who watches and
+    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token; ``authority`` (in
+    PEM) is published to programs in the cluster then. Who watches and
     takes nothing for ``patience_s`` is cut off. Requests of web pages, and by names that are not the server's, are
     refused (``mews.callers``); ``allow_hosts`` adds names.
     """
@@ -90,6 +90,7 @@ class ApiServer:
         kubelets: KubeletDirectory | None = None,
         tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        authority: str | None = None,
         patience_s: float = 30.0,
         allow_hosts: Iterable[str] = (),
     ) -> None:
@@ -101,6 +102,8 @@ class ApiServer:
         self._allow_hosts = (*IN_CLUSTER, *allow_hosts)
         self._callers = callers("localhost", self._allow_hosts)
         self._runner: web.ServerRunner | None = None
+        self._authority = authority
+        self._stops: list[Callable[[], None]] = []
         self._address = ("", 0)
 
     @property
@@ -117,18 +120,24 @@ class ApiServer:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
         self._callers = callers(host, self._allow_hosts)
-        furnish_roles(self._world.store)
-        note_legacy_tokens(self._world.store)
         self._runner = web.ServerRunner(guarded_server(self._handle), shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
         await site.start()
         self._address = self._runner.addresses[0][:2]
+        store = self._world.store
+        note_legacy_tokens(store)
+        furnish(store, self.url)
+        self._stops.append(keep_addresses(store))
+        if self._authority is not None:
+            self._stops.append(publish_authority(store, self._authority))
 
     async def stop(self) -> None:
         """End all watches, then close."""
         for subscription in list(self._world.watches):
             subscription.end()
+        while self._stops:
+            self._stops.pop()()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -165,7 +174,13 @@ class ApiServer:
         streamed = _is_watch(request, route)
         forms = accepted(request.headers.get("Accept", ""), streamed=streamed)
         call = Call(self._world, request, user, route, kind, forms)
-        response = await _handler(call)(call)
+        asked = self._world.metrics.begin(_verb(request, route), route)
+        try:
+            response = await _handler(call)(call)
+        except ApiError as error:
+            asked.end(error.code)
+            raise
+        asked.end(response.status)
         if kind.warning and not response.prepared:
             response.headers.add("Warning", warning(kind.warning))
         return response
@@ -183,10 +198,15 @@ class ApiServer:
                 body = discovery.root_paths(kinds)
             case ["version"]:
                 body = discovery.version()
-            case [name] if name in _HEALTH:
-                return text("ok")
-            case [name, "ping" | "etcd" | "log"] if name in _HEALTH:
-                return text("ok")
+            case [name, *rest] if name in health.FACES:
+                return health.answer(self._world.store, name, rest, request.query)
+            case ["metrics"]:
+                return self._world.metrics.answer(self._world.store, len(self._world.watches))
+            case [".well-known", "openid-configuration"]:
+                return answer(self._world.authenticator.accounts.configuration(self.url))
+            case ["openid", "v1", "jwks"]:
+                keys = self._world.authenticator.accounts.public_keys()
+                return answer(keys, content_type="application/jwk-set+json")
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=parts[0] == "api")
             case ["api", version]:

@@ -27,6 +27,7 @@ from mews.kube.metrics_options import MetricsOptions
 from mews.kube.metrics_server import MetricsServer
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StreamSession
+from mews.kube.streaming.usage import PodUsage
 from tests.fuzz.faces import TOKEN, address_of, as_json, on_a_loop
 from tests.fuzz.judge import Face
 from tests.fuzz.requests import Sent
@@ -87,6 +88,10 @@ class OnePod:
     def pods(self) -> Sequence[dict[str, Any]]:
         """Its pod."""
         return [{"metadata": {"namespace": "default", "name": "p"}}]
+
+    def usage(self) -> Sequence[PodUsage]:
+        """Nothing."""
+        return []
 
     def kubelet_of(self, node: str) -> OnePod | None:
         """Itself, on its node."""

@@ -68,6 +68,7 @@ class EmbeddedControlPlane:
             tokens={self._token: "admin"} if self._token else None,
             ssl_context=context,
             authority=self.authority(),
+            usage=True,
             allow_hosts=self._serving.allow_hosts,
         )
         try:

@@ -12,6 +12,7 @@ from mews.kube.emulated.kubelet.errors import ExecRefused, NoSuchContainer
 from mews.kube.emulated.kubelet.runtime import Process
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import StreamSession
+from mews.kube.streaming.usage import PodUsage
 
 
 class EmulatedKubeletApi:
@@ -94,6 +95,10 @@ class EmulatedKubeletApi:
     def pods(self) -> Sequence[Object]:
         """The pods of this node, oldest first, as their sandboxes were made."""
         return [sandbox.pod for sandbox in self._containerd.sandboxes()]
+
+    def usage(self) -> Sequence[PodUsage]:
+        """What the pods of this node use."""
+        return self._containerd.usage()
 
     def _running(self, namespace: str, pod: str, container: str) -> Process:
         try:

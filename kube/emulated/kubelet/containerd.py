@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
@@ -14,6 +15,10 @@ from mews.kube.emulated.kubelet.errors import NoSuchContainer
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
 from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
 from mews.kube.emulated.kubelet.runtime import Launch, LogMark, Process, Runtime
+from mews.kube.streaming.usage import PodUsage
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.usage import UsageMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class Containerd:
         self._sandboxes: dict[str, Sandbox] = {}
         self._listeners: list[Listener] = []
         self._watching: set[asyncio.Task[None]] = set()
+        self._meter: UsageMeter | None = None
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear of changes; call the result to stop."""
@@ -232,6 +238,16 @@ class Containerd:
         Raises NoSuchContainer.
         """
         return await self._process(uid, container).ask(question)
+
+    def usage(self) -> list[PodUsage]:
+        """What the pods use whose sandboxes are up."""
+        from mews.kube.emulated.kubelet.usage import UsageMeter, group_usages
+
+        if self._meter is None:
+            self._meter = UsageMeter()
+        groups = {} if self._processes is None else group_usages()
+        now = self._clock.now()
+        return [self._meter.pod(sandbox, groups, now) for sandbox in self._sandboxes.values() if sandbox.ready]
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)

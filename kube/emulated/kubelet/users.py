@@ -91,6 +91,10 @@ class _ReportingProcess:
     def log(self) -> Log:
         return self._process.log
 
+    @property
+    def pid(self) -> int:
+        return int(getattr(self._process, "pid", 0))
+
     async def wait(self) -> int:
         code = await self._process.wait()
         self._users.end(self._key)

@@ -9,6 +9,7 @@ from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import StreamSession
+from mews.kube.streaming.usage import PodUsage
 
 
 class KubeletApi(Protocol):
@@ -48,6 +49,10 @@ class KubeletApi(Protocol):
 
     def pods(self) -> Sequence[Object]:
         """The pods that it runs."""
+        ...
+
+    def usage(self) -> Sequence[PodUsage]:
+        """What they use."""
         ...
 
 

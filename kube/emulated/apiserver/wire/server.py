@@ -22,6 +22,7 @@ from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import (
     discovery,
     health,
+    metrics_api,
     openapi,
     pod_streams,
     proxies,
@@ -32,6 +33,7 @@ from mews.kube.emulated.apiserver.wire import (
 )
 from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
+from mews.kube.emulated.apiserver.wire.housekeeping import Housekeeping
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
 from mews.kube.emulated.apiserver.wire.parameters import flag
@@ -78,7 +80,8 @@ class ApiServer:
 
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
     administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token; ``authority`` (in
-    PEM) is published to programs in the cluster then. Who watches and
+    PEM) is published to programs in the cluster then. ``usage``: what the kubelets' pods use is served, as a
+    metrics-server would. Who watches and
     takes nothing for ``patience_s`` is cut off. Requests of web pages, and by names that are not the server's, are
     refused (``mews.callers``); ``allow_hosts`` adds names.
     """
@@ -91,6 +94,7 @@ class ApiServer:
         tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
         authority: str | None = None,
+        usage: bool = False,
         patience_s: float = 30.0,
         allow_hosts: Iterable[str] = (),
     ) -> None:
@@ -103,7 +107,8 @@ class ApiServer:
         self._callers = callers("localhost", self._allow_hosts)
         self._runner: web.ServerRunner | None = None
         self._authority = authority
-        self._stops: list[Callable[[], None]] = []
+        self._usage = usage
+        self._stops: list[Callable[[], object]] = []
         self._address = ("", 0)
 
     @property
@@ -129,6 +134,10 @@ class ApiServer:
         note_legacy_tokens(store)
         furnish(store, self.url)
         self._stops.append(keep_addresses(store))
+        if self._usage:
+            metrics_api.serve_kinds(store)
+        keeping = asyncio.create_task(Housekeeping(store).run())
+        self._stops.append(keeping.cancel)
         if self._authority is not None:
             self._stops.append(publish_authority(store, self._authority))
 
@@ -246,6 +255,13 @@ class ApiServer:
 def _handler(call: Call) -> Handler:
     """What serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
+    if (
+        route.group == metrics_api.GROUP
+        and not route.subresource
+        and method == "GET"
+        and not _is_watch(call.request, route)
+    ):
+        return metrics_api.serve
     if route.rest and route.subresource != "proxy":
         raise refusals.unknown_resource()
     if route.subresource in _OF_STREAMS and method in _STREAM_METHODS[route.subresource]:

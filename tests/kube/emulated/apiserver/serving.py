@@ -20,6 +20,7 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefused, StreamSession
+from mews.kube.streaming.usage import PodUsage
 
 KUBECONFIG = """
 apiVersion: v1
@@ -84,6 +85,9 @@ class FakeKubelet:
         return dial
 
     def pods(self) -> Sequence[Object]:
+        return []
+
+    def usage(self) -> Sequence[PodUsage]:
         return []
 
 

@@ -17,6 +17,7 @@ from mews.kube.api.resources import (
     NODES,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
@@ -82,6 +83,13 @@ def _replica_sets(parts: Parts) -> Runnable:
 
     events = parts.recorder("replicaset-controller")
     return ReplicaSetController(parts.context, informers=parts.informers, events=events)
+
+
+def _replication_controllers(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.replicaset.controller import ReplicaSetController
+
+    events, informers = parts.recorder("replication-controller"), parts.informers
+    return ReplicaSetController(parts.context, informers=informers, events=events, resource=REPLICATION_CONTROLLERS)
 
 
 def _deployments(parts: Parts) -> Runnable:
@@ -181,6 +189,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "endpoints-controller": _asleep(_endpoints, SERVICES),
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
+    "replicationcontroller-controller": _asleep(_replication_controllers, REPLICATION_CONTROLLERS),
 }
 
 

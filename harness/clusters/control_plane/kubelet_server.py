@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 
 from mews.callers import callers
 from mews.kube.api.errors import ApiError
+from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.wire.boundary import guarded_server
 from mews.kube.emulated.apiserver.wire.kubelet_face import answer_as_kubelet
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 
 _CALLERS = callers("127.0.0.1")
+_CLOCK = Clock.wall()
 
 
 class KubeletServers:
@@ -59,7 +60,7 @@ class KubeletServers:
                 request.transport.abort()
                 raise ConnectionResetError(f"the kubelet of {host} is dead")
             try:
-                return await answer_as_kubelet(kubelet, request, request.path, now=time.time())
+                return await answer_as_kubelet(kubelet, request, request.path, now=_CLOCK.now())
             except ApiError as error:
                 return web.Response(status=error.code, text=f"{error}\n")
 

@@ -241,13 +241,24 @@ class Containerd:
 
     def usage(self) -> list[PodUsage]:
         """What the pods use whose sandboxes are up."""
-        from mews.kube.emulated.kubelet.usage import UsageMeter, group_usages
+        from mews.kube.emulated.kubelet.usage import RunningContainer, UsageMeter, group_usages
 
         if self._meter is None:
             self._meter = UsageMeter()
         groups = {} if self._processes is None else group_usages()
         now = self._clock.now()
-        return [self._meter.pod(sandbox, groups, now) for sandbox in self._sandboxes.values() if sandbox.ready]
+        found = []
+        for sandbox in self._sandboxes.values():
+            running = [
+                RunningContainer(
+                    name, starts[-1].id, starts[-1].started_at, int(getattr(sandbox.processes[name][-1], "pid", 0))
+                )
+                for name, starts in sandbox.instances.items()
+                if starts and starts[-1].running
+            ]
+            if sandbox.ready:
+                found.append(self._meter.pod(sandbox.pod, running, groups, now))
+        return found
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.quantities import milli, whole
-from mews.kube.emulated.kubelet.containerd import Sandbox
 from mews.kube.streaming.usage import ContainerUsage, PodUsage
 
 USAGE = "mews.dev/usage"
@@ -44,26 +43,35 @@ def group_usages() -> Mapping[int, GroupUsage]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class RunningContainer:
+    """A container that runs: since when, and as which process group (0: as none)."""
+
+    name: str
+    id: str
+    started_at: float
+    group: int
+
+
 class UsageMeter:
     """Rates over the time since it was last asked, as the kubelet's window is; over a container's life at first."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, float]] = {}
 
-    def pod(self, sandbox: Sandbox, groups: Mapping[int, GroupUsage], now: float) -> PodUsage:
+    def pod(
+        self, pod: Object, running: Iterable[RunningContainer], groups: Mapping[int, GroupUsage], now: float
+    ) -> PodUsage:
         """What the running containers of a pod use."""
         containers, window_s = {}, 0.0
-        for name, starts in sandbox.instances.items():
-            if not starts or not starts[-1].running:
-                continue
-            group = getattr(sandbox.processes[name][-1], "pid", 0)
-            if group and group in groups:
-                used, took_s = self._rate(starts[-1].id, groups[group], now, starts[-1].started_at)
+        for one in running:
+            if one.group and one.group in groups:
+                used, took_s = self._rate(one.id, groups[one.group], now, one.started_at)
                 window_s = max(window_s, took_s)
             else:
-                used = played_usage(sandbox.pod, name)
-            containers[name] = used
-        return PodUsage(sandbox.pod, containers, window_s or 10.0)
+                used = played_usage(pod, one.name)
+            containers[one.name] = used
+        return PodUsage(pod, containers, window_s or 10.0)
 
     def _rate(self, key: str, used: GroupUsage, now: float, began: float) -> tuple[ContainerUsage, float]:
         then, before_s = self._seen.get(key, (began, 0.0))

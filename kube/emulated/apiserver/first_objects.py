@@ -103,13 +103,13 @@ def keep_addresses(store: Store) -> Callable[[], None]:
     result to stop."""
     services = store.kinds.of(SERVICES)
 
-    def heard(kind: Kind, old: Object | None, new: Object | None) -> None:
+    def on_commit(kind: Kind, old: Object | None, new: Object | None) -> None:
         if kind.resource == SERVICES and (old is None or new is None or old["spec"] != new["spec"]):
             _settle_addresses(store, old, new)
 
     for service in store.shelf(services).select(EVERYTHING):
         _settle_addresses(store, None, service)
-    return store.listen(heard)
+    return store.listen(on_commit)
 
 
 def _settle_addresses(store: Store, old: Object | None, new: Object | None) -> None:
@@ -152,7 +152,7 @@ def publish_authority(store: Store, authority: str) -> Callable[[], None]:
         elif held.get("data") != data:
             update.replace(store, kind, name, ROOT_CA, {**held, "data": data}, subresource="", request=_SERVER)
 
-    def heard(changed: Kind, _old: Object | None, new: Object | None) -> None:
+    def on_commit(changed: Kind, _old: Object | None, new: Object | None) -> None:
         if changed.resource == NAMESPACES and new is not None:
             asyncio.get_running_loop().call_soon(settle, name_of(new))
         elif changed.resource == CONFIGMAPS:
@@ -162,4 +162,4 @@ def publish_authority(store: Store, authority: str) -> Callable[[], None]:
 
     for namespace in list(store.shelf(namespaces).select(EVERYTHING)):
         settle(name_of(namespace))
-    return store.listen(heard)
+    return store.listen(on_commit)

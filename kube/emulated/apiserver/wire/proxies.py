@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, containers_of
@@ -138,7 +138,7 @@ async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:
     async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session:
         try:
             answer = await session.request(
-                request.method, URL(f"{url}?{query}" if query else url, encoded=True), headers=sent,
+                request.method, _as_it_is(request, f"{url}?{query}" if query else url), headers=sent,
                 data=body or None, allow_redirects=False, ssl=False,
             )  # fmt: skip
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -146,6 +146,11 @@ async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:
             raise _unavailable(text) from error
         async with answer:
             return await _back(call, answer)
+
+
+def _as_it_is(request: web.BaseRequest, url: str) -> Any:
+    """A URL whose escapes stay as the client wrote them: of aiohttp's own type, which a request's is."""
+    return type(request.rel_url)(url, encoded=True)
 
 
 async def _back(call: Call, answer: aiohttp.ClientResponse) -> web.StreamResponse:

@@ -54,6 +54,10 @@ HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
 
 
+_LINES_KEPT = 10_000
+"""Of the journal of a cluster that stays up."""
+
+
 class EmbeddedCluster:
     """A Cluster of emulated nodes. ``await open()`` before use: then nodes are Ready and devices announced."""
 
@@ -234,7 +238,8 @@ class EmbeddedCluster:
         return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
 
     def keep_alive(self) -> None:
-        """From now on what crashes is started again."""
+        """From now on what crashes is started again, and the journal is remembered in part only."""
+        self.journal.keep_latest(_LINES_KEPT)
         for unit in (self._controllers, *self._units.values()):
             unit.revives = True
 

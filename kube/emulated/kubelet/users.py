@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.load import LOAD, REASON, load_of
 from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
+from mews.kube.streaming.standard_streams import StandardStreams
 
 
 class DeviceUsers(Protocol):
@@ -89,6 +91,10 @@ class _ReportingProcess:
     def log(self) -> Log:
         return self._process.log
 
+    @property
+    def pid(self) -> int:
+        return int(getattr(self._process, "pid", 0))
+
     async def wait(self) -> int:
         code = await self._process.wait()
         self._users.end(self._key)
@@ -99,6 +105,15 @@ class _ReportingProcess:
 
     async def exec(self, command: Sequence[str]) -> ExecResult:
         return await self._process.exec(command)
+
+    async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
+        return await self._process.run(command, streams)
+
+    async def attach(self, streams: StandardStreams) -> int:
+        return await self._process.attach(streams)
+
+    async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await self._process.dial(ip, port)
 
     async def ask(self, question: Question) -> HandlerResult:
         return await self._process.ask(question)

@@ -162,8 +162,8 @@ def _device(*, port: bool) -> Schema:
         "model": {"type": "string", "default": DEFAULT_MODEL, "examples": list(MODELS)},
         "serial": _TEXT,
         "memory_mib": {**_whole(MIN_GPU_MIB, MAX_GPU_MIB), "description": "a GPU's, where it is not its model's"},
+        "virtual_functions": {**_whole(0, MOST_VIRTUAL), "description": "of an adapter: its firmware's setting"},
     }
-    properties["virtual_functions"] = {**_whole(0, MOST_VIRTUAL), "description": "of an adapter: its firmware's setting"}
     if not port:
         properties["below"] = _matching(ID, "the root complex or switch of the host's `pcie` that it is on")
     if port:

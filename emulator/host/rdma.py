@@ -17,6 +17,9 @@ from mews.emulator.host.host import Host
 VERBS_MAJOR, VERBS_MINOR, MAD_MINOR = 231, 192, 0
 """Character devices of ``uverbsN`` are 231:192+N, of ``umadN`` 231:N."""
 
+MISC_MAJOR, RDMA_CM_MINOR = 10, 58
+"""Of ``rdma_cm``, as one kernel gave them: its minor is taken when the module is loaded."""
+
 _NAMES = {"infiniband": "mlx5_", "infiniband_verbs": "uverbs", "infiniband_mad": "umad"}
 
 
@@ -49,6 +52,14 @@ def rdma_nodes(host: Host) -> dict[str, Node]:
         return {}
     names = ["rdma_cm", *(f"{kind}{number}" for number in numbers for kind in ("uverbs", "umad"))]
     return {"infiniband": Folder(lambda: {name: File(lambda: b"", 0o666) for name in names})}
+
+
+def device_numbers(name: str) -> tuple[int, int]:
+    """Major and minor number of a node of ``/dev/infiniband``."""
+    if name == "rdma_cm":
+        return MISC_MAJOR, RDMA_CM_MINOR
+    kind = name.rstrip("0123456789")
+    return VERBS_MAJOR, int(name.removeprefix(kind)) + (VERBS_MINOR if kind == "uverbs" else MAD_MINOR)
 
 
 def _class(kind: str, found: list[Function]) -> Mapping[str, Node]:

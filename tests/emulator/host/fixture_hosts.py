@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.tree import HostTree
 from mews.emulator.inventory_file import load_hardware
@@ -43,3 +44,15 @@ def sysfs_level(tree, one, other):
         return "PHB"
     ports_on_the_way = (len(a) - common) + (len(b) - common)
     return "PIX" if ports_on_the_way <= 2 and abs(len(a) - len(b)) <= 1 else "PXB"
+
+
+def write_files(tree, folder):
+    """The host's files as they are now, below a folder."""
+    for path, node in tree.walk():
+        there = folder / path
+        if isinstance(node, Folder):
+            there.mkdir()
+        elif isinstance(node, Link):
+            there.symlink_to(node.target)
+        elif isinstance(node, File):
+            there.write_bytes(node.read())

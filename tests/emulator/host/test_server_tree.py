@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.addresses import pcie_level
-from mews.emulator.host.entries import File, Folder, Link
+from mews.emulator.host.entries import Link
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.pcie_tree import PcieRoot, PcieSwitch, PcieTree, lay_out
 from mews.emulator.host.tree import HostTree
 from mews.emulator.nvml.bandwidth import GpuLinkRate, pairwise_bandwidth, smallest_and_sum
 from mews.emulator.nvml.topology import cube_mesh, nvswitch
-from tests.emulator.host.fixture_hosts import DEVICES, NAMES, booted, sysfs_level, sysfs_path, tree_of
+from tests.emulator.host.fixture_hosts import DEVICES, NAMES, booted, sysfs_level, sysfs_path, tree_of, write_files
 
 
 @pytest.mark.parametrize(("file", "name"), NAMES)
@@ -230,21 +230,10 @@ def test_a_choice_is_ranked_by_its_slowest_pair_and_then_by_their_sum():
 # lspci
 
 
-def _written(tree, folder):
-    for path, node in tree.walk():
-        there = folder / path
-        if isinstance(node, Folder):
-            there.mkdir()
-        elif isinstance(node, Link):
-            there.symlink_to(node.target)
-        elif isinstance(node, File):
-            there.write_bytes(node.read())
-
-
 @pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (Debian: apt install pciutils)")
 def test_lspci_draws_the_tree(tmp_path):
     tree = tree_of("seed-004", "four")
-    _written(tree, tmp_path)
+    write_files(tree, tmp_path)
     command = ["lspci", "-A", "linux-sysfs", "-O", f"sysfs.path={tmp_path}/sys/bus/pci", "-t", "-n"]
     drawn = subprocess.run(command, capture_output=True, text=True, check=True)
     assert drawn.stderr == ""
@@ -261,7 +250,7 @@ def test_lspci_reads_virtual_functions_and_their_capability(tmp_path):
     tree = tree_of("seed-004", "rdma-fpga")
     bdf = tree.host.holding("nic-0").bdf
     tree.write(f"{DEVICES}/{bdf}/sriov_numvfs", "2", 0.0)
-    _written(tree, tmp_path)
+    write_files(tree, tmp_path)
     command = ["lspci", "-A", "linux-sysfs", "-O", f"sysfs.path={tmp_path}/sys/bus/pci", "-D", "-n"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert [line.split()[2] for line in listed.splitlines() if " 0207: " in line] == [

@@ -6,7 +6,7 @@ import pytest
 
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.nvml.state import state_beside, write_state
-from tests.emulator.host.fixture_hosts import DEVICES, NAMES, sysfs_level, tree_of
+from tests.emulator.host.fixture_hosts import DEVICES, NAMES, sysfs_level, tree_of, write_files
 from tests.emulator.nvml.hosts import Host
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'falcon-mews[test]' brings it")
@@ -82,6 +82,34 @@ def test_a_link_whose_gpu_is_away_keeps_its_number_and_is_inactive(folder):
     assert before.count("25.781 GB/s") == 6
     assert [line.partition(":")[2].strip() for line in after.splitlines()[1:]] == ["<inactive>", *["25.781 GB/s"] * 5]
     assert _smi_matrix(folder, 7)[0] == ["X", "NV1", "NV2", "NV2", "SYS", "SYS", "SYS"]
+
+
+@pytest.mark.parametrize("name", ["cube-mesh", "nvswitch"])
+def test_nvidia_smi_shows_how_near_the_adapters_are(folder, tmp_path, name):
+    tree = tree_of("seed-004", name)
+    write_state(folder.state, nvml_host(tree.host))
+    write_files(tree, tmp_path)
+    code, told = folder.smi("topo", "-m", MEWS_HOST_ROOT=str(tmp_path))
+    buses = [gpu.bus_id for gpu in nvml_host(tree.host).gpus]
+    nics = [f.bdf for f in tree.host.functions() if f.rdma is not None]
+    rows = [line.split("\t") for line in told.splitlines()]
+    assert code == 0
+    assert rows[0][1 : len(buses) + len(nics) + 1] == [
+        *(f"GPU{n}" for n in range(len(buses))),
+        *(f"NIC{n}" for n in range(len(nics))),
+    ]
+    for a, one in enumerate([*buses, *nics]):
+        for b, other in enumerate([*buses, *nics]):
+            if max(a, b) >= len(buses) and a != b:
+                assert rows[a + 1][b + 1] == sysfs_level(tree, one, other)
+    assert f"  NIC{len(nics) - 1}: mlx5_{len(nics) - 1}" in told.splitlines()
+
+
+def test_adapters_of_another_machine_are_not_shown(folder, tmp_path):
+    tree = tree_of("seed-004", "cube-mesh")
+    write_files(tree, tmp_path)
+    write_state(folder.state, nvml_host(tree_of("demo", "host-1").host))
+    assert "NIC" not in folder.smi("topo", "-m", MEWS_HOST_ROOT=str(tmp_path))[1]
 
 
 def test_a_state_whose_levels_do_not_fit_is_no_driver(folder):

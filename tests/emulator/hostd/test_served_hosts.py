@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
 from mews.emulator.hostd import fuse_mount
 from mews.emulator.nvml.library import library_path
@@ -63,12 +64,23 @@ def child(folder, module, ready, *options):
         process.wait(10)
 
 
+def alone(hardware, host, folder):
+    """A hardware file with one host of another alone."""
+    document = yaml.safe_load(hardware.read_text())
+    document["hosts"] = [each for each in document["hosts"] if each["name"] == host]
+    path = folder / "hardware.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
 class Served:
     """Both processes, their doors and the first host's files."""
 
     def __init__(self, folder, fuse, hardware="demo", host="host-1"):
         self.folder, self.fuse, self.host = folder, fuse, host
         self.hardware = str(shipped("hardware", hardware))
+        if hardware != "demo":
+            self.hardware = str(alone(Path(self.hardware), host, folder))
 
     def chassis(self):
         state = str(self.folder / "table.sqlite")

@@ -187,7 +187,7 @@ def test_virtual_functions_are_made_by_writing_their_number(folder, fuse):
                     (adapter / "sriov_numvfs").write_text(text)
                 assert raised.value.errno == code
         nodes = served.folder / "h" / served.host / "root" / "dev" / "infiniband"
-        assert "uverbs2" in os.listdir(nodes)
+        until(lambda: "uverbs2" in os.listdir(nodes), "its node in the driver root")
         (adapter / "sriov_numvfs").write_text("0")
         until(lambda: not (adapter / "virtfn0").is_symlink(), "none again")
         until(lambda: os.listdir(served.files / "sys/class/infiniband") == ["mlx5_0"], "its RDMA device alone")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.config import Timing, Topology
@@ -55,12 +55,19 @@ class PoolTable:
         """The devices that may be moved for the pod; only ones that the last readings showed."""
         reports = {node: self._view.report(node) for node in self.nodes}
         return policy.candidates(
-            [Gpu(device.gpuid, device.node, device.port, device.uuid) for device in self._shown()],
+            [
+                Gpu(device.gpuid, device.node, device.port, device.uuid, self._users(device, reports))
+                for device in self._shown()
+            ],
             pod.node,
             holdings={node: _holdings(report, now_s, timing) for node, report in reports.items()},
             claims={node: list(self._view.claims(node)) for node in self.nodes},
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
+
+    def _users(self, device: PoolDevice, reports: Mapping[str, NodeReport]) -> int:
+        report = reports.get(device.node)
+        return 0 if report is None else report.lent.get(device.gpuid, 0)
 
     def spares(self, gpuid: str, pod: PodShortOfDevices, *, now_s: float, timing: Timing) -> bool:
         """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""

@@ -12,6 +12,7 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.events import EventRecorder
+from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
@@ -20,7 +21,6 @@ from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMetrics, Phas
 from mews.systems.kubecomp.mover import End, Mover
 from mews.systems.kubecomp.policy import Gpu
 from mews.systems.kubecomp.pool_table import PoolTable
-from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.reader import ChassisReader
 from mews.systems.kubecomp.records import POOL_PREFIX, REFUSAL_REASON, Intent, pool_data, pool_state, refusal_message
 from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices

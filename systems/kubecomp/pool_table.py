@@ -53,10 +53,10 @@ class PoolTable:
         self, pod: PodShortOfDevices, *, excluded: Collection[str], now_s: float, timing: Timing
     ) -> tuple[Gpu, ...]:
         """The devices that may be moved for the pod; only ones that the last readings showed."""
-        reports = {node: self._view.report(node) for node in self.nodes}
+        reports, users = {node: self._view.report(node) for node in self.nodes}, self.users()
         return policy.candidates(
             [
-                Gpu(device.gpuid, device.node, device.port, device.uuid, self._users(device, reports))
+                Gpu(device.gpuid, device.node, device.port, device.uuid, users.get(device.gpuid, 0))
                 for device in self._shown()
             ],
             pod.node,
@@ -65,9 +65,9 @@ class PoolTable:
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
 
-    def _users(self, device: PoolDevice, reports: Mapping[str, NodeReport]) -> int:
-        report = reports.get(device.node)
-        return 0 if report is None else report.lent.get(device.gpuid, 0)
+    def users(self) -> Mapping[str, int]:
+        """GPUID -> how many pods use parts of it, of those that any uses."""
+        return {gpuid: count for node in self.nodes for gpuid, count in self._view.report(node).lent.items()}
 
     def spares(self, gpuid: str, pod: PodShortOfDevices, *, now_s: float, timing: Timing) -> bool:
         """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""

@@ -22,6 +22,7 @@ from mews.systems.gpushare.config import AUTO, HOLDER, GpuShareConfig
 from mews.systems.gpushare.device_plugin import OPTIONS, SlicePlugin
 from mews.systems.gpushare.health import NodeHealth
 from mews.systems.gpushare.ledger import NodeLedgers
+from mews.systems.gpushare.over_use import MemoryUse
 from mews.systems.gpushare.policy import SharedGpu, without
 from mews.systems.gpushare.records import gpus_text
 from mews.systems.gpushare.releases import GpuReleases, users_of
@@ -55,6 +56,7 @@ class GpuShareNodePlugin:
         ledgers = NodeLedgers(context.kube, config.namespace)
         self._allocations = NodeAllocations(context, config, node, ledgers, self._pods, lambda: self._gpus)
         self._releases = GpuReleases(context, config, node, ledgers, lambda: self._gpus, self._nvml.close)
+        self._use = MemoryUse(context, config, node)
         self._asked = Pulse()
         self._nodes.on_change(self._node_changed)
         self._plugin = SlicePlugin(self._allocations.prefer, self._allocate)
@@ -71,6 +73,7 @@ class GpuShareNodePlugin:
                     group.create_task(informer.run())
                 for informer in informers:
                     await informer.synced()
+                group.create_task(self._use.run())
                 group.create_task(self._look_on())
                 group.create_task(self._serve())
                 group.create_task(self._allocations.settle_on())
@@ -114,6 +117,7 @@ class GpuShareNodePlugin:
                 await self._releases.tend()
             finally:
                 await self._announce(self._listed)
+        await self._use.look(self._listed, self._unit, self._pods.items())
         await self._health.write(self._listed)
         await self._patch_node()
 

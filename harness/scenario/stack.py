@@ -148,10 +148,10 @@ class Stack(Model):
             if system.lends is None:
                 continue
             try:
-                nodes = system.lends(system.configure(self.systems[system.name], facility))
+                shared = system.lends(system.configure(self.systems[system.name], facility))
             except ValueError as error:
                 raise ValueError(f"{system.name}: {error}") from error
-            lent |= {node: system.name for node in nodes if node not in lent}
+            lent |= {node: system.name for node in shared if node not in lent}
         nodes = tuple(replace(node, lent_to=lent.get(node.name, "")) for node in facility.nodes)
         return replace(facility, nodes=nodes) if lent else facility
 

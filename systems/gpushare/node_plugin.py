@@ -96,7 +96,10 @@ class GpuShareNodePlugin:
                 record(self._context.log, "nvml-failed", node=self._node.name, error=str(error))
             except (ApiError, Unavailable) as error:
                 record(self._context.log, "node-not-written", node=self._node.name, error=str(error))
-            await self._asked.wait(self._config.poll_s)
+            if may_ask(self._nodes.get(self._node.name), HOLDER):
+                await self._asked.wait(self._config.poll_s)
+            else:
+                await rest(self._config.poll_s)
 
     async def _look(self) -> None:
         if await self._releases.may_open():

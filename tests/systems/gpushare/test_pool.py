@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mews.harness.cli import exit_code
 from mews.harness.clock import run_virtual
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
@@ -185,9 +186,9 @@ def test_a_part_that_dies_on_the_way_holds_up_nothing_and_no_gpu_is_lost(
     )
     path = tmp_path / "dies.yaml"
     path.write_text(
-        f"""{begun.replace("bounds: {scheduled_s: 15}", "")}  - name: it dies
+        f"""{begun.replace("bounds: {scheduled_s: 15}", "")}  - apply: {trainer}
+  - name: it dies
     restart: {{component: {part}{at}}}
-  - apply: {trainer}
   - name: the trainer has its two GPUs
     wait: {{pod: {{name: trainer, phase: Running, node: whole}}, gpus: {{pod: trainer, count: 2, host: whole}}}}
     timeout: 20m
@@ -200,6 +201,43 @@ def test_a_part_that_dies_on_the_way_holds_up_nothing_and_no_gpu_is_lost(
     )
     found = Engine(RunOptions()).run(load_scenario(path)).result
     assert found.verdict == "passed", found.reason
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "layer: api, event: condition, type: DisruptionTarget",
+        "layer: kubelet, event: pod-ended, pod: default/notebook",
+        "layer: host, event: draining, uuid: GPU-3",
+    ],
+)
+@pytest.mark.parametrize("part", ["gpushare-device-plugin/sharing", "device-manager/sharing", "reconfig-manager"])
+def test_a_part_that_dies_while_pods_are_evicted_goes_on_where_it_was(moment: str, part: str, tmp_path: Path) -> None:
+    text = (FOLDER / "21-pool-evict.yaml").read_text(encoding="utf-8")
+    begun, found, rest = text.partition("  - name: the notebook has to go, for fewer share its GPU")
+    goes, _, _ = rest.partition("  - name: a second trainer wants another one")
+    dies = f"  - name: it dies\n    restart: {{component: {part}, at: {{{moment}}}}}\n"
+    path = tmp_path / "dies.yaml"
+    path.write_text(
+        f"{begun}{dies}{found}{goes}".replace("bounds: {scheduled_s: 20}", "").replace("timeout: 3m", "timeout: 20m"),
+        encoding="utf-8",
+    )
+    result = Engine(RunOptions()).run(load_scenario(path)).result
+    assert result.verdict == "passed", result.reason
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "allowed"),
+    [("onShared", "ask", "'refuse' or 'evict'"), ("evict_s", 0, "greater than 0")],
+)
+def test_what_an_option_may_be_is_said_in_one_line_and_the_exit_code_is_2(
+    setting: str, value: object, allowed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"stack.gpushare.{setting}={value}"
+    code = exit_code(["run", str(FOLDER / "24-pool-idle.yaml"), "--set", place])
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert code == 2
+    assert f"stack.gpushare.{setting}" in line and str(value) in line and allowed in line
 
 
 def pod(name: str, *, phase: str = "Running", deleting: bool = False, **labels: str) -> Object:

@@ -131,7 +131,7 @@ class ChassisDeviceManager:
             here = self._attached()
             self._on_ports = {device.gpuid: device for device in here}
             if self._handover is not None:
-                self._handover.watch(here)
+                self._handover.watch(here, round_begun=begun)
             self._book.seen(await self._confirmed(here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:

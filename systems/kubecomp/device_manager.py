@@ -79,6 +79,8 @@ class ChassisDeviceManager:
         self._book = NodeDevices(announces=not found.lent_to)
         self._lent = LentDevices(context, node, found.lent_to, self._on_handover) if found.lent_to else None
         self._on_ports: dict[str, LocalDevice] = {}
+        self._read_in = -1
+        self._asked_in: dict[tuple[str, str], int] = {}
         self._plugin = PooledPlugin(config, self._book, self._granted, context.log)
         self._requests: dict[str, WithdrawRequest] = {}
         self._known_s = 0.0
@@ -129,7 +131,7 @@ class ChassisDeviceManager:
             tries += 1
             await self._look_at_kubelet()
             here = self._attached()
-            self._on_ports = {device.gpuid: device for device in here}
+            self._on_ports, self._read_in = {device.gpuid: device for device in here}, begun
             if self._handover is not None:
                 self._handover.watch(here, round_begun=begun)
             self._book.seen(await self._confirmed(here), round_begun=begun)
@@ -294,34 +296,37 @@ class ChassisDeviceManager:
             gpuid for entry in healthy if entry.resource == self._config.resource for gpuid in entry.device_ids
         }
         unused = self._released(self._book.unused(allocatable))
-        before, off = set(self._book.consents), None if self._lent is None else unused
+        before, off = set(self._book.consents), None if self._lent is None else set(unused)
         if self._handover is not None:
             self._handover.may_go(unused)
-            off = unused & frozenset(self._handover.off)
+            off = unused.keys() & set(self._handover.off)
         renew_s = self._config.timing.consent_fresh_s / 3
         if self._book.consent(allocatable, now_s=self._now(), renew_s=renew_s, off=off):
             for gpuid in sorted(set(self._book.consents) - before):
                 record(self._context.log, "consented", device=gpuid, request=self._book.consents[gpuid].request)
             self._changed.beat()
 
-    def _released(self, unused: frozenset[str]) -> frozenset[str]:
-        """Those that nobody uses parts of; what their holder keeps is refused."""
+    def _released(self, unused: Mapping[str, str]) -> dict[str, str]:
+        """Those that nobody uses parts of (GPUID -> request); what their holder keeps is refused."""
         if self._lent is None:
-            return unused
+            return dict(unused)
+        since = self._asked_in
+        self._asked_in = {pair: since.get(pair, self._book.round) for pair in unused.items()}
         free = set()
-        for gpuid in sorted(unused):
+        for gpuid, request in sorted(unused.items()):
             device = self._on_ports.get(gpuid)
             if device is None:
-                free.add(gpuid)  # It is here no longer.
+                if self._read_in > self._asked_in[gpuid, request]:  # It may have come since what was read before.
+                    free.add(gpuid)
             elif not device.uuid:
                 self._refuse(gpuid, "its UUID is not known")
-            elif (answer := self._lent.answer(device.uuid, self._book.withdrawn[gpuid])) is None:
+            elif (answer := self._lent.answer(device.uuid, request)) is None:
                 continue
             elif answer.state is ReleaseState.REFUSED:
                 self._refuse(gpuid, answer.reason)
             elif answer.state is ReleaseState.RELEASED:
                 free.add(gpuid)
-        return frozenset(free)
+        return {gpuid: unused[gpuid] for gpuid in sorted(free)}
 
     def _refuse(self, gpuid: str, reason: str) -> None:
         record(self._context.log, "release-refused", device=gpuid, reason=reason)

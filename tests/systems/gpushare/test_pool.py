@@ -164,7 +164,7 @@ def test_a_plugin_that_does_not_answer_keeps_its_gpus(tmp_path: Path) -> None:
   - name: and now somebody does
     wait: {{pod: {{name: trainer, phase: Running, node: whole}}, gpus: {{pod: trainer, count: 2, host: whole}}}}
     timeout: 15m
-""".replace("bounds: {scheduled_s: 15}", "")
+""".replace("bounds: {scheduled_s: 25}", "")
     path = tmp_path / "silent.yaml"
     path.write_text(silent, encoding="utf-8")
     found = Engine(RunOptions()).run(load_scenario(path)).result
@@ -186,7 +186,7 @@ def test_a_part_that_dies_on_the_way_holds_up_nothing_and_no_gpu_is_lost(
     )
     path = tmp_path / "dies.yaml"
     path.write_text(
-        f"""{begun.replace("bounds: {scheduled_s: 15}", "")}  - apply: {trainer}
+        f"""{begun.replace("bounds: {scheduled_s: 25}", "")}  - apply: {trainer}
   - name: it dies
     restart: {{component: {part}{at}}}
   - name: the trainer has its two GPUs

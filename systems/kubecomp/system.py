@@ -161,7 +161,7 @@ _RECONFIG_MANAGER_DEPLOYMENT = ComponentDeployment(
 )
 _DEVICE_MANAGER_DEPLOYMENT = ComponentDeployment(
     _argv("device-manager"),
-    everywhere=(rule("", ["pods"], ["list"]), rule("", ["nodes"], [*_WATCH, "patch"])),
+    everywhere=(rule("", ["pods"], ["list"]),),
     in_namespace=(_BOARDS,),
     security=ON_NODE,
     kubelet_folders=True,

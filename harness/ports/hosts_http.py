@@ -91,8 +91,11 @@ class _HostUsers:
     def check(self, load: Any) -> None:
         parse_load(load)
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
+    def begin(
+        self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None, cgroup: str = "/"
+    ) -> None:
         action = {"do": "hold", "key": key, "uuids": list(uuids), "pid": pid, "name": name, "computing": True}
+        action["cgroup"] = cgroup
         if load is not None:
             action["load"] = parse_load(load).as_value()
         self._users.post(self._host, action)

@@ -7,7 +7,7 @@ import itertools
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.harness.ports.hosts import LocalHosts
-from mews.kube.system.nvml import ListedGpu, NvmlReading, ReportedXid
+from mews.kube.system.nvml import GpuProcess, ListedGpu, NvmlReading, ReportedXid
 
 
 class LocalNvml:
@@ -41,7 +41,15 @@ class LocalNvml:
         )
         self._seen = max((event.sequence for event in shown.events), default=self._seen)
         gpus = tuple(
-            ListedGpu(gpu.index, gpu.uuid, gpu.bus_id, gpu.minor, gpu.profile.memory_mib, gpu.lost)
+            ListedGpu(
+                gpu.index,
+                gpu.uuid,
+                gpu.bus_id,
+                gpu.minor,
+                gpu.profile.memory_mib,
+                gpu.lost,
+                tuple(GpuProcess(process.pid, process.used_mib) for process in gpu.processes if process.kind == "C"),
+            )
             for gpu in shown.gpus
             if not gpu.draining
         )

@@ -32,11 +32,13 @@ class ChassisAddress:
 
 @dataclass(frozen=True, slots=True)
 class NodeCabling:
-    """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none."""
+    """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none. ``lent_to``: the
+    system that hands out its devices in parts, if one of the stack does (``System.lends``)."""
 
     name: str
     ports: Mapping[str, str]
     pool: str = ""
+    lent_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

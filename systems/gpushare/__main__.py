@@ -23,6 +23,7 @@ from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.serving import HttpService
+from mews.kube.system.files import FolderTree
 from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.errors import GpuShareConfigError
@@ -45,6 +46,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
     made.add_argument("--nvml", default=LIBRARY, metavar="FILE", help="device-plugin: the library to load")
+    made.add_argument(
+        "--host-root",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="device-plugin: the folder with the host's proc, of its own process numbers",
+    )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made
 
@@ -106,7 +114,13 @@ async def _made(options: argparse.Namespace, config: GpuShareConfig, stack: Asyn
     stack.push_async_callback(pod_resources.close)
     link = GrpcLink(options.device_plugins)
     stack.push_async_callback(link.close)
-    node = NodeAccess(options.node, link=link, pod_resources=pod_resources, nvml=NvmlLibrary(options.nvml))
+    node = NodeAccess(
+        options.node,
+        link=link,
+        pod_resources=pod_resources,
+        files=FolderTree(options.host_root),
+        nvml=NvmlLibrary(options.nvml),
+    )
     return GpuShareNodePlugin(context, config, node)
 
 

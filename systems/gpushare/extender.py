@@ -18,7 +18,7 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands, uses_of
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
-from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal
+from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal, without
 from mews.systems.gpushare.records import LedgerEntry, decided, node_gpus, requested, unhealthy_indices
 
 PREFIX = "/gpushare-scheduler"
@@ -139,7 +139,8 @@ class GpuShareExtender:
         node = self._nodes.get(name) or given
         if node is None:
             return ()
-        gpus = node_gpus(node, self._config.memory_resource, self._config.count_resource)
+        listed = node_gpus(node, self._config.memory_resource, self._config.count_resource)
+        gpus = tuple(without(listed, self._ledgers.withheld(name)))
         broken = unhealthy_indices(self._config_map(f"{UNHEALTHY_PREFIX}{name}"))
         if not broken:
             return gpus

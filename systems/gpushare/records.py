@@ -135,7 +135,13 @@ def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
 _FIELDS = frozenset(LedgerEntry.__dataclass_fields__)
 
 
-def ledger_data(entries: Mapping[str, LedgerEntry]) -> dict[str, str]:
+def withheld_gpus(config_map: Object | None) -> frozenset[str]:
+    """UUIDs of the GPUs of which nothing may be promised any more: somebody wants them whole."""
+    return frozenset(map(str, _json(str(((config_map or {}).get("data") or {}).get("withheld", "")), list)))
+
+
+def ledger_data(entries: Mapping[str, LedgerEntry], withheld: frozenset[str] = frozenset()) -> dict[str, str]:
     """The ConfigMap's data."""
     rows: Sequence[Any] = [asdict(entries[uid]) for uid in sorted(entries)]
-    return {"pods": json.dumps(rows, separators=(",", ":"))}
+    data = {"pods": json.dumps(rows, separators=(",", ":"))}
+    return {**data, "withheld": json.dumps(sorted(withheld), separators=(",", ":"))} if withheld else data

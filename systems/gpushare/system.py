@@ -97,6 +97,7 @@ SYSTEM = System(
     document=_document,
     extenders=_extenders,
     part_of=gpu_of_slice,
+    lends=_nodes,
     invariants=_invariants,
     commands=_commands,
 )

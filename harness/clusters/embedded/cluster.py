@@ -156,8 +156,9 @@ class EmbeddedCluster:
             if pooled is None or pooled.announcer not in running:
                 continue
             for row in rows:
-                if row["host"] is not None and row["kind"] == pooled.device_kind:
-                    there = wanted[row["host"]]
+                host = row["host"]
+                if host is not None and row["kind"] == pooled.device_kind and host not in pooled.unannounced:
+                    there = wanted[host]
                     there[pooled.resource] = there.get(pooled.resource, 0) + 1
         return wanted
 

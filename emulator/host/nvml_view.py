@@ -10,12 +10,25 @@ from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.telemetry import computing_on, record_alone
+from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
 from mews.emulator.nvml.topology import nvswitch
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.units import ns
 
 NO_RECORDS: Mapping[str, BoardRecord] = MappingProxyType({})
+
+
+def shown_functions(host: Host) -> list[Function]:
+    """The GPUs that NVML shows, in order of bus address, as it numbers them."""
+    return [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
+
+
+def shown_profile(function: Function) -> GpuProfile:
+    """The model of a GPU, with the memory of this one."""
+    profile = gpu_profile(function.device.model)
+    given = function.device.memory_mib
+    return profile if given is None else replace(profile, memory_mib=given)
 
 
 def nvml_host(
@@ -29,7 +42,7 @@ def nvml_host(
     """The state for the library at a time, by the records of the boards' chassis; GPUs in order of bus address, as NVML
     numbers them. One that the chassis took away is shown no more, though its function stays on the bus for as long as a
     process has it open. ``clock`` maps the records' time for readers that go on by themselves."""
-    shown = [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
+    shown = shown_functions(host)
     at_ns = ns(host.now_s if now_s is None else now_s)
     gpus = tuple(_gpu(host, function, index, records, at_ns) for index, function in enumerate(shown))
     switched = bool(gpus) and all(gpu.profile.nvswitch for gpu in gpus)
@@ -45,9 +58,7 @@ def nvml_host(
 
 
 def _gpu(host: Host, function: Function, index: int, records: Mapping[str, BoardRecord], at_ns: int) -> NvmlGpu:
-    profile = gpu_profile(function.device.model)
-    if function.device.memory_mib is not None:
-        profile = replace(profile, memory_mib=function.device.memory_mib)
+    profile = shown_profile(function)
     record = records.get(function.device.uuid) or record_alone(host, function, at_ns)
     record, processes = _known(host, function, record)
     reading, counters = record.reading(profile, at_ns), record.counters

@@ -34,12 +34,13 @@ Held = Mapping[str, Mapping[str, frozenset[str]]]
 
 @dataclass(frozen=True, slots=True)
 class GivenSlices:
-    """One answer to Allocate: the slices, the pod and container we took it to be for, and the GPU in its env."""
+    """One answer to Allocate: the slices, the pod and container we took it to be for ("" for none), and the GPU in its
+    env, None where it says that there is none."""
 
     ids: frozenset[str]
     uid: str
     container: str
-    gpu: SharedGpu
+    gpu: SharedGpu | None
 
 
 @dataclass(slots=True)
@@ -86,6 +87,7 @@ class NodeAllocations:
         self._gpus = gpus
         self._given: list[GivenSlices] = []
         self._unseen: set[frozenset[str]] = set()
+        self._begun = False
         self._woken = asyncio.Event()
         self.unit = ""
         pods.on_change(self._pod_changed)
@@ -112,17 +114,15 @@ class NodeAllocations:
         """The variables of the container that is given these slices."""
         of = {gpu_of_slice(each) for each in ids}
         found = await self._decide(len(ids), of.pop() if len(of) == 1 else "")
-        if found is None or found[2] is None:
+        gpu = None if found is None else found[2]
+        self._answered(GivenSlices(frozenset(ids), found[0].uid if found else "", found[1] if found else "", gpu))
+        if found is None or gpu is None:
             record(self._context.log, "no-gpu-to-run", node=self._node.name, memory=len(ids))
             return self._failure(len(ids))
-        candidate, container, gpu = found
-        assert gpu is not None
-        self._given.append(GivenSlices(frozenset(ids), candidate.uid, container, gpu))
-        self._unseen.add(frozenset(ids))
+        candidate, container, _ = found
         pod = key_of(candidate.pod)
         record(self._context.log, "allocated", pod=pod, container=container, gpu=gpu.uuid, memory=len(ids))
-        self._woken.set()
-        memory = requested(candidate.pod, self._config.memory_resource)
+        memory = self._memory(candidate.pod)
         return {
             names.VISIBLE: gpu.uuid,
             names.INDEX: str(gpu.index),
@@ -130,6 +130,11 @@ class NodeAllocations:
             names.CONTAINER_MEMORY: str(len(ids)),
             names.DEVICE_MEMORY: str(gpu.memory),
         }
+
+    def _answered(self, given: GivenSlices) -> None:
+        self._given = [*(each for each in self._given if each.ids != given.ids), given]
+        self._unseen.add(given.ids)
+        self._woken.set()
 
     def _failure(self, amount: int) -> dict[str, str]:
         """As the public plugin says that it has none."""
@@ -183,11 +188,13 @@ class NodeAllocations:
     async def _asked(self) -> list[Object]:
         """The node's pods by the API's word, for the kubelet may have heard of one before our watch; else by ours."""
         try:
-            listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
+            return await self._pods_by_api()
         except (ApiError, Unavailable) as error:
             record(self._context.log, "pods-unread", error=str(error))
             return list(self._pods.items())
-        return listed.items
+
+    async def _pods_by_api(self) -> list[Object]:
+        return (await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")).items
 
     async def _held(self) -> Held:
         """Who holds what, by the kubelet; nobody while it does not say."""
@@ -245,24 +252,28 @@ class NodeAllocations:
         return await self._claim(candidate.pod)
 
     async def _claim(self, pod: Object) -> SharedGpu | None:
-        memory = requested(pod, self._config.memory_resource)
+        """Decide here: the ledger first, then the annotations. An answer of the API that is lost is asked for again, so
+        that what is written and what the container is told do not differ."""
         async with self._ledgers.lock(self._node.name):
             for _ in range(ATTEMPTS):
                 try:
-                    await self._ledgers.read(self._node.name)
-                    sharing = Sharing(self._node.name, self._gpus(), await self._asked())
-                    gpu = await self._ledgers.promise(pod, memory, sharing, self._stands)
-                    if gpu is None:
-                        return None
-                    body = {"metadata": {"annotations": decided(gpu, memory, int(self._context.clock.now() * 1e9))}}
-                    await self._context.kube.patch(PODS, name_of(pod), body, namespace=namespace_of(pod))
-                    return gpu
+                    return await self._claimed(pod)
                 except Conflict:
                     continue
                 except (ApiError, Unavailable) as error:
                     record(self._context.log, "not-claimed", pod=key_of(pod), error=str(error))
-                    return None
+                    await rest(self._config.settle_s)
         return None
+
+    async def _claimed(self, pod: Object) -> SharedGpu | None:
+        memory = self._memory(pod)
+        await self._ledgers.read(self._node.name)
+        sharing = Sharing(self._node.name, self._gpus(), await self._pods_by_api())
+        gpu = await self._ledgers.promise(pod, memory, sharing, self._stands)
+        if gpu is not None:
+            body = {"metadata": {"annotations": decided(gpu, memory, int(self._context.clock.now() * 1e9))}}
+            await self._context.kube.patch(PODS, name_of(pod), body, namespace=namespace_of(pod))
+        return gpu
 
     async def _stands(self, entry: LedgerEntry) -> bool:
         try:
@@ -286,7 +297,7 @@ class NodeAllocations:
             await rest(self._config.settle_s)
 
     def _is_settled(self) -> bool:
-        if self._unseen:
+        if self._unseen or not self._begun:
             return False
         decisions = (assumption(pod) for pod in self._pods.items() if not is_terminal(pod))
         return all(decision is None or decision.assigned for decision in decisions)
@@ -296,11 +307,20 @@ class NodeAllocations:
             return
         held = await self._held()
         # By the API's word: a watch that lags would have an exchange made that is long made.
-        corrections = self._corrections(held, await self._asked())
+        pods = await self._pods_by_api()
+        corrections = self._corrections(held, pods)
+        corrections.update(self._refused(held, pods, corrections))
         if corrections:
             await self._write(corrections)
-        held_ids = {ids for by in held.values() for ids in by.values()}
-        self._unseen -= held_ids
+        self._forget_answers(held, pods)
+        self._begun = self._begun or bool(held) or not pods
+
+    def _forget_answers(self, held: Held, pods: Sequence[Object]) -> None:
+        """Those that came to nothing, and which were heeded."""
+        seen = {ids for by in held.values() for ids in by.values()}
+        live = {uid_of(pod) for pod in pods if not is_terminal(pod)}
+        self._given = [given for given in self._given if given.ids in seen or given.uid in live]
+        self._unseen &= {given.ids for given in self._given if given.ids not in seen}
 
     def _corrections(self, held: Held, of: Sequence[Object]) -> dict[str, _Correction]:
         found: dict[str, _Correction] = {}
@@ -319,7 +339,7 @@ class NodeAllocations:
             memory = decision.memory if decision is not None else self._given_memory(held[key_of(pod)])
             found[uid] = _Correction(pod, given, memory, assigned=True)
             if decision is None:
-                exchanged.update(dict.fromkeys(taken_for))
+                exchanged.update(dict.fromkeys(taken_for))  # their place is taken: to be decided anew
             elif decision.uuid and given.uuid != decision.uuid:
                 mine = next((gpu for gpu in self._gpus() if gpu.uuid == decision.uuid), given)
                 exchanged.update(dict.fromkeys(taken_for, mine))
@@ -327,6 +347,20 @@ class NodeAllocations:
             if uid in pods and uid not in found:
                 found[uid] = _Correction(pods[uid], gpu, self._memory(pods[uid]), assigned=False)
         return found
+
+    def _refused(self, held: Held, pods: Sequence[Object], known: Mapping[str, _Correction]) -> dict[str, _Correction]:
+        """Pods whose containers were told that there is no GPU for them: whatever was written down for them goes."""
+        refused = {}
+        for pod in pods:
+            by, wanted = held.get(key_of(pod), {}), self._lasting(pod)
+            if is_terminal(pod) or uid_of(pod) in known or not wanted or any(not by.get(name) for name, _ in wanted):
+                continue
+            decision = assumption(pod)
+            answers = [given.gpu for given in self._given if given.ids in {by[name] for name, _ in wanted}]
+            told = decision is None if not answers else not any(answers)
+            if told and (decision is None or not decision.assigned):
+                refused[uid_of(pod)] = _Correction(pod, None, 0, assigned=False)
+        return refused
 
     def _given_memory(self, by: Mapping[str, frozenset[str]]) -> int:
         """What a pod's containers were given of a GPU, by our answers."""
@@ -376,6 +410,8 @@ class NodeAllocations:
                 return
         for correction in corrections.values():
             pod, annotations = correction.pod, dict(correction.annotations)
+            if assumption(pod) is None and correction.gpu is None:
+                continue
             if assumption(pod) is None and correction.gpu is not None:
                 now_ns = int(self._context.clock.now() * 1e9)
                 annotations = {**decided(correction.gpu, correction.memory, now_ns), **annotations}

@@ -185,7 +185,8 @@ class ChaosCluster:
         self._cluster.journal.listen(self._line)
         self._judging = asyncio.create_task(self._judge_pods())
         async with asyncio.timeout(60.0):
-            while await self._unrest():
+            await asyncio.sleep(1.0)
+            while await self._unrest():  # noqa: ASYNC110 -- of virtual time
                 await asyncio.sleep(1.0)
 
     async def close(self) -> None:

@@ -43,7 +43,7 @@ def test_a_list_in_mib_is_as_long_as_was_computed(count: int, memory_mib: int, n
     messages = pytest.importorskip("mews.kube.deviceplugin.messages")
     devices = listed(count, memory_mib)
     if numa:
-        devices = [PluginDevice(each.id, each.health, (0,)) for each in devices]
+        devices = [PluginDevice(each.id, each.health, (1,)) for each in devices]
     assert messages.list_message(devices).ByteSize() / 2**20 == pytest.approx(size_mib, abs=0.06)
 
 
@@ -65,7 +65,9 @@ steps:
 
 
 def box(*sizes_mib: int, model: str = "V100-16GB") -> str:
-    devices = [{"id": f"{n}", "uuid": f"GPU-{n}", "model": model, "memory_mib": mib} for n, mib in enumerate(sizes_mib)]
+    devices = [
+        {"id": f"{n}", "uuid": UUID.format(n), "model": model, "memory_mib": mib} for n, mib in enumerate(sizes_mib)
+    ]
     chassis = [{"name": "A", "ports": {"1": None}, "devices": []}]
     return json.dumps({"metadata": {"name": "box"}, "hosts": [{"name": "box", "devices": devices}], "chassis": chassis})
 
@@ -92,7 +94,6 @@ def started(ended: Run, name: str) -> list[dict[str, str]]:
 
 def test_a_list_that_does_not_fit_is_refused_at_start_in_one_line() -> None:
     ended = run(box(81559, model="H100"), "{unit: MiB}", "  - sleep: 5s")
-    assert ended.result.verdict != "passed"
     (crash,) = [line for line in ended.lines if line.event == "crashed"]
     assert "unit MiB: the device list of 1 GPUs has" in crash.fields["cause"]
     assert f"a kubelet takes {LIST_LIMIT}; must be 256MiB or GiB or auto" in crash.fields["cause"]
@@ -105,8 +106,9 @@ def test_memory_is_counted_in_the_unit_that_was_chosen(unit: str, amount: int) -
 
 
 def test_auto_counts_a_small_node_in_mib_and_a_large_gpu_in_parts_of_256() -> None:
-    assert run(box(300), "{unit: auto}", announced(300)).result.verdict == "passed"
-    assert run(box(81559, model="H100"), "{unit: auto}", announced(81559 // 256)).result.verdict == "passed"
+    for hardware, amount in ((box(300), 300), (box(81559, model="H100"), 81559 // 256)):
+        ended = run(hardware, "{unit: auto}", announced(amount))
+        assert ended.result.verdict == "passed", ended.result.reason
 
 
 # Allocate
@@ -115,7 +117,7 @@ def test_auto_counts_a_small_node_in_mib_and_a_large_gpu_in_parts_of_256() -> No
 def test_a_container_is_told_its_gpu_and_its_part() -> None:
     steps = f"{announced(24)}{pod('p', 3, 4)}  - wait: {{pod: {{name: p, phase: Running}}}}\n    timeout: 1m\n"
     first, second = started(run(box(8192, 16384), "{unit: GiB}", steps), "p")
-    same = {names.VISIBLE: "GPU-0", names.INDEX: "0", names.POD_MEMORY: "7", names.DEVICE_MEMORY: "8"}
+    same = {names.VISIBLE: UUID.format(0), names.INDEX: "0", names.POD_MEMORY: "7", names.DEVICE_MEMORY: "8"}
     assert first == {**same, names.CONTAINER_MEMORY: "3"}
     assert second == {**same, names.CONTAINER_MEMORY: "4"}
 
@@ -135,7 +137,7 @@ def test_a_pod_past_the_extender_that_fits_on_no_gpu_is_told_so_as_the_public_pl
 def test_a_request_above_any_gpu_but_within_the_node_waits_with_the_extenders_text() -> None:
     steps = announced(16) + pod("p", 9)
     text = "{$regex: Insufficient GPU Memory in one device}"
-    steps += f"  - wait: {{event: {{object: Pod/p, message: {text}}}}}\n    timeout: 1m\n"
+    steps += f"  - wait: {{event: {{reason: FailedScheduling, object: Pod/p, message: {text}}}}}\n    timeout: 1m\n"
     ended = run(box(8192, 8192), "{unit: GiB}", steps)
     assert ended.result.verdict == "passed", ended.result.reason
 

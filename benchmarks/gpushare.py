@@ -119,9 +119,9 @@ def list_cost() -> None:
     progress("gpushare: the device list of two GPUs of 16276 MiB in MiB units")
     gpus = [SharedGpu(index, UUID.format(index, 0), 16276) for index in range(2)]
     report("gpushare list length", list_bytes((gpu.uuid, gpu.memory) for gpu in gpus) / 2**20, "MiB")
-    begun = time.perf_counter()
+    begun = time.process_time()
     message = list_message([each for gpu in gpus for each in slices(gpu)]).SerializeToString()
-    report("gpushare list made and encoded", 1e3 * (time.perf_counter() - begun), "ms")
+    report("gpushare list made and encoded, own work", 1e3 * (time.process_time() - begun), "ms")
     report("gpushare list message", len(message) / 2**20, "MiB")
 
 

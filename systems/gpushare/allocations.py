@@ -87,6 +87,7 @@ class NodeAllocations:
         self._gpus = gpus
         self._given: list[GivenSlices] = []
         self._unseen: set[frozenset[str]] = set()
+        self._partly: set[str] = set()
         self._begun = False
         self._woken = asyncio.Event()
         self.unit = ""
@@ -299,7 +300,8 @@ class NodeAllocations:
     def _is_settled(self) -> bool:
         if self._unseen or not self._begun:
             return False
-        decisions = (assumption(pod) for pod in self._pods.items() if not is_terminal(pod))
+        live = (pod for pod in self._pods.items() if not is_terminal(pod) and uid_of(pod) not in self._partly)
+        decisions = (assumption(pod) for pod in live)
         return all(decision is None or decision.assigned for decision in decisions)
 
     async def _settle(self) -> None:
@@ -376,6 +378,10 @@ class NodeAllocations:
         if by is None or any(not by.get(name) for name, _ in wanted):
             return None
         gpus = [self._env_gpu(by[name]) for name, _ in wanted]
+        if None in gpus:
+            if any(gpus):
+                self._partly.add(uid_of(pod))  # for good: no container is asked for again
+            return None
         if len({gpu.uuid for gpu in gpus if gpu is not None}) > 1:
             record(self._context.log, "split", pod=key_of(pod), gpus=[gpu.uuid for gpu in gpus if gpu is not None])
         return gpus[0]

@@ -149,7 +149,7 @@ class NodeAllocations:
 
     async def _decide(self, amount: int, gpu: str = "") -> tuple[PodCandidate, str, SharedGpu | None] | None:
         """For which container that is, and which GPU it gets (None: there is none for it)."""
-        pods = await self._asked()
+        pods: Sequence[Object] = await self._asked()
         if self._config.match == "seed":
             served = self._served({}, pods)
             found = match(amount, candidates(pods, self._config.memory_resource, served, seed=True))

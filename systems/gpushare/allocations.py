@@ -359,8 +359,8 @@ class NodeAllocations:
                 continue
             decision = assumption(pod)
             answers = [given.gpu for given in self._given if given.ids in {by[name] for name, _ in wanted}]
-            told = decision is None if not answers else not any(answers)
-            if told and (decision is None or not decision.assigned):
+            nothing = decision is None if not answers else not any(answers)
+            if nothing and (decision is None or not decision.assigned):
                 refused[uid_of(pod)] = _Correction(pod, None, 0, assigned=False)
         return refused
 

@@ -11,11 +11,19 @@ from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.joints import joints, shown_gpus
 from mews.emulator.host.telemetry import computing_on, record_alone
+from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.units import ns
 
 NO_RECORDS: Mapping[str, BoardRecord] = MappingProxyType({})
+
+
+def shown_profile(function: Function) -> GpuProfile:
+    """The model of a GPU, with the memory of this one."""
+    profile = gpu_profile(function.device.model)
+    given = function.device.memory_mib
+    return profile if given is None else replace(profile, memory_mib=given)
 
 
 def nvml_host(
@@ -48,9 +56,7 @@ def nvml_host(
 
 
 def _gpu(host: Host, function: Function, index: int, records: Mapping[str, BoardRecord], at_ns: int) -> NvmlGpu:
-    profile = gpu_profile(function.device.model)
-    if function.device.memory_mib is not None:
-        profile = replace(profile, memory_mib=function.device.memory_mib)
+    profile = shown_profile(function)
     record = records.get(function.device.uuid) or record_alone(host, function, at_ns)
     record, processes = _known(host, function, record)
     reading, counters = record.reading(profile, at_ns), record.counters
@@ -82,6 +88,13 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         processes=processes,
         record=record,
     )
+
+
+def processes_on(host: Host, function: Function) -> tuple[NvmlProcess, ...]:
+    """The processes that work on a GPU, with its memory that they use."""
+    if not computing_on(host, function):
+        return ()
+    return _known(host, function, record_alone(host, function, ns(host.now_s)))[1]
 
 
 def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRecord, tuple[NvmlProcess, ...]]:

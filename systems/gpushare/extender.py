@@ -56,6 +56,8 @@ class GpuShareExtender:
                 group.create_task(informer.run())
             for informer in informers:
                 await informer.synced()
+            for node in self._nodes.items():
+                self._largest(str(node["metadata"]["name"]), None)  # else the first filter call pays for all of them
             record(self._context.log, "extender-ready", pods=len(self._pods), nodes=len(self._nodes))
             group.create_task(self._service.serve(self.handle))
 
@@ -75,18 +77,22 @@ class GpuShareExtender:
     async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
         """Answer one request."""
         path = path.partition("?")[0].rstrip("/")
-        if (method, path) == ("POST", f"{PREFIX}/filter"):
-            return self._filter(body)
-        if (method, path) == ("POST", f"{PREFIX}/bind"):
-            return await self._bind(body)
-        if method == "GET" and path in ("/version", f"{PREFIX}/version"):
+        if path == f"{PREFIX}/filter":
+            return self._filter(body) if method == "POST" else _not_allowed(method, path, "POST")
+        if path == f"{PREFIX}/bind":
+            return await self._bind(body) if method == "POST" else _not_allowed(method, path, "POST")
+        answer = self._answer_to(path)
+        if answer is not None and method != "GET":
+            return _not_allowed(method, path, "GET")
+        return answer or _json(404, {"Error": f"{method} {path}: no such thing"})
+
+    def _answer_to(self, path: str) -> ServiceReply | None:
+        if path in ("/version", f"{PREFIX}/version"):
             return _json(200, VERSION)
-        if method == "GET" and path == "/metrics":
+        if path == "/metrics":
             return ServiceReply(200, self.metrics.text().encode(), "text/plain; version=0.0.4")
         head, found, node = path.partition(f"{PREFIX}/inspect")
-        if method == "GET" and found and not head and node[:1] in ("", "/"):
-            return self._inspect(node[1:])
-        return _json(404, {"Error": f"{method} {path}: no such thing"})
+        return self._inspect(node[1:]) if found and not head and node[:1] in ("", "/") else None
 
     # Filter
 
@@ -96,18 +102,20 @@ class GpuShareExtender:
             call = wire.read_filter(body)
         except wire.BadCall as wrong:
             return _json(200, wire.filter_error(str(wrong)))
-        request = requested(call.pod, self._config.memory_resource)
-        given = {} if call.nodes is None else dict(zip(call.names, call.nodes, strict=True))
-        refusals = {}
-        for name in call.names:
-            text = self._refusal(name, request, given.get(name))
-            if text:
-                refusals[name] = text
+        try:
+            refusals = self._refusals(call)
+        except wire.UNREADABLE as wrong:
+            return _json(200, wire.filter_error(f"Pod, Nodes: cannot be read: {type(wrong).__name__}: {wrong}"))
         self.metrics.filtered(len(call.names), len(refusals), asyncio.get_running_loop().time() - begun)
         return _json(200, wire.filter_result(call, refusals))
 
-    def _refusal(self, name: str, request: int, given: Object | None) -> str:
-        return refusal(name, request, self._largest(name, given)) if request else ""
+    def _refusals(self, call: wire.FilterCall) -> dict[str, str]:
+        request = requested(call.pod, self._config.memory_resource)
+        if not request:
+            return {}
+        given = {} if call.nodes is None else dict(zip(call.names, call.nodes, strict=True))
+        largest = ((name, self._largest(name, given.get(name))) for name in call.names)
+        return {name: text for name, most in largest if (text := refusal(name, request, most))}
 
     def _largest(self, name: str, given: Object | None) -> int | None:
         """Remembered until something of the node changes: a filter call asks for thousands of nodes."""
@@ -246,6 +254,10 @@ class GpuShareExtender:
             used = sum(use.memory for use in mine)
             rows.append({"id": gpu.index, "totalGPU": gpu.memory, "usedGPU": used, "pods": listed})
         return wire.inspected(node, rows)
+
+
+def _not_allowed(method: str, path: str, wanted: str) -> ServiceReply:
+    return _json(405, {"Error": f"{method} {path}: must be {wanted}"})
 
 
 def _json(status: int, content: Any) -> ServiceReply:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
@@ -128,20 +128,22 @@ class NodeLedgers:
         await self._write(sharing.node, ledger, entries)
         return gpu
 
-    async def move(self, gpus: Mapping[str, SharedGpu], node: str) -> None:
-        """Write down that pods (by uid) have other GPUs than those promised to them.
+    async def move(self, changes: Mapping[str, LedgerEntry | None], node: str) -> None:
+        """Write down that pods (by uid) have other GPUs than those promised to them, or None any more. Sums per GPU are
+        the caller's business: it exchanges.
 
         Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
         """
         ledger = self._known(node)
         entries = ledger_entries(ledger)
-        moved = {
-            uid: replace(entries[uid], index=gpu.index, uuid=gpu.uuid)
-            for uid, gpu in gpus.items()
-            if uid in entries and entries[uid].uuid != gpu.uuid
-        }
-        if moved:
-            await self._write(node, ledger, {**entries, **moved})
+        changed = dict(entries)
+        for uid, entry in changes.items():
+            if entry is None:
+                changed.pop(uid, None)
+            elif uid not in entries or entries[uid].uuid != entry.uuid:
+                changed[uid] = entry
+        if changed != entries:
+            await self._write(node, ledger, changed)
 
     async def withhold(self, node: str, uuids: frozenset[str]) -> None:
         """Write down that nothing is promised of these GPUs, and of no others: whoever promises later has seen it.

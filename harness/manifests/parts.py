@@ -12,6 +12,9 @@ COMPONENT = "app.kubernetes.io/component"
 MANAGED = "app.kubernetes.io/managed-by"
 """Labels of all that Mews puts into a cluster."""
 
+SERVICE = "mews.dev/service"
+"""Label of the pods that answer for a service."""
+
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 """Label and taint of its nodes."""
 

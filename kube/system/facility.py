@@ -48,8 +48,8 @@ class Facility:
     device need on every node alike; where nodes differ, ``NodeAccess.extras`` says it.
 
     ``host_files``: where a component on a node finds the host's files in its container
-    (``ComponentDeployment.host_files``), and ``nvidia_smi`` the program; "" where there are none, or ``NodeAccess`` has
-    them.
+    (``ComponentDeployment.host_files``), ``nvidia_smi`` the program, and ``nvml`` the library; "" where there are none,
+    or ``NodeAccess`` has them.
     """
 
     chassis: tuple[ChassisAddress, ...] = ()
@@ -59,3 +59,4 @@ class Facility:
     extras: ContainerExtras = ContainerExtras()
     host_files: str = ""
     nvidia_smi: str = ""
+    nvml: str = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mews.kube.deviceplugin.port import Mount
 from mews.systems.gpushare import names
 
 UNITS: Mapping[str, int] = {"MiB": 1, "256MiB": 256, "GiB": 1024}
@@ -17,7 +18,8 @@ APPLICATION_XIDS = (13, 31, 43, 45, 68, 109)
 @dataclass(frozen=True, slots=True)
 class GpuShareConfig:
     """``unit``: of gpu-mem, ``auto`` is the finest whose list a kubelet takes. ``match``: how Allocate finds its pod,
-    ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared."""
+    ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared. ``nvml``: the library that a plugin
+    in a container loads, "" for the machine's; ``envs`` and ``mounts`` are what containers with a GPU need besides."""
 
     unit: str = "MiB"
     match: str = "pods"
@@ -29,3 +31,6 @@ class GpuShareConfig:
     poll_s: float = 1.0
     settle_s: float = 0.2
     nodes: tuple[str, ...] = ()
+    nvml: str = ""
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()

@@ -14,6 +14,7 @@ from mews.emulator.nvml import library
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
+from mews.harness.clusters.real.extenders import addressed_extenders
 from mews.harness.clusters.real.following import LogFollower
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.clusters.real.nodes import Nodes
@@ -28,9 +29,10 @@ from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.nodes import NODE_AGENT
-from mews.harness.manifests.parts import labels
+from mews.harness.manifests.parts import TLS_SECRET, TRUST, labels
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import extender_name, is_deployed_last
+from mews.harness.manifests.services import SERVICES_CA, SERVICES_TLS, extender_entries
 from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.harness.manifests.stack import manifests
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, HardwareControl
@@ -89,7 +91,8 @@ class RealCluster:
         self._admin = self._gate.kube("admin")
         known = deployments()
         swept = [resource for each in known for resource in each.swept()]
-        self._reset = Reset(self._admin, admin.target, notify, swept)
+        notes = [(where, start) for each in known for where, starts in each.notes.items() for start in starts]
+        self._reset = Reset(self._admin, admin.target, notify, swept, notes)
         fit = Fitting(image_book(deployment.scenario), admin.target.image, admin.target.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
@@ -154,8 +157,9 @@ class RealCluster:
         await self._cluster_admin.extend(())
         self._notify("deploying the components")
         token = await self._reset.token(self._stack.token)
-        certificate = await self._reset.certificate(self._stack.certificate)
-        stack = self._stack = replace(self._stack, token=token, certificate=certificate)
+        chassis = await self._reset.certificate(TLS_SECRET, TRUST, self._stack.certificate)
+        served = await self._reset.certificate(SERVICES_TLS, SERVICES_CA, self._stack.service_certificate)
+        stack = self._stack = replace(self._stack, token=token, certificate=chassis, service_certificate=served)
         objects = manifests(stack)
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])
@@ -196,9 +200,11 @@ class RealCluster:
         """By now all of ours is scheduled."""
         if self._stack.is_replaced(DEFAULT_SCHEDULER):
             await self._cluster_admin.kill(DEFAULT_SCHEDULER)
-        if self._deployment.settings:
+        settings = [*await addressed_extenders(self._stack, self._admin), *self._deployment.settings]
+        if settings:
             self._notify("giving the default scheduler its extenders")
-            await self._cluster_admin.extend(self._deployment.settings)
+            await self._cluster_admin.extend(settings)
+            await self._rollout.ready(self._replacements.check)  # a service has its pods back
 
     async def _make_namespaces(self) -> None:
         for name in self._target.namespaces.values():
@@ -286,7 +292,8 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        if self._deployment.settings or self._stack.is_replaced(DEFAULT_SCHEDULER):
+        extended = self._deployment.settings or extender_entries(self._stack)
+        if extended or self._stack.is_replaced(DEFAULT_SCHEDULER):
             with contextlib.suppress(Lacks):
                 await self._cluster_admin.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):

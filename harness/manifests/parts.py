@@ -31,6 +31,8 @@ CHASSIS_PORT = 8000
 """Of the first chassis; each further one listens one port above."""
 CONTROL_PORT = 7999
 AGENT_PORT = 7998
+HOST_PORT = 7997
+"""The back door of what shows a node's host."""
 
 
 def labels(component: str) -> Object:

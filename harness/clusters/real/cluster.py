@@ -17,6 +17,7 @@ from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.extenders import addressed_extenders
 from mews.harness.clusters.real.following import LogFollower
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
+from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.clusters.real.replacement_pods import ReplacementPods
@@ -103,6 +104,8 @@ class RealCluster:
             self._view("recorder"), self.journal, watched=watched_by(self.systems), ignored=ignored
         )
         self._recording: asyncio.Task[None] | None = None
+        shares = any(each.system.part_of is not None for each in deployment.stack.systems if each.components)
+        self._pod_hosts = PodHosts(self._gate, ours, reports=shares)
         self._nodes = Nodes(
             self._gate,
             self._view("nodes"),
@@ -111,6 +114,7 @@ class RealCluster:
             records=self.records,
             component=deployment.stack.node_component() or "",
             ignored=ignored,
+            users=self._pod_hosts.users,
         )
         self._stack = replace(deployment.stack, allow_hosts=self._gate.names())
         self._replacements = ReplacementPods(
@@ -122,7 +126,7 @@ class RealCluster:
         )
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
-        self.hardware: HardwareControl = PodHardware(control)
+        self.hardware: HardwareControl = PodHardware(control, self._pod_hosts)
         self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}
         self._agent_pods: dict[str, str] = {}
@@ -172,6 +176,7 @@ class RealCluster:
         await self._chassis.open(speed=self.pace.speed)
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
+            await self._pod_hosts.follow(host, pod, stack.token)
             await self._nodes.follow(host, self._target.namespace, pod, stack.token)
         readiness = self._readiness()
         await self._replacements.begin()
@@ -292,6 +297,7 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
+        await self._pod_hosts.close()
         extended = self._deployment.settings or extender_entries(self._stack)
         if extended or self._stack.is_replaced(DEFAULT_SCHEDULER):
             with contextlib.suppress(Lacks):

@@ -18,6 +18,7 @@ Place = tuple[str, str]
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _DEVICE = re.compile(r"\b\d+-[0-9A-F]{6}\b")
+_URL = re.compile(r"\bURL https?://[^/ ]+/")
 _MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up", "down", "up")
 
 
@@ -138,4 +139,4 @@ def _worded(value: Any, reason: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    return _DEVICE.sub("DEVICE", _UID.sub("UID", text))
+    return _URL.sub(r"URL http://HOST/", _DEVICE.sub("DEVICE", _UID.sub("UID", text)))

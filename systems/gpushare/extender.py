@@ -20,6 +20,7 @@ from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal
 from mews.systems.gpushare.records import LedgerEntry, decided, node_gpus, requested, unhealthy_indices
+from mews.systems.gpushare.refusals import RefusedPods
 
 PREFIX = "/gpushare-scheduler"
 VERSION = "0.1.0"
@@ -43,6 +44,7 @@ class GpuShareExtender:
         self._on_node: dict[str, dict[str, Object]] = {}
         self._remembered: dict[str, int | None] = {}
         self._promised: dict[str, set[str]] = {}
+        self._refused = RefusedPods(context, lambda node: self._largest(node, None) or 0, self._pods.get)
         self._pods.on_change(self._pod_changed)
         self._nodes.on_change(lambda old, new: self._forget(str((new or old or {})["metadata"]["name"])))
         self._config_maps.on_change(self._config_map_changed)
@@ -57,6 +59,9 @@ class GpuShareExtender:
             for informer in informers:
                 await informer.synced()
             record(self._context.log, "extender-ready", pods=len(self._pods), nodes=len(self._nodes))
+            known = [node["metadata"]["name"] for node in self._nodes.items()]
+            self._refused.begin(self._pods.items(), known, self._config.memory_resource)
+            group.create_task(self._refused.run())
             group.create_task(self._service.serve(self.handle))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
@@ -103,6 +108,11 @@ class GpuShareExtender:
             text = self._refusal(name, request, given.get(name))
             if text:
                 refusals[name] = text
+        full = [name for name, text in refusals.items() if text == TOO_FULL]
+        if full and len(refusals) == len(call.names):
+            self._refused.refused(call.pod, request, full)
+        else:
+            self._refused.passed(call.pod)
         self.metrics.filtered(len(call.names), len(refusals), asyncio.get_running_loop().time() - begun)
         return _json(200, wire.filter_result(call, refusals))
 
@@ -128,6 +138,7 @@ class GpuShareExtender:
 
     def _forget(self, node: str) -> None:
         self._remembered.pop(node, None)
+        self._refused.node_changed(node)
 
     def _config_map_changed(self, old: Object | None, new: Object | None) -> None:
         name = str((new or old or {})["metadata"]["name"])

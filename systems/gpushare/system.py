@@ -110,7 +110,7 @@ _EXTENDER_DEPLOYMENT = ComponentDeployment(
         "--port", str(_PORT), "--allow-host", SERVICE_HOST, "--certificate", CERTIFICATE, "--key", KEY,
     ),
     everywhere=(
-        rule("", ["pods"], ["get", *_WATCH]),
+        rule("", ["pods"], ["get", *_WATCH, "patch"]),  # to have them asked about again
         rule("", ["pods/binding"], ["create"]),
         rule("", ["nodes"], _WATCH),
     ),

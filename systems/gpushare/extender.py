@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
-from mews.kube.api.objects import Object, key_of, node_name_of, uid_of
+from mews.kube.api.objects import Object, key_of, node_name_of, uid_of, version_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
@@ -24,6 +25,7 @@ from mews.systems.gpushare.refusals import RefusedPods
 
 PREFIX = "/gpushare-scheduler"
 VERSION = "0.1.0"
+_LOOKED_AT, _LATE_S = 4, 1.0
 SERVED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -44,6 +46,7 @@ class GpuShareExtender:
         self._on_node: dict[str, dict[str, Object]] = {}
         self._remembered: dict[str, int | None] = {}
         self._promised: dict[str, set[str]] = {}
+        self._news = asyncio.Event()
         self._refused = RefusedPods(context, lambda node: self._largest(node, None) or 0, self._pods.get)
         self._pods.on_change(self._pod_changed)
         self._nodes.on_change(lambda old, new: self._forget(str((new or old or {})["metadata"]["name"])))
@@ -65,6 +68,7 @@ class GpuShareExtender:
             group.create_task(self._service.serve(self.handle))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        self._news.set()
         for pod in (old, new):
             if pod is not None:
                 self._forget(node_name_of(pod))
@@ -81,7 +85,7 @@ class GpuShareExtender:
         """Answer one request."""
         path = path.partition("?")[0].rstrip("/")
         if (method, path) == ("POST", f"{PREFIX}/filter"):
-            return self._filter(body)
+            return await self._filter(body)
         if (method, path) == ("POST", f"{PREFIX}/bind"):
             return await self._bind(body)
         if method == "GET" and path in ("/version", f"{PREFIX}/version"):
@@ -95,7 +99,7 @@ class GpuShareExtender:
 
     # Filter
 
-    def _filter(self, body: bytes) -> ServiceReply:
+    async def _filter(self, body: bytes) -> ServiceReply:
         begun = asyncio.get_running_loop().time()
         try:
             call = wire.read_filter(body)
@@ -103,18 +107,42 @@ class GpuShareExtender:
             return _json(200, wire.filter_error(str(wrong)))
         request = requested(call.pod, self._config.memory_resource)
         given = {} if call.nodes is None else dict(zip(call.names, call.nodes, strict=True))
-        refusals = {}
-        for name in call.names:
-            text = self._refusal(name, request, given.get(name))
-            if text:
-                refusals[name] = text
+        refusals = self._refusals(call.names, request, given)
         full = [name for name, text in refusals.items() if text == TOO_FULL]
+        if full and len(refusals) == len(call.names) and await self._caught_up(full):
+            refusals |= dict.fromkeys(full, "") | self._refusals(full, request, given)
+            refusals = {name: text for name, text in refusals.items() if text}
         if full and len(refusals) == len(call.names):
             self._refused.refused(call.pod, request, full)
         else:
             self._refused.passed(call.pod)
         self.metrics.filtered(len(call.names), len(refusals), asyncio.get_running_loop().time() - begun)
         return _json(200, wire.filter_result(call, refusals))
+
+    def _refusals(self, nodes: Iterable[str], request: int, given: Mapping[str, Object]) -> dict[str, str]:
+        found = ((node, self._refusal(node, request, given.get(node))) for node in nodes)
+        return {node: text for node, text in found if text}
+
+    async def _caught_up(self, nodes: Sequence[str]) -> bool:
+        """Whether pods have ended there of whose end our watch was late; a scheduler asks as soon as its own shows one.
+        It is waited for. Of many nodes the first are looked at: for the others there is ``RefusedPods``."""
+        late = False
+        for node in nodes[:_LOOKED_AT]:
+            try:
+                listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={node},{SERVED_PODS}")
+            except (ApiError, Unavailable):
+                return late
+            live, known = {uid_of(pod) for pod in listed.items}, self._on_node.get(node, {})
+            ended = {
+                uid for uid, pod in known.items() if uid not in live and version_of(pod) <= int(listed.resource_version)
+            }
+            late = late or bool(ended)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LATE_S):
+                    while ended & self._on_node.get(node, {}).keys():
+                        self._news.clear()
+                        await self._news.wait()
+        return late
 
     def _refusal(self, name: str, request: int, given: Object | None) -> str:
         return refusal(name, request, self._largest(name, given)) if request else ""
@@ -206,7 +234,10 @@ class GpuShareExtender:
 
     async def _promise_and_bind(self, pod: Object, call: wire.BindCall) -> str:
         memory = requested(pod, self._config.memory_resource)
-        gpu = await self._ledgers.promise(pod, memory, self._sharing(call.node), self._still_stands(call.node))
+        stand = self._still_stands(call.node)
+        gpu = await self._ledgers.promise(pod, memory, self._sharing(call.node), stand)
+        if gpu is None and await self._caught_up([call.node]):
+            gpu = await self._ledgers.promise(pod, memory, self._sharing(call.node), stand)
         if gpu is None:
             return TOO_FULL
         annotations = decided(gpu, memory, int(self._context.clock.now() * 1e9))

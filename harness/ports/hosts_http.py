@@ -95,6 +95,11 @@ class WireUsers:
             if hosts is not None:
                 with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError, ValueError):
                     await hosts.operate(host, action, 0.0)
+            self._queue.task_done()
+
+    async def told(self) -> None:
+        """Wait until all that was queued is told."""
+        await self._queue.join()
 
 
 class _HostUsers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -25,9 +25,12 @@ _BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
 class PodHardware:
     """HardwareControl of the chassis in the cluster, and of the hosts that its nodes show."""
 
-    def __init__(self, control: HttpHardwareControl, hosts: PodHosts) -> None:
+    def __init__(
+        self, control: HttpHardwareControl, hosts: PodHosts, users_known: Callable[[], Awaitable[None]]
+    ) -> None:
         self._control = control
         self._hosts = hosts
+        self._users_known = users_known
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The device lookup tables."""
@@ -49,6 +52,7 @@ class PodHardware:
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
         """What each host sees. Raises Lacking."""
+        await self._users_known()
         return await self._hosts.view()
 
     async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from mews.harness.scenario.errors import Lacking
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.users import DeviceUsers
 
-_ANSWER_S, _AGAIN_S = 30.0, 0.2
+_ANSWER_S, _AGAIN_S, _TOLD_S = 30.0, 0.2, 5.0
 _BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
 
 
@@ -64,6 +64,9 @@ class PodHosts:
     async def view(self) -> dict[str, dict[str, Any]]:
         """What each host sees. Raises Lacking."""
         self._check("a look into the hosts")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_TOLD_S):
+                await self._users.told()
         views = await asyncio.gather(*(control.view() for control in self._hosts.values()))
         return {host: seen for view in views for host, seen in view.items()}
 

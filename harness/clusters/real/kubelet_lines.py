@@ -123,6 +123,14 @@ class KubeletLines:
         self._begun.add(begun)
         return True
 
+    def knows(self, pod: Object) -> bool:
+        """Whether all of a pod's containers that run by now are known."""
+        return all(
+            (uid_of(pod), str(each["name"]), str(each.get("containerID"))) in self._begun
+            for each in (pod.get("status") or {}).get("containerStatuses") or ()
+            if "running" in (each.get("state") or {})
+        )
+
     def given(self, uid: str, container: str) -> Mapping[str, str]:
         """What device plugins gave that container to have in its environment; {} while none is known."""
         return self._envs.get((uid, container), {})

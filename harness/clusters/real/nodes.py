@@ -104,6 +104,23 @@ class Nodes:
             raise PluginError("Unavailable", f"no agent runs on {host}")
         return await agent.pod_resources()
 
+    async def users_known(self) -> None:
+        """Return once it is known what all containers with devices see that run by now, or after a while: looking into
+        them takes a moment."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _ALLOCATION_S
+        while loop.time() < deadline_s:
+            pods = (await self._kube.list(PODS)).items
+            waiting = any(
+                node_name_of(pod) in self._hosts
+                and namespace_of(pod) not in self._ignored
+                and not self._lines[self._hosts[node_name_of(pod)]].knows(pod)
+                for pod in pods
+            )
+            if not waiting and not self._asking:
+                return
+            await rest(_AGAIN_S)
+
     async def knows_pods(self, host: str) -> None:
         """Return once a kubelet that was started tells of all pods there that hold devices, or after a while: it reads
         its file at once, and hears of its pods a moment later."""

@@ -278,7 +278,7 @@ class RealCluster:
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""
-        pooled = [each.pooled for each in self._stack.systems if each.pooled is not None]
+        pooled = [each.pooled for each in self._stack.systems if each.components and each.pooled is not None]
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
         for row in rows:

@@ -30,6 +30,12 @@ SHIPPED = (
     "kubelet/09-succeeded-then-restart",
     "kubelet/10-deleted-while-down",
     "kubelet/12-probes",
+    "gpushare/01-three-nodes",
+    "gpushare/02-bind",
+    "gpushare/03-developers",
+    "gpushare/04-inference",
+    "gpushare/10-two-replicas",
+    "gpushare/extender-191-cards-changed",
 )
 YOURS = sorted(path for path in DOCS.glob("*.yaml") if "kind: Scenario" in path.read_text())
 

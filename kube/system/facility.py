@@ -32,11 +32,13 @@ class ChassisAddress:
 
 @dataclass(frozen=True, slots=True)
 class NodeCabling:
-    """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none."""
+    """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none. ``host`` is what
+    options call it where that is not the node's own name."""
 
     name: str
     ports: Mapping[str, str]
     pool: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: st
     }
     trusted = f"{TRUST_FOLDER}/{CA_FILE}"
     found = facility_of(hardware, dialect=dialect, endpoints=endpoints, ca_file=trusted, speed=speed)
-    nodes = tuple(replace(node, name=target.nodes[node.name]) for node in found.nodes)
+    nodes = tuple(replace(node, name=target.nodes[node.name], host=node.name) for node in found.nodes)
     return replace(
         found,
         nodes=nodes,

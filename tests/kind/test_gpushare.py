@@ -26,9 +26,8 @@ def on_the_suites_hosts(name):
         {**host, "cpus": cpus[HOSTS[host["name"]]]} for host in hardware["hosts"] if host["name"] in HOSTS
     ]
     path = Path(shipped("scenario", f"gpushare/{name}"))
-    text = path.read_text().replace(
-        "hardware: seed-001", f"hardware: {yaml.safe_dump(hardware, default_flow_style=True)}"
-    )
+    inline = f"hardware: {yaml.safe_dump(hardware, default_flow_style=True)}"
+    text = path.read_text().replace("hardware: seed-001", inline)
     return parse_scenario(re.sub(r"\bn[123]\b", lambda found: HOSTS[found[0]], text), path, {})
 
 

@@ -155,8 +155,9 @@ class KubeletLines:
         self._using.setdefault(uid, set()).add(key)
 
     def _end(self, uid: str) -> None:
-        for key in sorted(self._using.pop(uid, ())) if self._users is not None else ():
-            self._users.end(key)
+        if self._users is not None:
+            for key in sorted(self._using.pop(uid, ())):
+                self._users.end(key)
         if uid in self._closed or uid not in self._pods:
             return
         self._closed.add(uid)

@@ -22,7 +22,7 @@ def test_hosts_that_nobody_tells_who_uses_their_devices_are_closed(asked, said):
 
     hosts = PodHosts(None, "pool", reports=False)
     with pytest.raises(
-        Lacking, match=f"{said}: real nodes do not tell their emulated hosts who uses devices of a pool"
+        Lacking, match=f"{said}: real nodes do not tell their emulated hosts who uses devices"
     ):
         run_virtual(lambda: asked(PodHardware(None, hosts, known)))
     assert hosts.users("host-1") is None

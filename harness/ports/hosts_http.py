@@ -54,7 +54,7 @@ class HttpHosts:
         await self._client.close()
 
 
-class HostOperator(Protocol):
+class OperatedHosts(Protocol):
     """Through whom hosts are told what happens on them."""
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
@@ -65,7 +65,7 @@ class HostOperator(Protocol):
 class WireUsers:
     """``Users`` of one host: tells the hosts' process, in order, from one task for all hosts (``run``)."""
 
-    def __init__(self, hosts: Callable[[], HostOperator | None]) -> None:
+    def __init__(self, hosts: Callable[[], OperatedHosts | None]) -> None:
         self._hosts = hosts
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
         self._held: dict[tuple[str, str], dict[str, Any]] = {}

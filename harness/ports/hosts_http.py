@@ -97,8 +97,8 @@ class WireUsers:
                     await hosts.operate(host, action, 0.0)
             self._queue.task_done()
 
-    async def told(self) -> None:
-        """Wait until all that was queued is told."""
+    async def reported(self) -> None:
+        """Wait until all that was queued is reported."""
         await self._queue.join()
 
 

@@ -17,7 +17,7 @@ from mews.harness.scenario.errors import Lacking
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.users import DeviceUsers
 
-_ANSWER_S, _AGAIN_S, _TOLD_S = 30.0, 0.2, 5.0
+_ANSWER_S, _AGAIN_S, _REPORTED_S = 30.0, 0.2, 5.0
 _BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
 
 
@@ -32,7 +32,7 @@ class PodHosts:
         self._reports = reports
         self._hosts: dict[str, HttpHosts] = {}
         self._users = WireUsers(lambda: self)
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
 
     @property
     def names(self) -> Collection[str]:
@@ -58,15 +58,15 @@ class PodHosts:
                     await rest(_AGAIN_S)
         for holder in (await control.view())[host]["holders"]:
             await control.operate(host, {"do": "release", "key": holder["key"]}, 0.0)
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._users.run(), name="host-users")
+        if self._reporting is None:
+            self._reporting = asyncio.create_task(self._users.run(), name="host-users")
 
     async def view(self) -> dict[str, dict[str, Any]]:
         """What each host sees. Raises Lacking."""
         self._check("a look into the hosts")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_TOLD_S):
-                await self._users.told()
+            async with asyncio.timeout(_REPORTED_S):
+                await self._users.reported()
         views = await asyncio.gather(*(control.view() for control in self._hosts.values()))
         return {host: seen for view in views for host, seen in view.items()}
 
@@ -96,9 +96,9 @@ class PodHosts:
 
     async def close(self) -> None:
         """Give all connections back."""
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        if self._reporting is not None:
+            self._reporting.cancel()
+            await asyncio.gather(self._reporting, return_exceptions=True)
         for control in self._hosts.values():
             with contextlib.suppress(*_BROKEN):
                 await control.close()

@@ -51,7 +51,7 @@ REASONS: tuple[Explanation, ...] = (
     Explanation(
         "(node|kubelet)/.*",
         "(allocatable|plugin of) .*",
-        "0|0 healthy, 0 unhealthy",
+        "[0-9]+|0 healthy, 0 unhealthy",
         "a node goes on naming a resource that an earlier scenario of the same cluster had there",
         clusters=_REAL,
         if_silent=True,

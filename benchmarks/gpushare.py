@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from benchmarks.common import progress, report
+from benchmarks.gpushare_binds import binds
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ObjectList
 from mews.kube.clock import Clock
@@ -152,6 +153,7 @@ def main() -> None:
         filter_speed()
         list_cost()
     sequences()
+    binds()
 
 
 if __name__ == "__main__":

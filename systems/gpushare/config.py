@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mews.kube.deviceplugin.port import Mount
 from mews.systems.gpushare import names
 
 UNITS: Mapping[str, int] = {"MiB": 1, "256MiB": 256, "GiB": 1024}
@@ -22,7 +23,8 @@ class GpuShareConfig:
     """``unit``: of gpu-mem, ``auto`` is the finest whose list a kubelet takes. ``match``: how Allocate finds its pod,
     ``seed`` by the design's own rule alone. ``nodes``: those whose GPUs are shared. ``on_shared``: what becomes of pods
     on a GPU that is wanted whole: ``refuse``, they keep it; ``evict``, they are evicted, and ``evict_s`` is how long
-    their end may take."""
+    their end may take. ``nvml``: the library that a plugin in a container loads, "" for the machine's; ``envs`` and
+    ``mounts`` are what containers with a GPU need besides."""
 
     unit: str = "MiB"
     match: str = "pods"
@@ -36,3 +38,6 @@ class GpuShareConfig:
     on_shared: str = REFUSE
     evict_s: float = 90.0
     nodes: tuple[str, ...] = ()
+    nvml: str = ""
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()

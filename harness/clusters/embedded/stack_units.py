@@ -204,7 +204,7 @@ class StackUnits:
     def _own_extenders(self) -> list[dict[str, Any]]:
         """The extenders that the stack's systems bring, as kube-scheduler's configuration has them."""
         return [
-            {"urlPrefix": f"{self.ports.services.url(each.service)}{each.path}", **each.config}
+            {**self.ports.services.place(each.service, each.path), **each.config}
             for configured in self.systems
             for each in configured.system.extenders(configured.configuration)
         ]

@@ -70,7 +70,7 @@ class ServedPorts:
         self._hosts = ServedHosts(
             self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
         )
-        self._services = ServedServices(run.rng("services"))
+        self._services = ServedServices(run.rng("services"), self._trust.certificates)
         self.names_file = self.scratch / "hosts"
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
         access = InCluster(self._control_plane, self.scratch / "accounts")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
 
-from mews.kube.api.objects import annotations_of, name_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
@@ -24,7 +25,9 @@ class DeviceUsers(Protocol):
         """Raises ValueError for what ``begin`` would not take as a load."""
         ...
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
+    def begin(
+        self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None, cgroup: str = "/"
+    ) -> None:
         """A process has opened devices, on which it works as ``load`` says (None: not at all)."""
         ...
 
@@ -60,7 +63,8 @@ class ReportingRuntime:
         key = f"pod/{uid_of(launch.pod)}/{launch.container}/{launch.attempt}"
         # A simulated process has no number of its own: one that no process of a Linux machine can have.
         pid = getattr(process, "pid", 0) or 0x400000 + crc32(key.encode()) % 0x3FFFFF
-        self._users.begin(key, uuids, pid=pid, name=f"{name_of(launch.pod)}/{launch.container}", load=load)
+        name = f"{name_of(launch.pod)}/{launch.container}"
+        self._users.begin(key, uuids, pid=pid, name=name, load=load, cgroup=_cgroup(launch.pod, key))
         return _ReportingProcess(process, self._users, key)
 
     def _load(self, launch: Launch) -> Any:
@@ -77,6 +81,13 @@ class ReportingRuntime:
     async def close(self) -> None:
         """End every container."""
         await self._runtime.close()
+
+
+def _cgroup(pod: Object, key: str) -> str:
+    """As a kubelet has it with cgroup v2 and the driver cgroupfs; a guaranteed pod has no folder of its class."""
+    quality = str((pod.get("status") or {}).get("qosClass", "BestEffort")).lower()
+    above = "/kubepods" if quality == "guaranteed" else f"/kubepods/{quality}"
+    return f"{above}/pod{uid_of(pod)}/{sha256(key.encode()).hexdigest()}"
 
 
 class _ReportingProcess:

@@ -356,8 +356,7 @@ class RealCluster:
         self._check_kept(component)
         if component not in self.components():
             raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
-        killing = self._killing.pop(component, None)
-        await (killing if killing is not None else self._kill(component))
+        await (self._killing.pop(component, None) or self._kill(component))
 
     async def _kill(self, component: str) -> None:
         if component in self._down:
@@ -438,8 +437,7 @@ class RealCluster:
 
     def ready(self) -> dict[str, Any]:
         """Where the cluster is."""
-        path = self._target.kubeconfig
-        return {"kubeconfig": str(path) if path is not None else "", "context": self._target.context}
+        return {"kubeconfig": str(self._target.kubeconfig or ""), "context": self._target.context}
 
     async def artefacts(self) -> Mapping[str, str]:
         """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace

@@ -19,13 +19,14 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.users import AUTHENTICATED, MASTERS, User
 
 _SERVICE, _RANGE, _ADDRESS = "kubernetes", "10.96.0.0/16", "10.96.0.1"
 _CIDRS = Resource("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR", namespaced=False)
 _ADDRESSES = Resource("networking.k8s.io", "v1", "ipaddresses", "IPAddress", namespaced=False)
 _ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
 _SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
-_SERVER = WriteRequest("system:apiserver", "kube-apiserver")
+_SERVER = WriteRequest(User("system:apiserver", (MASTERS, AUTHENTICATED)), "kube-apiserver")
 
 
 def furnish(store: Store, url: str) -> None:

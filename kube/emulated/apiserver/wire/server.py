@@ -81,9 +81,9 @@ class ApiServer:
     """Serves a store on loopback or elsewhere.
 
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
-    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. ``usage``: what the
-    kubelets' pods use is served, as a metrics-server would. Who watches and takes nothing for ``patience_s`` is cut off.
-    Requests of web pages, and by names that are not the server's, are refused (``mews.callers``);
+    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. ``usage``: what
+    the kubelets' pods use is served, as a metrics-server would. Who watches and takes nothing for ``patience_s`` is cut
+    off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``);
     ``allow_hosts`` adds names.
     """
 

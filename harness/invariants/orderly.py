@@ -11,19 +11,21 @@ from mews.kube.system.invariant import Breach, Invariant
 FOREIGN = ("edited", "removed", "link-down")
 """What happens to a device in a chassis' table without an operation: another editor's doing, or a fault's."""
 
+BEGINNINGS = ("detach-begun", "attach-begun")
 OPERATIONS = ("detached", "attached")
 
 
 class Orderly(Invariant[ObservedState]):
-    """What explains it: a fault struck the device, or another editor had it, and no operation moved it since; or the
-    systems of the run remove by surprise and say so (``Pooled.surprise``). A chassis that is reset under the cluster is
-    another editor too. Judged ``lag_s`` later: the hosts' lines may come before those of their chassis."""
+    """What explains it: a fault struck the device, or another editor had it, and no operation begun since moved it; or
+    the systems of the run remove by surprise and say so (``Pooled.surprise``). A chassis that is reset under the cluster
+    is another editor too. Judged ``lag_s`` later: the hosts' lines may come before those of their chassis."""
 
     number = 10
     name = "no XID and no holder loses its GPU without a surprise"
 
     def __init__(self) -> None:
         self._causes: dict[str, list[tuple[float, bool]]] = {}
+        self._known: dict[str, int] = {}
         self._doubts: list[Line] = []
         self._tables: set[str] = set()
 
@@ -36,8 +38,12 @@ class Orderly(Invariant[ObservedState]):
             return iter(())
         elif line.layer == "host" and line.event in ("xid", "lost"):
             self._doubts.append(line)
-        elif line.layer == "chassis" and line.event in (*FOREIGN, *OPERATIONS):
-            self._note(gpuid, line.t, line.event in FOREIGN)
+        elif line.layer == "chassis" and line.event in BEGINNINGS:
+            self._known[gpuid] = len(self._causes.get(gpuid, []))
+        elif line.layer == "chassis" and line.event in FOREIGN:
+            self._note(gpuid, line.t, True)
+        elif line.layer == "chassis" and line.event in OPERATIONS:
+            self._on_operation(gpuid, line.t)
         elif line.layer == "fault" and line.event == "fired":
             self._note(gpuid, line.t, True)
         return iter(())
@@ -59,6 +65,12 @@ class Orderly(Invariant[ObservedState]):
                 if known.chassis == line.actor:
                     self._note(known.gpuid, line.t, True)
         self._tables.add(line.actor)
+
+    def _on_operation(self, gpuid: str, t: float) -> None:
+        """One that was under way when somebody else moved the device goes on with what he made of it."""
+        causes = self._causes.get(gpuid, [])
+        if not any(foreign for _, foreign in causes[self._known.get(gpuid, len(causes)) :]):
+            self._note(gpuid, t, False)
 
     def _note(self, gpuid: str, t: float, foreign: bool) -> None:
         self._causes.setdefault(gpuid, []).append((t, foreign))

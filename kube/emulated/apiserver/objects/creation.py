@@ -74,6 +74,7 @@ def create(
     rules.birth(obj)
     rules.admit(store, kind, obj)
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
+    request.warnings.extend(rules.warn(obj, None))
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
     key = (metadata.get("namespace", ""), metadata["name"])

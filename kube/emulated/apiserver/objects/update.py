@@ -211,7 +211,11 @@ def _write(
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
-    faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+    if rules.validate_change is not None:
+        faults += rules.validate_change(new, old, subresource)
+    else:
+        faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+    request.warnings.extend(rules.warn(new, old))
     if faults:
         raise refusals.invalid(kind, name, faults)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]

@@ -13,7 +13,8 @@ from mews.kube.api.objects import Object, clone
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.types import schemas, strictness
+from mews.kube.emulated.apiserver.types import strictness
+from mews.kube.emulated.apiserver.types.custom import embedded, trees
 from mews.kube.emulated.apiserver.types.decoding import decoder
 from mews.kube.emulated.apiserver.types.gotypes import Field, Struct, root_of
 
@@ -100,7 +101,12 @@ def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str]) -> O
     else:
         obj["metadata"] = {}
     if kind.schema is not None:
-        unknown += sorted(schemas.prune(obj, kind.schema))
+        # As upstream decodes: heads of embedded resources, unknown fields, nulls; defaults come after conversion.
+        wrong, lost = embedded.coerce(obj, kind.schema)
+        if wrong:
+            raise BadRequest(str(wrong[0]))
+        unknown += sorted({*trees.prune(obj, kind.schema), *lost})
+        trees.drop_nulls(obj, kind.schema)
     return obj
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from mews.kube.emulated.apiserver.store.refusals import FieldError, shown
-from mews.kube.emulated.apiserver.types import schemas
+from mews.kube.emulated.apiserver.types.custom.values import type_name
 
 Schema = Mapping[str, Any]
 
@@ -22,6 +22,11 @@ def has_rules(schema: Schema) -> bool:
     """Whether a schema or a part of it has rules."""
     parts = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
     return bool(schema.get(_RULES)) or any(isinstance(part, Mapping) and has_rules(part) for part in parts)
+
+
+def object_faults(new: Any, old: Any, schema: Schema) -> list[FieldError]:
+    """What the rules have against an object."""
+    return [*faults(new, schema), *(change_faults(new, old, schema) if old is not None else [])]
 
 
 def faults(value: Any, schema: Schema, path: str = "") -> list[FieldError]:
@@ -67,7 +72,7 @@ def _key(item: Any, keys: Any) -> str:
 
 def _fault(rule: Mapping[str, Any], value: Any, path: str) -> FieldError:
     text = rule.get("message") or f"failed rule: {rule['rule'].strip()}"
-    value_text = shown(schemas.type_name(value))
+    value_text = shown(type_name(value))
     place = f"{path}{rule.get('fieldPath', '')}".lstrip(".") or "<nil>"
     reason = rule.get("reason") or "FieldValueInvalid"
     if reason == "FieldValueRequired" or reason == "FieldValueForbidden":
@@ -103,3 +108,11 @@ def _program(rule: str) -> Any:
         return environment.program(environment.compile(rule))
     except CELParseError:
         return None
+
+
+def definition_faults(schema: Schema, path: str, *, spoilt: list[str], unchanged: bool) -> list[FieldError]:
+    return []
+
+
+def default_faults(value: Any, schema: Schema, place: str) -> list[FieldError]:
+    return []

@@ -6,6 +6,8 @@ import pytest
 
 from mews.kube.emulated.apiserver.tables import jsonpaths, pod_table
 from mews.kube.emulated.apiserver.tables.durations import human
+from mews.kube.emulated.apiserver.types.custom import trees
+from mews.kube.emulated.apiserver.types.custom.values import value_faults
 
 NOW_S = 1_767_225_720.0
 BORN = "2026-01-01T00:00:00Z"

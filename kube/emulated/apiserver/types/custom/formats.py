@@ -66,7 +66,7 @@ def _is_hostname(text: str) -> bool:
 
 
 def _hostname(text: str) -> bool:
-    from mews.kube.emulated.apiserver.types.custom.patterns import compiled
+    from mews.kube.cel.regexes import compiled
 
     char = r"[a-zA-Z0-9\p{S}\p{L}]"
     dashed = r"[a-zA-Z0-9\-\p{S}\p{L}]"

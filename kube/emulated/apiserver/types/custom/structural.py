@@ -11,7 +11,7 @@ from typing import Any
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import go_text
-from mews.kube.emulated.apiserver.types.custom.patterns import BadPattern, compiled
+from mews.kube.cel.regexes import BadPattern, compiled
 
 Schema = Mapping[str, Any]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 Matches = Callable[[str], bool]
 """Whether a text holds a match anywhere."""
@@ -37,8 +38,8 @@ class BadPattern(ValueError):
 
 
 @lru_cache(maxsize=4096)
-def compiled(pattern: str) -> Matches:
-    """The pattern as a question.
+def searcher(pattern: str) -> Any:
+    """The compiled pattern: ``search`` and ``finditer`` as in ``re``.
 
     Raises ``BadPattern``.
     """
@@ -49,9 +50,18 @@ def compiled(pattern: str) -> Matches:
     options = re2.Options()
     options.log_errors = False
     try:
-        search = re2.compile(_go_only(pattern), options=options).search
+        return re2.compile(_go_only(pattern), options=options)
     except re2.error as error:
-        raise BadPattern(_as_go(str(error.args[0] if error.args else error), pattern)) from None
+        raise BadPattern(_as_go(error.args[0] if error.args else str(error), pattern)) from None
+
+
+@lru_cache(maxsize=4096)
+def compiled(pattern: str) -> Matches:
+    """The pattern as a question.
+
+    Raises ``BadPattern``.
+    """
+    search = searcher(pattern).search
     return lambda text: search(text) is not None
 
 
@@ -62,16 +72,15 @@ def _go_only(pattern: str) -> str:
     return pattern
 
 
-def _by_python(pattern: str) -> Matches:
+def _by_python(pattern: str) -> re.Pattern[str]:
     try:
-        search = re.compile(pattern).search
+        return re.compile(pattern)
     except (re.error, OverflowError) as error:
         word = "missing closing )" if "unterminated subpattern" in str(error) else str(error)
         raise BadPattern(f"error parsing regexp: {word}: `{pattern}`") from None
-    return lambda text: search(text) is not None
 
 
-def _as_go(text: str, pattern: str) -> str:
+def _as_go(text: str | bytes, pattern: str) -> str:
     """RE2's complaint in the words of Go's regexp."""
     if isinstance(text, bytes):
         text = text.decode(errors="replace")

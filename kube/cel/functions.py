@@ -1,0 +1,396 @@
+"""The functions of CEL's and Kubernetes' libraries at run time, by name; which is meant follows from the values."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Callable, Mapping
+from datetime import timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from mews.kube.cel.libraries import FORMAT_NAMES, Address, NamedFormat, Network, Quantity, Semver, Url, named_format
+from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, double_text, shown
+from mews.kube.cel.regexes import BadPattern, searcher
+from mews.kube.cel.values import NOTHING, CelError, Duration, Some, Timestamp, equal, plain
+
+_MILLI, _NANO = 10**6, 10**9
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise CelError(NO_OVERLOAD)
+
+
+def _matches(text: Any, pattern: Any) -> bool:
+    try:
+        return searcher(_text(pattern)).search(_text(text)) is not None
+    except BadPattern as error:
+        raise CelError(str(error)) from None
+
+
+def _find(text: str, pattern: str) -> str:
+    found = _find_all(text, pattern, 1)
+    return found[0] if found else ""
+
+
+def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+    try:
+        found = [match.group(0) for match in searcher(pattern).finditer(text)]
+    except BadPattern as error:
+        raise CelError(f"Illegal regex: {error}") from None
+    return found if most < 0 else found[:most]
+
+
+def _char_at(text: str, at: int) -> str:
+    if not 0 <= at <= len(text):
+        raise CelError(f"index out of range: {at}")
+    return text[at : at + 1]
+
+
+def _index_of(within: Any, what: Any, start: int = 0) -> int:
+    if isinstance(within, list):
+        return next((index for index, item in enumerate(within) if equal(item, what)), -1)
+    if what == "":
+        return start
+    if not 0 <= start < len(within) and not (start == 0 and not within):
+        raise CelError(f"index out of range: {start}")
+    return _text(within).find(_text(what), start)
+
+
+def _last_index_of(within: Any, what: Any, end: int | None = None) -> int:
+    if isinstance(within, list):
+        return next((index for index in reversed(range(len(within))) if equal(within[index], what)), -1)
+    if what == "":
+        return len(within) if end is None else end
+    if end is not None and not 0 <= end < len(within):
+        raise CelError(f"index out of range: {end}")
+    last = len(within) if end is None else min(end + len(what), len(within))
+    return _text(within).rfind(_text(what), 0, last)
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    last = len(text) if end is None else end
+    if not 0 <= start <= len(text):
+        raise CelError(f"index out of range: {start}")
+    if not 0 <= last <= len(text):
+        raise CelError(f"index out of range: {last}")
+    if start > last:
+        raise CelError(f"invalid substring range. start: {start}, end: {last}")
+    return text[start:last]
+
+
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    return text.replace(old, new, most)
+
+
+def _split(text: str, by: str, most: int = -1) -> list[str]:
+    if most == 0:
+        return []
+    if by:
+        return text.split(by) if most < 0 else text.split(by, most - 1)
+    letters = list(text)
+    return letters if most < 0 or len(letters) <= most else [*letters[: most - 1], "".join(letters[most - 1 :])]
+
+
+_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
+_ASCII_UPPER = {code: code - 32 for code in range(97, 123)}
+
+
+def _format(text: str, args: list[Any]) -> str:
+    found, at, used = [], 0, 0
+    while at < len(text):
+        if text[at] != "%":
+            found.append(text[at])
+            at += 1
+            continue
+        at += 1
+        if text[at : at + 1] == "%":
+            found.append("%")
+            at += 1
+            continue
+        digits = ""
+        if text[at : at + 1] == ".":
+            at += 1
+            while text[at : at + 1].isdigit():
+                digits, at = digits + text[at], at + 1
+        if used >= len(args):
+            raise CelError(f"index {used} out of range")
+        found.append(_clause(text[at : at + 1], args[used], int(digits) if digits else 6))
+        used, at = used + 1, at + 1
+    return "".join(found)
+
+
+def _clause(verb: str, value: Any, precision: int) -> str:
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    if verb == "s":
+        return _shown(value)
+    if verb == "d" and is_int:
+        return str(int(value))
+    if verb == "f" and isinstance(value, (int, float)):
+        return f"{value:.{precision}f}" if math.isfinite(value) else double_text(float(value))
+    if verb == "e" and isinstance(value, (int, float)):
+        return f"{value:.{precision}e}"
+    if verb == "b" and isinstance(value, int):
+        return f"{int(value):b}"
+    if verb == "o" and is_int:
+        return f"{value:o}"
+    if verb in "xX" and verb:
+        raw = f"{value:x}" if is_int else (value.encode() if isinstance(value, str) else value).hex()
+        return raw.upper() if verb == "X" else raw
+    raise CelError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_shown(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_shown(key)}: {_shown(value[key])}" for key in sorted(value, key=str)) + "}"
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return double_text(value)
+    return shown(plain(value)) if not isinstance(value, bytes) else value.decode(errors="replace")
+
+
+def _quote(text: str) -> str:
+    escapes = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+    escapes |= {"\\": "\\\\", '"': '\\"'}
+    return '"' + "".join(escapes.get(char, char) for char in text) + '"'
+
+
+def _sorted(items: list[Any]) -> bool:
+    return all(compare(items[i], items[i + 1]) <= 0 for i in range(len(items) - 1))
+
+
+def _sum(items: list[Any]) -> Any:
+    if not items:
+        return 0
+    total = items[0]
+    for item in items[1:]:
+        total = add(total, item)
+    return total
+
+
+def _extreme(name: str, sign: int) -> Function:
+    def find(items: list[Any]) -> Any:
+        if not items:
+            raise CelError(f"{name} called on empty list")
+        best = items[0]
+        for item in items[1:]:
+            if compare(item, best) * sign > 0:
+                best = item
+        return best
+
+    return find
+
+
+def _contains_all(one: list[Any], other: list[Any]) -> bool:
+    return all(any(equal(item, candidate) for candidate in one) for item in other)
+
+
+def _is(parse: Callable[..., Any]) -> Function:
+    def test(*args: Any) -> bool:
+        try:
+            parse(*args)
+        except CelError:
+            return False
+        return True
+
+    return test
+
+
+def _semver(text: str, loose: bool = False) -> Semver:
+    return Semver.parse(text, loose=loose)
+
+
+def _order(one: Any, other: Any) -> int:
+    if isinstance(one, Semver):
+        return one.compare(other)
+    return (one.amount > other.amount) - (one.amount < other.amount)
+
+
+def _plus(one: Quantity, other: Any, sign: int = 1) -> Quantity:
+    return Quantity(one.amount + sign * (other.amount if isinstance(other, Quantity) else other))
+
+
+def _as_integer(value: Quantity) -> int:
+    if not value.is_integer:
+        raise CelError("cannot convert value to integer")
+    return int(value.amount)
+
+
+def _ip(value: Any) -> Any:
+    return value.address if isinstance(value, Network) else Address.parse(_text(value))
+
+
+def _canonical(text: str) -> bool:
+    return str(Address.parse(text)) == text
+
+
+def _within(network: Network, what: Any) -> bool:
+    value = (what if isinstance(what, Address) else Address.parse(what)).value
+    return value.version == network.address.value.version and value in network.network
+
+
+def _covers(network: Network, what: Any) -> bool:
+    other = what if isinstance(what, Network) else Network.parse(what)
+    return other.bits >= network.bits and _within(network, other.address)
+
+
+def _masked(network: Network) -> Network:
+    return Network(Address(network.network.network_address), network.bits)
+
+
+def _global(address: Address) -> bool:
+    value = address.value
+    broadcast = ipaddress.ip_address("255.255.255.255")
+    return not (
+        value.is_unspecified or value.is_loopback or value.is_multicast or value.is_link_local or value == broadcast
+    )
+
+
+def _validated(format_: NamedFormat, text: str) -> Any:
+    found = format_.faults(text)
+    return Some(found) if found else NOTHING
+
+
+def _named(name: str) -> Any:
+    found = named_format(name)
+    return Some(found) if found is not None else NOTHING
+
+
+def _value(optional: Any) -> Any:
+    if isinstance(optional, Some):
+        return optional.value
+    raise CelError("optional.none() dereference")
+
+
+def _zone(name: str) -> tzinfo:
+    if ":" in name:
+        sign = -1 if name.startswith("-") else 1
+        hours, _, minutes = name.lstrip("+-").partition(":")
+        return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        raise CelError(f"unknown time zone {name}") from None
+
+
+def _part(of_time: Callable[[Any], int], nanos: int = 0) -> Function:
+    """A part of a time, or of a duration the number of whole ``nanos``."""
+
+    def find(value: Any, zone: str = "UTC") -> int:
+        if isinstance(value, Duration) and nanos:
+            whole = abs(value.nanos) // nanos
+            return whole % 1000 if nanos == _MILLI else whole if value.nanos >= 0 else -whole
+        if isinstance(value, Timestamp):
+            return of_time(value.moment().astimezone(_zone(zone)))
+        raise CelError(NO_OVERLOAD)
+
+    return find
+
+
+def _inserted(map_: dict[str, Any], *more: Any) -> dict[str, Any]:
+    fresh = more[0] if len(more) == 1 else {more[0]: more[1]}
+    for key in fresh:
+        if key in map_:
+            raise CelError(f"insert failed: key {shown(key)} already exists")
+    return {**map_, **fresh}
+
+
+_EMPTY: tuple[Any, ...] = (None, "", b"", 0, False)
+
+FUNCTIONS: Mapping[str, Function] = {
+    **OPERATORS,
+    "matches": _matches,
+    "contains": lambda text, part: _text(part) in _text(text),
+    "startsWith": lambda text, part: _text(text).startswith(_text(part)),
+    "endsWith": lambda text, part: _text(text).endswith(_text(part)),
+    "charAt": _char_at,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "lowerAscii": lambda text: _text(text).translate(_ASCII_LOWER),
+    "upperAscii": lambda text: _text(text).translate(_ASCII_UPPER),
+    "replace": _replace,
+    "split": _split,
+    "substring": _substring,
+    "trim": lambda text: _text(text).strip(),
+    "format": _format,
+    "strings.quote": _quote,
+    "join": lambda items, by="": by.join(_text(item) for item in items),
+    "sets.contains": _contains_all,
+    "sets.equivalent": lambda one, other: _contains_all(one, other) and _contains_all(other, one),
+    "sets.intersects": lambda one, other: any(equal(item, candidate) for item in one for candidate in other),
+    "find": _find,
+    "findAll": _find_all,
+    "isSorted": _sorted,
+    "sum": _sum,
+    "min": _extreme("min", -1),
+    "max": _extreme("max", 1),
+    "url": Url.parse,
+    "isURL": _is(Url.parse),
+    "getScheme": lambda url: url.scheme,
+    "getHost": lambda url: url.host,
+    "getHostname": lambda url: url.hostname,
+    "getPort": lambda url: url.port,
+    "getEscapedPath": lambda url: url.path,
+    "getQuery": lambda url: url.query,
+    "quantity": Quantity.parse,
+    "isQuantity": _is(Quantity.parse),
+    "sign": lambda value: (value.amount > 0) - (value.amount < 0),
+    "isGreaterThan": lambda one, other: _order(one, other) > 0,
+    "isLessThan": lambda one, other: _order(one, other) < 0,
+    "compareTo": _order,
+    "asApproximateFloat": lambda value: float(value.amount),
+    "asInteger": _as_integer,
+    "isInteger": lambda value: value.is_integer,
+    "add": _plus,
+    "sub": lambda one, other: _plus(one, other, -1),
+    "ip": _ip,
+    "isIP": _is(Address.parse),
+    "ip.isCanonical": _canonical,
+    "family": lambda address: address.value.version,
+    "isUnspecified": lambda address: address.value.is_unspecified,
+    "isLoopback": lambda address: address.value.is_loopback,
+    "isLinkLocalMulticast": lambda address: address.value.is_multicast
+    and str(address).startswith(("224.0.0.", "ff02", "ff12", "ff32")),
+    "isLinkLocalUnicast": lambda address: address.value.is_link_local,
+    "isGlobalUnicast": _global,
+    "cidr": Network.parse,
+    "isCIDR": _is(Network.parse),
+    "containsIP": _within,
+    "containsCIDR": _covers,
+    "prefixLength": lambda network: network.bits,
+    "masked": _masked,
+    "format.named": _named,
+    "validate": _validated,
+    "semver": _semver,
+    "isSemver": _is(_semver),
+    "major": lambda version: version.numbers[0],
+    "minor": lambda version: version.numbers[1],
+    "patch": lambda version: version.numbers[2],
+    "optional.of": Some,
+    "optional.ofNonZeroValue": lambda value: NOTHING if value in _EMPTY or value in ([], {}) else Some(value),
+    "optional.none": lambda: NOTHING,
+    "hasValue": lambda optional: isinstance(optional, Some),
+    "value": _value,
+    "first": lambda items: Some(items[0]) if items else NOTHING,
+    "last": lambda items: Some(items[-1]) if items else NOTHING,
+    "optional.unwrap": lambda items: [item.value for item in items if isinstance(item, Some)],
+    "unwrapOpt": lambda items: [item.value for item in items if isinstance(item, Some)],
+    "cel.@mapInsert": _inserted,
+    "getFullYear": _part(lambda moment: int(moment.year)),
+    "getMonth": _part(lambda moment: moment.month - 1),
+    "getDayOfYear": _part(lambda moment: moment.timetuple().tm_yday - 1),
+    "getDayOfMonth": _part(lambda moment: moment.day - 1),
+    "getDate": _part(lambda moment: int(moment.day)),
+    "getDayOfWeek": _part(lambda moment: moment.isoweekday() % 7),
+    "getHours": _part(lambda moment: int(moment.hour), 3600 * _NANO),
+    "getMinutes": _part(lambda moment: int(moment.minute), 60 * _NANO),
+    "getSeconds": _part(lambda moment: int(moment.second), _NANO),
+    "getMilliseconds": _part(lambda moment: moment.microsecond // 1000, _MILLI),
+    **{f"format.{name}": (lambda name=name: named_format(name)) for name in FORMAT_NAMES},
+}
+

@@ -1,0 +1,467 @@
+"""From text to tree: the grammar of CEL, and its macros expanded (cel-go's parser and ext/comprehensions)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from mews.kube.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    SyntaxFault,
+)
+from mews.kube.cel.values import UInt
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n\f]+|//[^\n]*)
+    |(?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
+    |(?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])
+    |(?P<int>0x[0-9a-fA-F]+|\d+)
+    |(?P<text>(?:[bB][rR]?|[rR][bB]?)?(?:\"{3}.*?(?<!\\)\"{3}|'{3}.*?(?<!\\)'{3}))
+    |(?P<raw>(?:[bB][rR]|[rR][bB]?)(?:"[^"\n\r]*"|'[^'\n\r]*'))
+    |(?P<string>[bB]?(?:"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*'))
+    |(?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
+    |(?P<quoted>`[a-zA-Z0-9_.\-/ ]+`)
+    |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,\[\](){}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_RESERVED = frozenset(
+    "as break const continue else for function if import let loop package namespace return var void while".split()
+)
+_MAX_DEPTH = 250
+_ACCU = "@result"
+_END = "<EOF>"
+_RELATIONS = {"==": "_==_", "!=": "_!=_", "<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "in": "@in"}
+
+
+class Token(NamedTuple):
+    """A word of the text, its sort, and where it begins."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def _tokens(source: str) -> list[Token]:
+    found, at = [], 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            shown = source[at].replace("\n", "\\n")
+            raise SyntaxFault(f"Syntax error: token recognition error at: '{shown}'", at)
+        if match.lastgroup != "space":
+            found.append(Token(str(match.lastgroup), match[0], at))
+        at = match.end()
+    return [*found, Token("end", _END, len(source))]
+
+
+@lru_cache(maxsize=2048)
+def parse(source: str) -> Node:
+    """The tree of an expression.
+
+    Raises ``SyntaxFault``.
+    """
+    reader = _Parser(_tokens(source))
+    node = reader.expression()
+    reader.expect("end")
+    return node
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self._depth = 0
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._place]
+
+    def _take(self) -> Token:
+        token = self._tokens[self._place]
+        self._place += 1
+        return token
+
+    def _is(self, *texts: str) -> bool:
+        return self._next.text in texts and self._next.kind in ("op", "ident", "end")
+
+    def _unexpected(self, wanted: str = "") -> SyntaxFault:
+        token = self._next
+        if wanted:
+            return SyntaxFault(f"Syntax error: missing '{wanted}' at '{token.text}'", token.at)
+        options = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
+        word = "mismatched" if token.kind == "end" else "extraneous"
+        return SyntaxFault(f"Syntax error: {word} input '{token.text}' expecting {options}IDENTIFIER}}", token.at)
+
+    def expect(self, text: str) -> Token:
+        """The next word, which must be that one."""
+        if text == "end":
+            if self._next.kind != "end":
+                token = self._next
+                raise SyntaxFault(f"Syntax error: extraneous input '{token.text}' expecting <EOF>", token.at)
+            return self._next
+        if not self._is(text):
+            raise self._unexpected(text)
+        return self._take()
+
+    def expression(self) -> Node:
+        """``a ? b : c`` or what binds tighter."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise SyntaxFault(f"expression recursion limit exceeded: {_MAX_DEPTH}", self._next.at)
+        node = self._logic("||", "_||_")
+        if self._is("?"):
+            at = self._take().at
+            yes = self._logic("||", "_||_")
+            self.expect(":")
+            node = Call(at, "_?_:_", None, [node, yes, self.expression()])
+        self._depth -= 1
+        return node
+
+    def _logic(self, operator: str, function: str) -> Node:
+        """Long chains are balanced, as cel-go does, so that they do not nest."""
+        terms, places = [self._and() if operator == "||" else self._relation()], []
+        while self._is(operator):
+            places.append(self._take().at)
+            terms.append(self._and() if operator == "||" else self._relation())
+        return _balanced(function, terms, places, 0, len(places) - 1) if places else terms[0]
+
+    def _and(self) -> Node:
+        return self._logic("&&", "_&&_")
+
+    def _relation(self) -> Node:
+        node = self._sum()
+        while self._next.text in _RELATIONS and self._next.kind in ("op", "ident"):
+            token = self._take()
+            node = Call(token.at, _RELATIONS[token.text], None, [node, self._sum()])
+        return node
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._is("+", "-"):
+            token = self._take()
+            node = Call(token.at, f"_{token.text}_", None, [node, self._product()])
+        return node
+
+    def _product(self) -> Node:
+        node = self._unary()
+        while self._is("*", "/", "%"):
+            token = self._take()
+            node = Call(token.at, f"_{token.text}_", None, [node, self._unary()])
+        return node
+
+    def _unary(self) -> Node:
+        if self._is("!"):
+            first, count = self._next.at, 0
+            while self._is("!"):
+                self._take()
+                count += 1
+            node = self._member()
+            return Call(first, "!_", None, [node]) if count % 2 else node
+        if self._is("-"):
+            first, count = self._next.at, 0
+            negative = self._tokens[self._place + 1]
+            if negative.kind in ("int", "float"):
+                self._take()
+                self._take()
+                return self._members(_number(Token(negative.kind, f"-{negative.text}", first)))
+            while self._is("-"):
+                self._take()
+                count += 1
+            node = self._member()
+            return Call(first, "-_", None, [node]) if count % 2 else node
+        return self._member()
+
+    def _member(self) -> Node:
+        return self._members(self._primary())
+
+    def _members(self, node: Node) -> Node:
+        while self._is(".", "["):
+            token = self._take()
+            optional = self._is("?")
+            if optional:
+                self._take()
+            if token.text == "[":
+                index = self.expression()
+                self.expect("]")
+                node = Call(token.at, "_[?_]" if optional else "_[_]", None, [node, index])
+                continue
+            name = self._take()
+            if name.kind not in ("ident", "quoted"):
+                self._place -= 1
+                raise self._unexpected("IDENTIFIER")
+            word = name.text.strip("`")
+            if self._is("(") and not optional:
+                at = self._take().at
+                node = _expanded(word, node, self._arguments(")"), at)
+            elif optional:
+                node = Call(token.at, "_?._", None, [node, Literal(name.at, word)])
+            else:
+                node = Select(token.at, node, word)
+        return node
+
+    def _arguments(self, end: str) -> list[Node]:
+        found: list[Node] = []
+        while not self._is(end):
+            found.append(self.expression())
+            if not self._is(","):
+                break
+            self._take()
+        self.expect(end)
+        return found
+
+    def _primary(self) -> Node:
+        token = self._take()
+        if token.kind in ("int", "uint", "float"):
+            return _number(token)
+        if token.kind in ("text", "raw", "string"):
+            return Literal(token.at, _unquoted(token))
+        if token.kind == "ident" or (token.text == "." and self._next.kind == "ident"):
+            return self._name(token)
+        if token.text == "(":
+            node = self.expression()
+            self.expect(")")
+            return node
+        if token.text == "[":
+            return self._list(token)
+        if token.text == "{":
+            return self._map(token)
+        self._place -= 1
+        raise self._unexpected()
+
+    def _name(self, token: Token) -> Node:
+        if token.text == ".":
+            token = self._take()
+        word = token.text
+        if word in ("true", "false", "null"):
+            return Literal(token.at, {"true": True, "false": False, "null": None}[word])
+        if word in _RESERVED:
+            raise SyntaxFault(f"reserved identifier: {word}", token.at)
+        if self._is("("):
+            at = self._take().at
+            return _expanded(word, None, self._arguments(")"), at)
+        if self._is("{"):
+            at = self._take().at
+            return self._struct(word, at)
+        return Ident(token.at, word)
+
+    def _struct(self, name: str, at: int) -> Node:
+        fields = []
+        while not self._is("}"):
+            key = self._take().text
+            self.expect(":")
+            fields.append((key, self.expression()))
+            if not self._is(","):
+                break
+            self._take()
+        self.expect("}")
+        return StructNode(at, name, fields)
+
+    def _list(self, token: Token) -> Node:
+        items: list[Node] = []
+        optional: set[int] = set()
+        while not self._is("]"):
+            if self._is("?"):
+                self._take()
+                optional.add(len(items))
+            items.append(self.expression())
+            if not self._is(","):
+                break
+            self._take()
+        self.expect("]")
+        return ListNode(token.at, items, optional)
+
+    def _map(self, token: Token) -> Node:
+        entries = []
+        while not self._is("}"):
+            optional = self._is("?")
+            if optional:
+                self._take()
+            key = self.expression()
+            self.expect(":")
+            entries.append((key, self.expression(), optional))
+            if not self._is(","):
+                break
+            self._take()
+        self.expect("}")
+        return MapNode(token.at, entries)
+
+
+def _balanced(function: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+    middle = (low + high + 1) // 2
+    left = terms[middle] if middle == low else _balanced(function, terms, places, low, middle - 1)
+    right = terms[middle + 1] if middle == high else _balanced(function, terms, places, middle + 1, high)
+    return Call(places[middle], function, None, [left, right])
+
+
+def _number(token: Token) -> Literal:
+    text = token.text
+    if token.kind == "float":
+        return Literal(token.at, float(text))
+    base = 16 if "0x" in text else 10
+    value = int(text.rstrip("uU") if token.kind == "uint" else text, base)
+    if token.kind == "uint":
+        if value >= 1 << 64:
+            raise SyntaxFault("invalid uint literal", token.at)
+        return Literal(token.at, UInt(value))
+    if not -(1 << 63) <= value < 1 << 63:
+        raise SyntaxFault("invalid int literal", token.at)
+    return Literal(token.at, value)
+
+
+def _unquoted(token: Token) -> str | bytes:
+    text = token.text
+    quote = re.search("[\"']", text)
+    assert quote is not None
+    prefix, body = text[: quote.start()].lower(), text[quote.start() :]
+    width = 3 if body[:3] in ('"""', "'''") else 1
+    body = body[width:-width].replace("\r\n", "\n").replace("\r", "\n")
+    is_bytes = "b" in prefix
+    if "r" in prefix:
+        return body.encode() if is_bytes else body
+    return _unescaped_bytes(body, token) if is_bytes else _unescaped(body, token)
+
+
+def _escape(match: re.Match[str], token: Token) -> tuple[str, int | None]:
+    """The sign itself, or its number."""
+    word = match[1]
+    if word[0] in "xXuU" and len(word) > 1:
+        return "", int(word[1:], 16)
+    if word[0] in "0123" and len(word) == 3:
+        return "", int(word, 8)
+    if word in _PLAIN:
+        return _PLAIN[word], None
+    if word in "\\'\"`?":
+        return word, None
+    raise SyntaxFault("Syntax error: token recognition error at: '" + token.text + "'", token.at)
+
+
+def _unescaped(body: str, token: Token) -> str:
+    def put(match: re.Match[str]) -> str:
+        plain, code = _escape(match, token)
+        return plain if code is None else chr(code)
+
+    return _ESCAPE.sub(put, body)
+
+
+def _unescaped_bytes(body: str, token: Token) -> bytes:
+    found, at = bytearray(), 0
+    for match in _ESCAPE.finditer(body):
+        found += body[at : match.start()].encode()
+        plain, code = _escape(match, token)
+        found += plain.encode() if code is None else (bytes([code]) if match[1][0] not in "uU" else chr(code).encode())
+        at = match.end()
+    return bytes(found + body[at:].encode())
+
+
+# Macros
+
+
+def _expanded(name: str, target: Node | None, args: list[Node], at: int) -> Node:
+    count = len(args)
+    if target is None:
+        if name == "has" and count == 1:
+            if not isinstance(args[0], Select):
+                raise SyntaxFault("invalid argument to has() macro", args[0].at)
+            return Select(at, args[0].operand, args[0].field, test=True)
+        return Call(at, name, None, args)
+    if name in ("all", "exists", "exists_one", "existsOne") and count in (2, 3):
+        return _quantifier(name, target, args, at)
+    if name in ("map", "filter") and (count == 2 or (count == 3 and name == "map")):
+        return _mapped(name, target, args, at)
+    if name in ("transformList", "transformMap", "transformMapEntry") and count in (3, 4):
+        return _transformed(name, target, args, at)
+    if name in ("optMap", "optFlatMap") and count == 2:
+        return _optional(name, target, args, at)
+    return Call(at, name, target, args)
+
+
+def _variable(node: Node, text: str) -> str:
+    if not isinstance(node, Ident):
+        raise SyntaxFault(text, node.at)
+    if node.name in (_ACCU, "__result__"):
+        raise SyntaxFault("iteration variable overwrites accumulator variable", node.at)
+    return node.name
+
+
+def _variables(args: list[Node], pairs: bool) -> tuple[str, str]:
+    if not pairs:
+        return _variable(args[0], "argument must be a simple name"), ""
+    one, two = (_variable(arg, "argument must be a simple name") for arg in args[:2])
+    if one == two:
+        raise SyntaxFault(f"duplicate variable name: {two}", args[1].at)
+    return one, two
+
+
+def _quantifier(name: str, target: Node, args: list[Node], at: int) -> Node:
+    var, var2 = _variables(args, len(args) == 3)
+    test = args[-1]
+    accu = Ident(at, _ACCU)
+    if name == "all":
+        init: Node = Literal(at, True)
+        condition: Node = Call(at, "@not_strictly_false", None, [Ident(at, _ACCU)])
+        step: Node = Call(at, "_&&_", None, [accu, test])
+        result: Node = Ident(at, _ACCU)
+    elif name == "exists":
+        init = Literal(at, False)
+        condition = Call(at, "@not_strictly_false", None, [Call(at, "!_", None, [Ident(at, _ACCU)])])
+        step = Call(at, "_||_", None, [accu, test])
+        result = Ident(at, _ACCU)
+    else:
+        name, init, condition = "exists_one", Literal(at, 0), Literal(at, True)
+        more = Call(at, "_+_", None, [accu, Literal(at, 1)])
+        step = Call(at, "_?_:_", None, [test, more, Ident(at, _ACCU)])
+        result = Call(at, "_==_", None, [Ident(at, _ACCU), Literal(at, 1)])
+    return Fold(at, name, [test], target, var, var2, _ACCU, init, condition, step, result)
+
+
+def _mapped(name: str, target: Node, args: list[Node], at: int) -> Node:
+    var = _variable(args[0], "argument is not an identifier")
+    kept = args[1] if name == "filter" or len(args) == 3 else None
+    made = args[0] if name == "filter" else args[-1]
+    step: Node = Call(at, "_+_", None, [Ident(at, _ACCU), ListNode(at, [made])])
+    if kept is not None:
+        step = Call(at, "_?_:_", None, [kept, step, Ident(at, _ACCU)])
+    parts = [kept if kept is not None else Literal(at, True), made]
+    result = Ident(at, _ACCU)
+    return Fold(at, "map", parts, target, var, "", _ACCU, ListNode(at, []), Literal(at, True), step, result)
+
+
+def _transformed(name: str, target: Node, args: list[Node], at: int) -> Node:
+    var, var2 = _variables(args, pairs=True)
+    kept = args[2] if len(args) == 4 else None
+    made, accu = args[-1], Ident(at, _ACCU)
+    if name == "transformList":
+        init: Node = ListNode(at, [])
+        step: Node = Call(at, "_+_", None, [accu, ListNode(at, [made])])
+    elif name == "transformMap":
+        init = MapNode(at, [])
+        step = Call(at, "cel.@mapInsert", None, [accu, Ident(at, var), made])
+    else:
+        init = MapNode(at, [])
+        step = Call(at, "cel.@mapInsert", None, [accu, made])
+    if kept is not None:
+        step = Call(at, "_?_:_", None, [kept, step, Ident(at, _ACCU)])
+    parts = [kept if kept is not None else Literal(at, True), made]
+    return Fold(at, name, parts, target, var, var2, _ACCU, init, Literal(at, True), step, Ident(at, _ACCU))
+
+
+def _optional(name: str, target: Node, args: list[Node], at: int) -> Node:
+    var = _variable(args[0], f"{name}() variable name must be a simple identifier")
+    value = Call(at, "value", target, [])
+    bound = Fold(
+        at, "bind", [args[1]], ListNode(at, []), "#unused", "", var, value, Literal(at, False), Ident(at, var), args[1]
+    )
+    some = Call(at, "optional.of", None, [bound]) if name == "optMap" else bound
+    none = Call(at, "optional.none", None, [])
+    return Call(at, "_?_:_", None, [Call(at, "hasValue", target, []), some, none])

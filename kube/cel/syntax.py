@@ -1,0 +1,111 @@
+"""Expressions as trees. Every node has a number of its own and the place in the text where errors point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """What all nodes have: ``at`` is the offset in the text."""
+
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class Literal(Node):
+    """A constant."""
+
+    value: Any
+
+
+@dataclass(slots=True, eq=False)
+class Ident(Node):
+    """A name."""
+
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    """``operand.field``; ``test`` for ``has(operand.field)``."""
+
+    operand: Node
+    field: str
+    test: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Call(Node):
+    """A function or an operator (``_+_``), of a target or of none."""
+
+    function: str
+    target: Node | None
+    args: list[Node]
+
+
+@dataclass(slots=True, eq=False)
+class ListNode(Node):
+    """``[a, ?b]``."""
+
+    items: list[Node]
+    optional: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class MapNode(Node):
+    """``{k: v, ?k: v}``: key, value, whether it is optional."""
+
+    entries: list[tuple[Node, Node, bool]]
+
+
+@dataclass(slots=True, eq=False)
+class StructNode(Node):
+    """``Name{field: value}``."""
+
+    name: str
+    fields: list[tuple[str, Node]]
+
+
+@dataclass(slots=True, eq=False)
+class Fold(Node):
+    """What a macro stands for: a loop over ``source`` that changes ``accu``. ``macro`` names it and ``args`` are as they
+    were written, by which it is evaluated; check and costs go by the loop."""
+
+    macro: str
+    args: list[Node]
+    source: Node
+    var: str
+    var2: str
+    accu: str
+    init: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+class SyntaxFault(ValueError):
+    """An expression that cannot be read: what and where."""
+
+    def __init__(self, text: str, at: int) -> None:
+        super().__init__(text)
+        self.text = text
+        self.at = at
+
+
+def told(source: str, faults: list[tuple[int, str]]) -> str:
+    """Faults as cel-go writes them: place, line, and a caret below it."""
+    lines = source.split("\n")
+    starts = [0]
+    for line in lines[:-1]:
+        starts.append(starts[-1] + len(line) + 1)
+    found = []
+    for at, text in sorted(faults, key=lambda fault: fault[0]):
+        row = max(index for index, start in enumerate(starts) if start <= max(at, 0))
+        column = max(at, 0) - starts[row]
+        snippet = lines[row].replace("\t", " ")
+        mark = "".join("\uff0e" if ord(char) > 127 else "." for char in snippet[:column])
+        mark += "\uff3e" if column < len(snippet) and ord(snippet[column]) > 127 else "^"
+        found.append(f"ERROR: <input>:{row + 1}:{column + 1}: {text}\n | {snippet}\n | {mark}")
+    return "\n".join(found)

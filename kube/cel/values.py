@@ -1,0 +1,181 @@
+"""Values of CEL as Python's: bool, int, float, str, bytes, None, list and dict stand for their own; the rest is here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+
+class CelError(Exception):
+    """An expression that cannot be evaluated: its message."""
+
+
+class UInt(int):
+    """An unsigned integer."""
+
+    __slots__ = ()
+
+
+_NANO = 10**9
+_UNITS = {"ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": _NANO, "m": 60 * _NANO, "h": 3600 * _NANO}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A span in nanoseconds."""
+
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """``1h30m``; raises ``CelError``."""
+        sign, rest = (-1 if text[:1] == "-" else 1), text.lstrip("+-") if text[:1] in ("+", "-") else text
+        if rest == "0":
+            return cls(0)
+        parts = _PART.findall(rest)
+        if not parts or "".join(number + unit for number, unit in parts) != rest:
+            raise CelError(f'time: invalid duration "{text}"')
+        from decimal import Decimal
+
+        return cls(sign * sum(int(Decimal(number) * _UNITS[unit]) for number, unit in parts))
+
+    def __str__(self) -> str:
+        whole, rest = divmod(abs(self.nanos), _NANO)
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{'-' if self.nanos < 0 else ''}{whole}{fraction}s"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """A point in time: nanoseconds since 1970."""
+
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str) -> Timestamp:
+        """``2006-01-02T15:04:05Z``; raises ``CelError``."""
+        match = _RFC3339.fullmatch(text)
+        if match is None:
+            raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"')
+        try:
+            moment = datetime(*(int(part) for part in match.groups()[:6]), tzinfo=UTC)  # type: ignore[arg-type,misc]
+        except ValueError:
+            raise CelError(f'parsing time "{text}": out of range') from None
+        nanos = int(moment.timestamp()) * _NANO + int((match[7] or "0").ljust(9, "0")[:9])
+        if match[8]:
+            offset = (int(match[9]) * 3600 + int(match[10]) * 60) * _NANO
+            nanos += -offset if match[8] == "+" else offset
+        return cls(nanos)
+
+    def moment(self) -> datetime:
+        """As Python has it, without what is below a microsecond."""
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.nanos // 1000)
+
+    def __str__(self) -> str:
+        rest = self.nanos % _NANO
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{self.moment():%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """An optional that has a value; None of them is ``NOTHING``."""
+
+    value: Any
+
+
+class Nothing:
+    """The optional without a value."""
+
+    __slots__ = ()
+
+
+NOTHING = Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """What ``type(x)`` gives."""
+
+    name: str
+
+
+class Record(dict[str, Any]):
+    """An object whose fields are known: what it lacks is no such key, as in a map."""
+
+    __slots__ = ()
+
+
+class Listed(list[Any]):
+    """A list that is a set or, by ``keys``, a map: the order of its items does not count."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, items: list[Any], keys: tuple[str, ...] = ()) -> None:
+        super().__init__(items)
+        self.keys = keys
+
+    def key_of(self, item: Any) -> Any:
+        """What an item is known by."""
+        return tuple(item.get(key) for key in self.keys) if self.keys and isinstance(item, dict) else item
+
+
+def type_of(value: Any) -> str:
+    """The name of a value's type."""
+    if value is None:
+        return "null_type"
+    if isinstance(value, bool):
+        return "bool"
+    for kind, name in _NAMES:
+        if isinstance(value, kind):
+            return name
+    return str(getattr(type(value), "cel_name", "dyn"))
+
+
+_NAMES = (
+    (UInt, "uint"), (int, "int"), (float, "double"), (str, "string"), (bytes, "bytes"), (list, "list"), (dict, "map"),
+    (Timestamp, "google.protobuf.Timestamp"), (Duration, "google.protobuf.Duration"), (Some, "optional_type"),
+    (Nothing, "optional_type"), (TypeName, "type"),
+)  # fmt: skip
+
+
+def is_number(value: Any) -> bool:
+    """int, uint or double."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def equal(one: Any, other: Any) -> bool:
+    """``==``: numbers by their value whatever their type, all else only with its like."""
+    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
+        return one is other
+    if is_number(one) and is_number(other):
+        return bool(one == other)
+    if isinstance(one, Listed) and isinstance(other, list):
+        return _equal_sets(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(equal(*pair) for pair in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, Some) and isinstance(other, Some):
+        return equal(one.value, other.value)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _equal_sets(one: Listed, other: list[Any]) -> bool:
+    if len(one) != len(other):
+        return False
+    return all(any(equal(item, candidate) for candidate in other) for item in one)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON would have it, for texts."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, (Duration, Timestamp)) else value

@@ -1,5 +1,4 @@
-"""Evaluate a checked tree. A tree becomes closures once; each run counts its steps, of which only so many are allowed.
-"""
+"""Evaluate a checked tree. A tree becomes closures once; each run counts its steps, of which only so many are allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _TYPES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "nu
 class Frame:
     """The variables of a run and the steps that are left."""
 
-    __slots__ = ("names", "left")
+    __slots__ = ("left", "names")
 
     def __init__(self, names: dict[str, Any], limit: int) -> None:
         self.names = names

@@ -354,8 +354,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "family": lambda address: address.value.version,
     "isUnspecified": lambda address: address.value.is_unspecified,
     "isLoopback": lambda address: address.value.is_loopback,
-    "isLinkLocalMulticast": lambda address: address.value.is_multicast
-    and str(address).startswith(("224.0.0.", "ff02", "ff12", "ff32")),
+    "isLinkLocalMulticast": lambda address: (
+        address.value.is_multicast and str(address).startswith(("224.0.0.", "ff02", "ff12", "ff32"))
+    ),
     "isLinkLocalUnicast": lambda address: address.value.is_link_local,
     "isGlobalUnicast": _global,
     "cidr": Network.parse,
@@ -393,4 +394,3 @@ FUNCTIONS: Mapping[str, Function] = {
     "getMilliseconds": _part(lambda moment: moment.microsecond // 1000, _MILLI),
     **{f"format.{name}": (lambda name=name: named_format(name)) for name in FORMAT_NAMES},
 }
-

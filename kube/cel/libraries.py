@@ -205,7 +205,11 @@ class NamedFormat:
 _LABEL, _LABEL_1035 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "[a-z]([-a-z0-9]*[a-z0-9])?"
 _DATE = r"\d{4}-\d\d-\d\d"
 _RULES: dict[str, tuple[str, int, str]] = {
-    "dns1123Label": (_LABEL, 63, "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"),
+    "dns1123Label": (
+        _LABEL,
+        63,
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'",
+    ),
     "dns1123Subdomain": (rf"{_LABEL}(\.{_LABEL})*", 253, "a lowercase RFC 1123 subdomain must consist of lower case"),
     "dns1035Label": (_LABEL_1035, 63, "a DNS-1035 label must consist of lower case alphanumeric characters or '-'"),
     "qualifiedName": (rf"({_LABEL}(\.{_LABEL})*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", 317, "name part must"),

@@ -36,7 +36,25 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _MAX_DEPTH = 250
 _ACCU = "@result"
@@ -99,7 +117,9 @@ class _Parser:
         token = self._next
         if wanted:
             return SyntaxFault(f"Syntax error: missing '{wanted}' at '{token.text}'", token.at)
-        options = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
+        options = (
+            "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
+        )
         word = "mismatched" if token.kind == "end" else "extraneous"
         return SyntaxFault(f"Syntax error: {word} input '{token.text}' expecting {options}IDENTIFIER}}", token.at)
 

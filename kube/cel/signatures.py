@@ -26,7 +26,7 @@ NAMES: Mapping[str, Type] = {
     "format": FORMAT, "ip": IP, "cidr": CIDR, "list": Type("list"), "map": Type("map"),
 }  # fmt: skip
 
-_ORDERED = "bool int64:int uint64:uint double string bytes timestamp duration".split()
+_ORDERED = ["bool", "int64:int", "uint64:uint", "double", "string", "bytes", "timestamp", "duration"]
 _CROSSED = {"int64": ("double", "uint64"), "uint64": ("double", "int64"), "double": ("int64", "uint64")}
 _TEXT = """
 _?_:_  conditional: bool A A -> A
@@ -259,11 +259,11 @@ def _generated() -> list[str]:
         name, _, id_ = entry.partition(":")
         lines.append(f"get{name} timestamp_to_{id_}: .timestamp -> int")
         lines.append(f"get{name} timestamp_to_{id_}_with_tz: .timestamp string -> int")
-    for name in "int uint double duration timestamp string bool bytes".split():
+    for name in ["int", "uint", "double", "duration", "timestamp", "string", "bool", "bytes"]:
         lines.append(f"isSorted list_{name}_is_sorted_bool: .[{name}] -> bool")
         lines.append(f"max list_{name}_max_{name}: .[{name}] -> {name}")
         lines.append(f"min list_{name}_min_{name}: .[{name}] -> {name}")
-    lines += [f"sum list_{name}_sum_{name}: .[{name}] -> {name}" for name in "int uint double duration".split()]
+    lines += [f"sum list_{name}_sum_{name}: .[{name}] -> {name}" for name in ["int", "uint", "double", "duration"]]
     return lines + [f"format.{name} format.{name}: -> format" for name in _FORMATS.split()]
 
 

@@ -189,19 +189,12 @@ def _root_with_status_faults(schema: Mapping[str, Any], path: str) -> Iterator[F
         if name not in _ROOT_FIELDS:
             fields = " ".join(_ROOT_FIELDS)
             text = f"only [{fields}] fields are allowed at the root of the schema if the status subresource is enabled"
-            yield FieldError(path, "FieldValueInvalid", f"{_in_order(said)}: {text}")
+            yield FieldError(path, "FieldValueInvalid", f"{go_text.struct_text(said)}: {text}")
             return
 
 
-def _in_order(value: Any) -> str:
-    """JSON with the members of structs in their order."""
-    import json
-
-    return go_text.escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
 def _together_faults(versions: Sequence[Mapping[str, Any]], common: internal.Shared) -> Iterator[FieldError]:
-    shown = _in_order([internal.version_struct(version, common) for version in versions] or None)
+    shown = go_text.struct_text([internal.version_struct(version, common) for version in versions] or None)
     if len({version.get("name") for version in versions}) != len(versions):
         yield FieldError("spec.versions", "FieldValueInvalid", f"{shown}: must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:

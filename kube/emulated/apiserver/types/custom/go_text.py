@@ -98,3 +98,8 @@ def unsupported(path: str, value: Any, allowed: list[str] | tuple[str, ...]) -> 
     """``Unsupported value`` with what is supported."""
     text = f": supported values: {', '.join(quoted(one) for one in allowed)}" if allowed else ""
     return FieldError(path, "FieldValueNotSupported", f"{shown(value)}{text}")
+
+
+def struct_text(value: Any) -> str:
+    """A struct as ``json.Marshal`` writes it: its members in their order."""
+    return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mews.kube.cel.regexes import BadPattern, compiled
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import go_text
-from mews.kube.cel.regexes import BadPattern, compiled
 
 Schema = Mapping[str, Any]
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mews.kube.cel.regexes import BadPattern, compiled
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import formats, go_text
-from mews.kube.cel.regexes import BadPattern, compiled
 
 Schema = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.store.views import stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
 from mews.kube.emulated.apiserver.types.decoding import decoder
 
@@ -74,9 +74,9 @@ def create(
     rules.birth(obj)
     rules.admit(store, kind, obj)
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
-    request.warnings.extend(rules.warn(obj, None))
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
+    request.warnings.extend(rules.warn(obj, None))
     key = (metadata.get("namespace", ""), metadata["name"])
     known = store.find(kind, *key)
     if known is not None:
@@ -87,7 +87,7 @@ def create(
     if kind.generation:
         metadata["generation"] = 1
     if not request.dry_run:
-        obj = store.commit(kind, key, obj)
+        obj = store.commit(kind, key, stored_form(kind, obj))
     return view_of(kind).show(obj)
 
 

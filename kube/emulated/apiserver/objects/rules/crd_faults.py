@@ -283,8 +283,9 @@ def _selectable_faults(
     fields: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], path: str
 ) -> Iterator[FieldError]:
     if text := structural.unsupported(schema):
-        yield go_text.wrong("spec.schema.openAPIV3Schema", "", text)
-        return
+        where = f"{path.removesuffix('.selectableFields')}.schema.openAPIV3Schema"
+        yield go_text.wrong(where, "", text)
+        schema = {}  # upstream goes on without one
     seen = set()
     for index, field in enumerate(fields):
         given, where = field.get("jsonPath") or "", f"{path}[{index}].jsonPath"

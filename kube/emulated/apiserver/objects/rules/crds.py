@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.objects.deletion import delete_collection
-from mews.kube.emulated.apiserver.objects.rules import crd_names
+from mews.kube.emulated.apiserver.objects.rules import crd_names, crd_versions
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
@@ -77,7 +77,7 @@ def _unknown_formats(crd: Object) -> list[str]:
     ]
 
 
-def kinds_of(crd: Mapping[str, Any]) -> Iterator[Kind]:
+def kinds_of(store: Store, crd: Mapping[str, Any]) -> Iterator[Kind]:
     """The kinds that a definition serves, one per served version."""
     if not crd_names.is_established(crd):
         return
@@ -107,6 +107,7 @@ def kinds_of(crd: Mapping[str, Any]) -> Iterator[Kind]:
             warning=_deprecation(spec, version),
             scale_paths=_scale_paths(subresources.get("scale") or {}),
             schema=version["schema"]["openAPIV3Schema"],
+            forms=crd_versions.forms(store, crd, version),
         )
 
 
@@ -166,8 +167,8 @@ def _names(crd: Object) -> Mapping[str, Any]:
 
 
 def _serve(store: Store, old: Object | None, new: Object | None) -> None:
-    fresh = {kind.resource: kind for kind in kinds_of(new)} if new is not None else {}
-    for kind in kinds_of(old) if old is not None else ():
+    fresh = {kind.resource: kind for kind in kinds_of(store, new)} if new is not None else {}
+    for kind in kinds_of(store, old) if old is not None else ():
         if kind.resource not in fresh:
             store.kinds.remove(kind.resource)
             if new is None:
@@ -183,7 +184,7 @@ def _accepts(crd: Object) -> tuple[bool, Any]:
 
 
 def _leaving(store: Store, crd: Object) -> None:
-    for kind in kinds_of(crd):
+    for kind in kinds_of(store, crd):
         delete_collection(store, kind, EVERYTHING)
         return
 

@@ -73,7 +73,16 @@ def custom_rules(kind: Kind) -> Rules:
             found += trees.repeated(new, schema)
         return rule_faults(found, new, old)
 
-    return Rules(default=default, validate=validate, validate_change=validate_change, warn=_finalizer_warnings)
+    def renewed(new: Object, old: Object) -> bool:
+        return not kind.status and new.get("status") != old.get("status")
+
+    return Rules(
+        default=default,
+        validate=validate,
+        validate_change=validate_change,
+        renewed=renewed,
+        warn=_finalizer_warnings,
+    )
 
 
 def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:

@@ -387,7 +387,8 @@ def _names(rule: _Rule, checks: _Checks, new: Any, old: Any) -> dict[str, Any]:
 
 def _refusal(rule: _Rule, checks: _Checks, names: Mapping[str, Any], path: str) -> FieldError:
     given = rule.given
-    text = _message(rule, names) or (given.get("message") or "").strip() or f"failed rule: {given['rule'].strip()}"
+    said = given["message"].strip() if given.get("message") else f"failed rule: {given['rule'].strip()}"
+    text = _message(rule, names) or said
     place = path
     if given.get("fieldPath"):
         try:

@@ -138,8 +138,15 @@ def _part(name: str, value: Any) -> Any:
         return {"Allows": is_schema or bool(value), "Schema": schema_struct(value) if is_schema else None}
     if name in ("AllOf", "OneOf", "AnyOf"):
         return [schema_struct(one) for one in value] or None
+    if name == "Dependencies":
+        return {
+            key: {"Schema": schema_struct(one), "Property": None}
+            if isinstance(one, Mapping)
+            else {"Schema": None, "Property": one}
+            for key, one in value.items()
+        }
     if name in ("Properties", "PatternProperties", "Definitions"):
-        return {key: schema_struct(one) for key, one in value.items()}
+        return {key: schema_struct(value[key]) for key in sorted(value)}
     if name == "Not":
         return schema_struct(value)
     return [rule_struct(rule) for rule in value] if name == "XValidations" else value

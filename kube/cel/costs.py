@@ -363,37 +363,12 @@ def _standard_price(overload: str, sizes: list[Span], target: Span) -> tuple[Spa
     return _ONE, None
 
 
-_NOMINAL = frozenset(
-    [
-        "masked",
-        "prefixLength",
-        "family",
-        "isUnspecified",
-        "isLoopback",
-        "isLinkLocalMulticast",
-        "isLinkLocalUnicast",
-        "isGlobalUnicast",
-        "format.named",
-        "sign",
-        "asInteger",
-        "isInteger",
-        "asApproximateFloat",
-        "isGreaterThan",
-        "isLessThan",
-        "compareTo",
-        "add",
-        "sub",
-        "major",
-        "minor",
-        "patch",
-        "getScheme",
-        "getHostname",
-        "getHost",
-        "getPort",
-        "getEscapedPath",
-        "getQuery",
-    ]
-)
+_NOMINAL = frozenset((
+    *("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast",),
+    *("isLinkLocalUnicast", "isGlobalUnicast", "format.named", "sign", "asInteger", "isInteger",),
+    *("asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major", "minor",),
+    *("patch", "getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery",),
+))  # fmt: skip
 
 
 def _library_price(name: str, overload: str, sizes: list[Span], target: Span | None) -> tuple[Span, Span | None] | None:

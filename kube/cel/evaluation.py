@@ -1,4 +1,4 @@
-"""Evaluate a checked tree. A tree becomes closures once; each run counts its steps, of which only so many are allowed."""
+"""Evaluate a checked tree. It becomes closures once; each run counts its steps, of which only so many are allowed."""
 
 from __future__ import annotations
 

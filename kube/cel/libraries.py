@@ -119,8 +119,8 @@ class Address:
         try:
             value = ipaddress.ip_address(text)
         except ValueError:
-            text_ = f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): unable to parse IP'
-            raise CelError(text_) from None
+            why = f'ParseAddr("{text}"): unable to parse IP'
+            raise CelError(f'IP Address "{text}" parse error during conversion from string: {why}') from None
         if "%" in text:
             raise CelError(f'IP address "{text}" with zone value is not allowed')
         if isinstance(value, ipaddress.IPv6Address) and value.ipv4_mapped is not None:

@@ -35,27 +35,10 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_RESERVED = frozenset((
+    *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",),
+    *("namespace", "return", "var", "void", "while",),
+))  # fmt: skip
 _MAX_DEPTH = 250
 _ACCU = "@result"
 _END = "<EOF>"

@@ -70,8 +70,8 @@ class StructNode(Node):
 
 @dataclass(slots=True, eq=False)
 class Fold(Node):
-    """What a macro stands for: a loop over ``source`` that changes ``accu``. ``macro`` names it and ``args`` are as they
-    were written, by which it is evaluated; check and costs go by the loop."""
+    """What a macro stands for: a loop over ``source`` that changes ``accu``. ``macro`` names it and ``args`` are as
+    they were written, by which it is evaluated; check and costs go by the loop."""
 
     macro: str
     args: list[Node]

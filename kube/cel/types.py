@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type by its name and parameters; a struct has fields, by which it is not compared, and a name that is its own."""
+    """A type by its name and parameters; a struct has fields, by which it is not compared, and a name of its own."""
 
     name: str
     params: tuple[Type, ...] = ()

@@ -1,4 +1,4 @@
-"""Values of CEL as Python's: bool, int, float, str, bytes, None, list and dict stand for their own; the rest is here."""
+"""Values of CEL as Python's: bool, int, float, str, bytes, None, list, dict stand for their own; the rest is here."""
 
 from __future__ import annotations
 

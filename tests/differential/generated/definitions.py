@@ -23,10 +23,23 @@ _FORMATS = (
     "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "cidr", "uri", "uuid", "byte", "mac", "int32",
     "int64", "double", "k8s-short-name", "hexcolor", "isbn", "password", "frob",
 )  # fmt: skip
-_PATTERNS = ("^[a-z]+$", "^a|b$", r"^\d{2,4}$", "x*", "(", "[a", "a**", r"\p{Lu}", "(?P<n>a)", "(?=a)", r"^[\w.-]+$", "a{2000}")
+_PATTERNS = (
+    "^[a-z]+$",
+    "^a|b$",
+    r"^\d{2,4}$",
+    "x*",
+    "(",
+    "[a",
+    "a**",
+    r"\p{Lu}",
+    "(?P<n>a)",
+    "(?=a)",
+    r"^[\w.-]+$",
+    "a{2000}",
+)
 _TEXTS = (
-    "", "a", "abc", "ABC", "12", "2024-01-02", "2024-01-02T03:04:05Z", "1h30m", "a@b.c", "10.0.0.1", "::1", "10.0.0.0/8",
-    "http://x/y", "123e4567-e89b-12d3-a456-426614174000", "YWJj", "00:11:22:33:44:55", "100%", "a b", "é", "#fff",
+    "", "a", "abc", "ABC", "12", "2024-01-02", "2024-01-02T03:04:05Z", "1h30m", "a@b.c", "10.0.0.1", "::1",
+    "10.0.0.0/8",     "http://x/y", "123e4567-e89b-12d3-a456-426614174000", "YWJj", "00:11:22:33:44:55", "100%", "a b", "é", "#fff",
 )  # fmt: skip
 _NUMBERS = (0, 1, -1, 2, 3, 10, 100, 1.5, 0.1, 2147483648, 1e3)
 _RULES = {
@@ -47,7 +60,8 @@ _RULES = {
     "array": (
         "self.size() > 0", "self.all(x, x == x)", "self.exists(x, self.exists(y, x == y))", "self == oldSelf",
         "self.all(x, self.all(y, self.all(z, x != z || y == z)))", "self.map(x, x).size() == self.size()",
-        "self.filter(x, true).size() < 3", "self[0] == self[0]", "self.exists_one(x, true)", "size(self) <= size(oldSelf)",
+        "self.filter(x, true).size() < 3", "self[0] == self[0]", "self.exists_one(x, true)",
+        "size(self) <= size(oldSelf)",
         "self.isSorted()", "self.sum() > 1", "self.all(i, x, i >= 0)", "self.join(',') != ''", "self.all(x, x.foo)",
         "self.indexOf(self[0]) == 0", "self.map(x, [x]).size() > 0",
     ),
@@ -234,7 +248,15 @@ def _version(rng: Draw, index: int, *, broken: bool) -> Body:
 
 
 def _column(rng: Draw) -> Body:
-    paths = (".spec.a", ".status.b", ".spec.list[0]", ".metadata.creationTimestamp", "spec.a", "", ".spec.a[?(@.b==1)].c")
+    paths = (
+        ".spec.a",
+        ".status.b",
+        ".spec.list[0]",
+        ".metadata.creationTimestamp",
+        "spec.a",
+        "",
+        ".spec.a[?(@.b==1)].c",
+    )
     types = ("string", "integer", "date", "number", "boolean", "frob", "")
     return {"name": rng.choice(("A", "B", "")), "type": rng.choice(types), "jsonPath": rng.choice(paths)}
 
@@ -324,7 +346,9 @@ def _members(rng: Draw, schema: Body, depth: int) -> Body:
         found |= {key: _value(rng, extra, depth - 1) for key in ("k1", "k2", "a") if rng.random() < 0.5}
     if schema.get("x-kubernetes-embedded-resource") and rng.random() < 0.8:
         found |= {"apiVersion": rng.choice(("v1", "a/b/c", "")), "kind": rng.choice(("Pod", "bad kind"))}
-        found["metadata"] = rng.choice(({"name": "n"}, {"name": "a/b"}, {"labels": {"a": "!"}}, {"frob": 1}, {"name": 1}))
+        found["metadata"] = rng.choice(
+            ({"name": "n"}, {"name": "a/b"}, {"labels": {"a": "!"}}, {"frob": 1}, {"name": 1})
+        )
     if rng.random() < 0.15:
         found["unknown"] = 1
     return found

@@ -60,7 +60,7 @@ def custom_rules(kind: Kind) -> Rules:
             part = (schema.get("properties") or {}).get("status")
             found = []
             if part is not None and "status" in new:
-                before = old["status"] if "status" in old else UNRELATED
+                before = old.get("status", UNRELATED)
                 found = value_faults(new["status"], part, "status", old=before)
             if has_scale:
                 found += scales.scale_faults(new, ("", *kind.scale_paths[1:]))

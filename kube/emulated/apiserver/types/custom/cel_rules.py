@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -298,10 +299,8 @@ def default_faults(value: Any, schema: Schema, place: str) -> list[FieldError]:
 
 def _faults(new: Any, old: Any, checks: _Checks | None, path: str, *, ratchet: Any) -> list[FieldError]:
     run = _Run()
-    try:
+    with suppress(_Spent):
         _look(run, new, old, checks, path, ratchet)
-    except _Spent:
-        pass
     return run.found
 
 

@@ -20,31 +20,10 @@ Schema = Mapping[str, Any]
 
 _REQUEST = 3 * 1024 * 1024
 """Bytes of the largest request: what bounds all that has no bound of its own."""
-_KEYWORDS = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_KEYWORDS = frozenset((
+    *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",),
+    *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while",),
+))  # fmt: skip
 _STRING: Schema = {"type": "string"}
 _HEAD: Mapping[str, Schema] = {
     "kind": _STRING,

@@ -1,4 +1,7 @@
-"""Whether the defaults of a schema are values of it (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting)."""
+"""Whether the defaults of a schema are values of it.
+
+Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+"""
 
 from __future__ import annotations
 

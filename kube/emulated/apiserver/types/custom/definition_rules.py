@@ -1,4 +1,4 @@
-"""All that is wrong with the schema of a version: its structure, its defaults, its words and its rules, in that order."""
+"""All that is wrong with the schema of a version: its structure, its defaults, its words, its rules, in that order."""
 
 from __future__ import annotations
 

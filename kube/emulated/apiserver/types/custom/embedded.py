@@ -19,7 +19,7 @@ _META = "meta/v1.ObjectMeta"
 
 
 def coerce(value: Any, schema: Schema | None, path: str = "") -> tuple[list[FieldError], list[str]]:
-    """Decode, in place, the metadata of all embedded resources; the first that cannot be, and paths of what is unknown."""
+    """Decode, in place, the metadata of embedded resources; the first that cannot be, and paths of what is unknown."""
     unknown: list[str] = []
     fault = next(_coerce(value, schema, path, unknown), None)
     return ([fault] if fault is not None else []), unknown

@@ -1,7 +1,7 @@
 """Values against a schema, with the API server's verdicts in its words and its order.
 
-Source: k8s.io/kube-openapi/pkg/validation/validate, and k8s.io/apiextensions-apiserver/pkg/apiserver/validation with its
-ratcheting: what an update leaves alone is not held against it.
+Source: k8s.io/kube-openapi/pkg/validation/validate, and k8s.io/apiextensions-apiserver/pkg/apiserver/validation with
+its ratcheting: what an update leaves alone is not held against it.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ def _quantified(rounds: Any, test: Run, *, stop: bool) -> bool:
             fault = error
             continue
         if value is stop:
-            return stop
+            return bool(stop)
         if value is not (not stop):
             fault = CelError(NO_OVERLOAD)
     if fault is not None:

@@ -208,7 +208,7 @@ def _semver(text: str, loose: bool = False) -> Semver:
 def _order(one: Any, other: Any) -> int:
     if isinstance(one, Semver):
         return one.compare(other)
-    return (one.amount > other.amount) - (one.amount < other.amount)
+    return int(one.amount > other.amount) - int(one.amount < other.amount)
 
 
 def _plus(one: Quantity, other: Any, sign: int = 1) -> Quantity:

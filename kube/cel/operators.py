@@ -143,7 +143,7 @@ def compare(one: Any, other: Any) -> int:
         raise CelError(NO_OVERLOAD)
     if isinstance(one, str):
         one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)
 
 
 def index(target: Any, key: Any, *, optional: bool = False) -> Any:

@@ -47,7 +47,10 @@ def check(tree: Node, variables: Mapping[str, Type]) -> Checked:
     found = checker.found
     found.types = {node: types.substituted(checker.bound, type_, loose=True) for node, type_ in found.types.items()}
     if not found.faults:
-        found.faults = [fault for node in found.types if (fault := literal_fault(node, found.types)) is not None]
+        calls = [node for node in found.types if isinstance(node, Call) and node.function == "format"]
+        free = {arg for call in calls for arg in call.args}
+        rest = [node for node in found.types if node not in free]
+        found.faults = [fault for node in rest if (fault := literal_fault(node, found.types)) is not None]
     return found
 
 
@@ -203,17 +206,17 @@ class _Checker:
         self._fresh += 1
         return Type(f"_var{self._fresh - 1}", is_var=True)
 
-    def _joined(self, node: Node, before: Type | None, type_: Type) -> Type:
+    def _joined(self, before: Type | None, type_: Type) -> Type:
         if before is None:
             return type_
         if self._may(before, type_):
             return types.most_general(before, type_)
-        return self._fault(node, f"expected type '{before}' but found '{type_}'")
+        return types.DYN  # whether that is wrong is looked at later: the arguments of ``format`` may be mixed
 
     def _list(self, node: ListNode) -> Type:
         joined: Type | None = None
         for index, item in enumerate(node.items):
-            joined = self._joined(item, joined, self._unwrapped(item, self.visit(item), index in node.optional))
+            joined = self._joined(joined, self._unwrapped(item, self.visit(item), index in node.optional))
         return types.list_of(joined or self._var())
 
     def _unwrapped(self, node: Node, type_: Type, optional: bool) -> Type:
@@ -229,8 +232,8 @@ class _Checker:
         keys: Type | None = None
         values: Type | None = None
         for key, value, optional in node.entries:
-            keys = self._joined(key, keys, self.visit(key))
-            values = self._joined(value, values, self._unwrapped(value, self.visit(value), optional))
+            keys = self._joined(keys, self.visit(key))
+            values = self._joined(values, self._unwrapped(value, self.visit(value), optional))
         return types.map_of(keys or self._var(), values or self._var())
 
     def _fold(self, node: Fold) -> Type:

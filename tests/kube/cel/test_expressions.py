@@ -48,7 +48,7 @@ def _worth(text: str) -> Any:
         ("quantity('1Gi').compareTo(quantity('1024Mi'))", 0),
         ("cidr('10.0.0.0/8').containsIP('10.2.3.4')", True),
         ("url('https://h:80/p?q=1').getHost()", "h:80"),
-        ("'%.2f'.format([1.5])", "1.50"),
+        ("'%s is %d, %.2f'.format(['x', 3, 1.5])", "x is 3, 1.50"),
         ("semver('1.2.3').isLessThan(semver('1.10.0'))", True),
         ("'a-b-c'.split('-', 2)", ["a", "b-c"]),
         ("b'\\x41' == bytes('A')", True),

@@ -23,7 +23,7 @@ test: $(BIN)/.installed
 # Hosts whose files are served by FUSE; skipped with the reason where this machine has none
 test-fuse: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[fuse]'
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/emulator/hostd/test_served_hosts.py tests/emulator/hostd/test_fuse_scenario.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/emulator/hostd/test_served_hosts.py tests/emulator/hostd/test_fuse_scenario.py tests/systems/kubecomp/test_host_steps_wall.py
 
 test-kind: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_scenarios.py tests/kind/test_elastic.py --durations=0

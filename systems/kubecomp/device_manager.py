@@ -124,7 +124,7 @@ class ChassisDeviceManager:
             await self._look_at_kubelet()
             here = self._attached()
             if self._handover is not None:
-                self._handover.watch(here)
+                self._handover.watch(here, round_begun=begun)
             self._book.seen(await self._confirmed(here), round_begun=begun)
             self._book.round += 1
             if full or tries >= timing.vanish_reads:

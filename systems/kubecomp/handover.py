@@ -81,7 +81,9 @@ class Handover:
         self._changed = changed
         self._pulse = Pulse()
         self._here: Mapping[str, LocalDevice] | None = None
-        self._unused: frozenset[str] = frozenset()
+        self._unused: Mapping[str, str] = {}
+        self._since: dict[str, int] = {}
+        self._read = -1
         self._off: set[str] = set()
         self._coming: dict[str, _Retry] = {}
         self._returning: dict[str, _Retry] = {}
@@ -89,8 +91,9 @@ class Handover:
 
     # What DevMgr says
 
-    def watch(self, devices: Collection[LocalDevice]) -> None:
-        """What the chassis has on this node's ports, after each reading."""
+    def watch(self, devices: Collection[LocalDevice], *, round_begun: int) -> None:
+        """What the chassis has on this node's ports, after each reading. ``round_begun``: the book's round then."""
+        self._read = round_begun
         before, now_s = self._here, _loop_s()
         self._here = {device.gpuid: device for device in devices}
         for gpuid in self._here.keys() - (before or {}).keys():
@@ -101,11 +104,15 @@ class Handover:
         self._blocked &= self._here.keys()
         self._pulse.beat()
 
-    def may_go(self, gpuids: frozenset[str]) -> None:
-        """What is withdrawn and used by no pod: to be taken off the host."""
-        if gpuids - self._off:
+    def may_go(self, requests: Mapping[str, str]) -> None:
+        """What is withdrawn and used by no pod, to be taken off the host: GPUID -> request. Each request is looked at
+        anew: since the one before, the device may have been put back here."""
+        new = {gpuid for gpuid, request in requests.items() if self._unused.get(gpuid) != request}
+        self._since = {gpuid: self._book.round if gpuid in new else self._since[gpuid] for gpuid in requests}
+        self._unused = dict(requests)
+        self._off = (self._off - new) & requests.keys()
+        if requests.keys() - self._off:
             self._pulse.beat()
-        self._unused = gpuids
 
     @property
     def off(self) -> Collection[str]:
@@ -125,7 +132,6 @@ class Handover:
             await self._pulse.wait(self._timing.device_poll_s if busy else None)
 
     async def _tend(self) -> None:
-        self._off &= self._unused
         for gpuid in sorted(self._book.out):
             if gpuid in self._book.out and not self._book.is_withdrawn(gpuid):
                 await self._give_back(gpuid)
@@ -143,7 +149,8 @@ class Handover:
     async def _take_out(self, gpuid: str) -> None:
         device = (self._here or {}).get(gpuid)
         if device is None or not device.uuid:
-            self._is_off(gpuid)  # It is not here, or nothing here is known to be it.
+            if self._read > self._since[gpuid]:  # It may have come since what was read before.
+                self._is_off(gpuid)  # It is not here, or nothing here is known to be it.
             return
         place = await self._steps.find(device.uuid)
         if place is None:
@@ -167,7 +174,7 @@ class Handover:
 
     def _is_off(self, gpuid: str) -> None:
         self._coming.pop(gpuid, None)
-        if gpuid not in self._off:
+        if gpuid in self._unused and gpuid not in self._off:  # It may have been asked back meanwhile.
             self._off.add(gpuid)
             self._changed()
 

@@ -152,9 +152,9 @@ class NodeDevices:
         """Whether any device is withdrawn."""
         return bool(self._withdrawn)
 
-    def unused(self, allocatable: Collection[str]) -> frozenset[str]:
-        """What is withdrawn, not allocatable in the kubelet and held by no pod."""
-        return frozenset(g for g in self._withdrawn if g not in allocatable and not self.holders.uses(g))
+    def unused(self, allocatable: Collection[str]) -> dict[str, str]:
+        """What is withdrawn, not allocatable in the kubelet and held by no pod: GPUID -> request."""
+        return {g: r for g, r in self._withdrawn.items() if g not in allocatable and not self.holders.uses(g)}
 
     def consent(
         self, allocatable: Collection[str], *, now_s: float, renew_s: float, off: Collection[str] | None = None
@@ -164,8 +164,8 @@ class NodeDevices:
 
         Consent that still holds is given anew once it is ``renew_s`` old; consent that does not is taken back.
         """
-        unused = self.unused(allocatable)
-        free = unused if off is None else unused & frozenset(off)
+        unused = self.unused(allocatable).keys()
+        free = unused if off is None else unused & set(off)
         before = dict(self._consents)
         for gpuid, request in self._withdrawn.items():
             given = self._consents.get(gpuid)

@@ -23,6 +23,7 @@ from mews.harness.scenario.steps import apply_objects, do
 from mews.kube.api.objects import Object, condition_of, is_terminal, name_of, phase_of
 from mews.kube.api.resources import EVENTS, PODS
 from tests.crash_points.point import FAULTS, CrashPoint, Incident
+from tests.oracle.play import disturbed
 
 REST_S = 1800.0
 """How long pods and devices may take to come to rest: a Permit of fifteen minutes, tried again."""
@@ -111,9 +112,8 @@ class _Trial:
         free = await self._free()
         devices = await self._devices()
         components = tuple(cluster.components())
-        # How soon a scenario wants its pods scheduled holds where nothing crashes.
-        undisturbed = self._scenario.model_copy(update={"bounds": {}})
-        oracle = Oracle(cluster, bounds=bounds_for(undisturbed, cluster), named=self._scenario.invariants)
+        bounds = bounds_for(disturbed(self._scenario), cluster)
+        oracle = Oracle(cluster, bounds=bounds, named=self._scenario.invariants)
         await oracle.start()
         first = len(cluster.journal)
         stop = cluster.journal.listen(self._incidents.on_line)

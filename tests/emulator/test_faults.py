@@ -293,7 +293,7 @@ def test_every_fault_has_the_same_shape(kind):
     fault = FAULTS[kind]
     assert fault.kind == kind
     assert set(fault.on) <= {"attach", "detach", "read"}
-    assert set(fault.may_break) <= set(range(1, 9))
+    assert set(fault.may_break) <= set(range(1, 11))
     assert fault.__doc__
 
 

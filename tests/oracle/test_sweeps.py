@@ -4,7 +4,7 @@ import pytest
 
 from tests.oracle.sweeps import Case, run, singles
 
-PAIRS, SCHEDULES = 12, 10
+PAIRS, SCHEDULES = 50, 50
 CHUNK = 6
 ALONE = 6
 """Worlds with one fault alone, spread over all faults and scenarios."""

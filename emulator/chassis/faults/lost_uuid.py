@@ -21,7 +21,7 @@ class LostUuidFault:
     kind: ClassVar[str] = "lost-uuid"
     on: ClassVar[tuple[str, ...]] = ()
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (2, 6, 8)
+    may_break: ClassVar[tuple[int, ...]] = (2, 6, 8, 10)
     grace_s: ClassVar[float] = float("inf")
 
     def arm(self, bench: ChassisHandle) -> None:

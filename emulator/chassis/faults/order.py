@@ -12,14 +12,15 @@ HARDWARE = ("table-changed", "link-down", "link-up", "device-inserted", "device-
 
 @dataclass(frozen=True, slots=True)
 class EventsOutOfOrder:
-    """A change of the table is told ``delay_s`` late, so that later ones are heard first."""
+    """A change of the table is told ``delay_s`` late, so that later ones are heard first: a host's loss of a device
+    before the edit by which another editor took it."""
 
     delay_s: float = 5.0
 
     kind: ClassVar[str] = "events-out-of-order"
     on: ClassVar[tuple[str, ...]] = ()
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (2, 4, 5, 6, 8)
+    may_break: ClassVar[tuple[int, ...]] = (2, 4, 5, 6, 8, 10)
 
     @property
     def grace_s(self) -> float:

@@ -11,14 +11,15 @@ from mews.emulator.chassis.operation import Operation
 
 @dataclass(frozen=True, slots=True)
 class WrongUuid:
-    """From the attach on, the listing shows ``uuid`` ("" = missing) for the device; null makes one up."""
+    """From the attach on, the listing shows ``uuid`` ("" = missing) for the device; null makes one up. Its host cannot
+    be asked to give up what nobody can name."""
 
     uuid: str | None = None
 
     kind: ClassVar[str] = "wrong-uuid"
     on: ClassVar[tuple[str, ...]] = ("attach",)
     count: ClassVar[int | None] = 1
-    may_break: ClassVar[tuple[int, ...]] = (1, 2, 6, 8)
+    may_break: ClassVar[tuple[int, ...]] = (1, 2, 6, 8, 10)
     grace_s: ClassVar[float] = float("inf")
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:

@@ -169,6 +169,19 @@ async def test_what_was_taken_out_and_is_asked_back_is_given_back_with_its_persi
 
 
 @virtual
+async def test_what_was_given_back_is_taken_off_the_host_again_before_it_goes_the_next_time():
+    async with world(3, 3, hosted=True) as w:
+        await w.create("a", 6, **ON_1)
+        await w.until(lambda: announced(w, "host-2", 0), "the withdrawal")
+        await w.kube.delete(PODS, "a", namespace="default", options=DeleteOptions(grace_period_s=0))
+        await w.until(lambda: announced(w, "host-2", 3), "they are announced again", 60)
+        await w.create("b", 5, **ON_1)
+        await w.runs("b")
+        assert lost(w) == []
+        assert w.on_host("host-2").count("function-removed") == 3 + 2
+
+
+@virtual
 async def test_a_rescan_for_what_comes_does_not_bring_back_what_goes():
     slow = {"detach": 7, "attach": 13, "read": 0.1}
     async with world(4, 4, 1, hosted=True, profile=slow, host_profile={"pciehp": False}) as w:

@@ -37,14 +37,14 @@ def line(package: str, name: str, body: str) -> str:
     known = struct(f"{package}.{name}").fields if name in _names(package) else None
     words = []
     for match in sorted([*_FIELD.finditer(body), *_MAP.finditer(body)], key=lambda match: int(match["number"])):
-        name_ = _said(match["name"], known or {})
+        name_ = _json_name(match["name"], known or {})
         inlined = known is not None and name_ not in known and match["type"][:1].isupper()
         shown = f"~{package}.{match['type']}" if inlined else name_
         words.append(f"{match['number']} {shown}")
     return " ".join(words)
 
 
-def _said(name: str, known: Mapping[str, object]) -> str:
+def _json_name(name: str, known: Mapping[str, object]) -> str:
     """The field as JSON names it: ``$ref`` and ``x-kubernetes-list-type`` are no names for a message's field."""
     if name in known or not known:
         return name

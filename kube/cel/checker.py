@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mews.kube.cel import types
 from mews.kube.cel.literals import literal_fault
 from mews.kube.cel.signatures import NAMES, Overload, functions
-from mews.kube.cel.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from mews.kube.cel.types import Bindings, Type
 from mews.kube.cel.values import UInt
 
@@ -47,7 +47,7 @@ def check(tree: Node, variables: Mapping[str, Type]) -> Checked:
     found = checker.found
     found.types = {node: types.substituted(checker.bound, type_, loose=True) for node, type_ in found.types.items()}
     if not found.faults:
-        calls = [node for node in found.types if isinstance(node, Call) and node.function == "format"]
+        calls = [node for node in found.types if isinstance(node, CallNode) and node.function == "format"]
         free = {arg for call in calls for arg in call.args}
         rest = [node for node in found.types if node not in free]
         found.faults = [fault for node in rest if (fault := literal_fault(node, found.types)) is not None]
@@ -77,7 +77,7 @@ class _Checker:
             return self._named(node, node.name) or self._undeclared(node, node.name)
         if isinstance(node, Select):
             return self._select(node)
-        if isinstance(node, Call):
+        if isinstance(node, CallNode):
             return self._call(node)
         if isinstance(node, ListNode):
             return self._list(node)
@@ -135,7 +135,7 @@ class _Checker:
             self.bound = bound
         return bound is not None
 
-    def _call(self, node: Call) -> Type:
+    def _call(self, node: CallNode) -> Type:
         if node.function == "_?._":
             self.found.overloads[node] = ["select_optional_field"]
             self.found.types[node.args[1]] = types.STRING
@@ -155,7 +155,7 @@ class _Checker:
             return self._undeclared(node, node.function)
         return self._resolve(node, known[node.function])
 
-    def _resolve(self, node: Call, overloads: tuple[Overload, ...]) -> Type:
+    def _resolve(self, node: CallNode, overloads: tuple[Overload, ...]) -> Type:
         nodes = [*([node.target] if node.target is not None else []), *node.args]
         given = [self.found.types[one] for one in nodes]
         if node.function in ("_&&_", "_||_"):
@@ -180,12 +180,12 @@ class _Checker:
         self.found.overloads[node] = matched
         return result if result is not None else self._no_overload(node, given)
 
-    def _no_overload(self, node: Call, given: list[Type]) -> Type:
+    def _no_overload(self, node: CallNode, given: list[Type]) -> Type:
         shown = [str(types.substituted(self.bound, one, loose=True)) for one in given]
         text = f"({', '.join(shown)})" if node.target is None else f"{shown[0]}.({', '.join(shown[1:])})"
         return self._fault(node, f"found no matching overload for '{node.function}' applied to '{text}'")
 
-    def _logical(self, node: Call, given: list[Type]) -> Type:
+    def _logical(self, node: CallNode, given: list[Type]) -> Type:
         self.found.overloads[node] = ["logical_and" if node.function == "_&&_" else "logical_or"]
         wrong = False
         for arg, type_ in zip(node.args, given, strict=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mews.kube.cel.checker import Checked
-from mews.kube.cel.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from mews.kube.cel.types import DYN, Type
 
 UNBOUNDED = (1 << 64) - 1
@@ -32,30 +32,30 @@ def _scaled(one: int, factor: float) -> int:
     return UNBOUNDED if value >= 2.0**64 else math.ceil(value)
 
 
-class Span(NamedTuple):
+class Estimate(NamedTuple):
     """At least so much, at most so much: a size or a cost."""
 
     low: int
     high: int
 
-    def plus(self, other: Span) -> Span:
+    def plus(self, other: Estimate) -> Estimate:
         """Both."""
-        return Span(_add(self.low, other.low), _add(self.high, other.high))
+        return Estimate(_add(self.low, other.low), _add(self.high, other.high))
 
-    def by(self, other: Span) -> Span:
+    def by(self, other: Estimate) -> Estimate:
         """So many times."""
-        return Span(times(self.low, other.low), times(self.high, other.high))
+        return Estimate(times(self.low, other.low), times(self.high, other.high))
 
-    def scaled(self, factor: float) -> Span:
+    def scaled(self, factor: float) -> Estimate:
         """Times a factor, rounded up."""
-        return Span(_scaled(self.low, factor), _scaled(self.high, factor))
+        return Estimate(_scaled(self.low, factor), _scaled(self.high, factor))
 
-    def union(self, other: Span) -> Span:
+    def union(self, other: Estimate) -> Estimate:
         """One or the other."""
-        return Span(min(self.low, other.low), max(self.high, other.high))
+        return Estimate(min(self.low, other.low), max(self.high, other.high))
 
 
-_UNKNOWN, _ZERO, _ONE = Span(0, UNBOUNDED), Span(0, 0), Span(1, 1)
+_UNKNOWN, _ZERO, _ONE = Estimate(0, UNBOUNDED), Estimate(0, 0), Estimate(1, 1)
 SizeOf = Callable[[tuple[str, ...]], int | None]
 """The most elements at a path (``self``, names, ``@items``, ``@keys``, ``@values``), None where nothing is known."""
 
@@ -63,14 +63,14 @@ SizeOf = Callable[[tuple[str, ...]], int | None]
 @dataclass(frozen=True, slots=True)
 class _Entries:
     is_list: bool
-    key: Span
-    value: Span
+    key: Estimate
+    value: Estimate
 
 
 @dataclass(frozen=True, slots=True)
 class _Local:
     path: tuple[str, ...]
-    size: Span | None
+    size: Estimate | None
     entries: _Entries | None
 
 
@@ -84,11 +84,11 @@ class _Coster:
         self._checked = checked
         self._size_of = size_of
         self._paths: dict[Node, tuple[str, ...]] = {}
-        self._sizes: dict[Node, Span] = {}
+        self._sizes: dict[Node, Estimate] = {}
         self._entries: dict[Node, _Entries] = {}
         self._locals: dict[str, list[_Local]] = {}
 
-    def cost(self, node: Node) -> Span:
+    def cost(self, node: Node) -> Estimate:
         if isinstance(node, Literal):
             return _ZERO
         if isinstance(node, Ident):
@@ -97,7 +97,7 @@ class _Coster:
             return _ONE
         if isinstance(node, Select):
             return self._select(node)
-        if isinstance(node, Call):
+        if isinstance(node, CallNode):
             return self._call(node)
         if isinstance(node, ListNode):
             return self._list(node)
@@ -106,7 +106,7 @@ class _Coster:
         if isinstance(node, Fold):
             return self._fold(node)
         assert isinstance(node, StructNode)
-        return Span(40, 40)
+        return Estimate(40, 40)
 
     def _local(self, name: str) -> _Local | None:
         stack = self._locals.get(name)
@@ -120,7 +120,7 @@ class _Coster:
             return local.path
         return self._paths.get(node, ())
 
-    def _select(self, node: Select) -> Span:
+    def _select(self, node: Select) -> Estimate:
         total = self.cost(node.operand)
         if node.test:
             return total
@@ -130,27 +130,27 @@ class _Coster:
         self._paths[node] = (*self._path(node.operand), node.field)
         return total
 
-    def _list(self, node: ListNode) -> Span:
-        total, item = _ZERO, Span(UNBOUNDED if node.items else 0, 0)
+    def _list(self, node: ListNode) -> Estimate:
+        total, item = _ZERO, Estimate(UNBOUNDED if node.items else 0, 0)
         for one in node.items:
             total = total.plus(self.cost(one))
             item = item.union(self._size_or_unknown(one))
         self._entries[node] = _Entries(True, _ONE, item)
-        return total.plus(Span(10, 10))
+        return total.plus(Estimate(10, 10))
 
-    def _map(self, node: MapNode) -> Span:
+    def _map(self, node: MapNode) -> Estimate:
         total = _ZERO
-        keys = values = Span(UNBOUNDED if node.entries else 0, 0)
+        keys = values = Estimate(UNBOUNDED if node.entries else 0, 0)
         for key, value, _ in node.entries:
             total = total.plus(self.cost(key)).plus(self.cost(value))
             keys, values = keys.union(self._size_or_unknown(key)), values.union(self._size_or_unknown(value))
         self._entries[node] = _Entries(False, keys, values)
-        return total.plus(Span(30, 30))
+        return total.plus(Estimate(30, 30))
 
     def _push(self, name: str, local: _Local) -> None:
         self._locals.setdefault(name, []).append(local)
 
-    def _fold(self, node: Fold) -> Span:
+    def _fold(self, node: Fold) -> Estimate:
         if node.macro == "bind":
             total = self.cost(node.source).plus(self.cost(node.init))
             self._push(node.accu, _Local(self._path(node.init), self._size(node.init), self._entry(node.init)))
@@ -173,7 +173,7 @@ class _Coster:
             self._set(node, rounds)
             if (entries := self._entry(node.step)) is not None:
                 self._entries[node] = entries
-        return total.plus(Span(times(rounds.low, each.low), times(rounds.high, each.high)))
+        return total.plus(Estimate(times(rounds.low, each.low), times(rounds.high, each.high)))
 
     def _iterate(self, node: Fold) -> list[str]:
         entries, path = self._entry(node.source), self._path(node.source)
@@ -188,7 +188,7 @@ class _Coster:
 
     # Sizes
 
-    def _set(self, node: Node, size: Span | None) -> None:
+    def _set(self, node: Node, size: Estimate | None) -> None:
         if size is not None:
             self._sizes[node] = size
 
@@ -197,7 +197,7 @@ class _Coster:
         if (entries := self._entry(source)) is not None:
             self._entries[node] = entries
 
-    def _size_or_unknown(self, node: Node) -> Span:
+    def _size_or_unknown(self, node: Node) -> Estimate:
         return self._size(node) or _UNKNOWN
 
     def _entry(self, node: Node) -> _Entries | None:
@@ -206,15 +206,15 @@ class _Coster:
         local = self._local(node.name) if isinstance(node, Ident) else None
         return local.entries if local is not None else None
 
-    def _size(self, node: Node) -> Span | None:
+    def _size(self, node: Node) -> Estimate | None:
         if node in self._sizes:
             return self._sizes[node]
         own = _own_size(node)
         if own is not None:
-            return Span(own, own)
+            return Estimate(own, own)
         path = self._path(node)
         if path and (most := self._size_of(path)) is not None:
-            self._sizes[node] = Span(0, most)
+            self._sizes[node] = Estimate(0, most)
             return self._sizes[node]
         if _is_scalar(self._type(node)):
             return _ONE
@@ -223,7 +223,7 @@ class _Coster:
 
     # Calls
 
-    def _call(self, node: Call) -> Span:
+    def _call(self, node: CallNode) -> Estimate:
         if node.function == "dyn" and node.args:
             total = _ONE.plus(self.cost(node.args[0]))
             self._copy(node, node.args[0])
@@ -233,7 +233,7 @@ class _Coster:
         if not overloads:
             return _ZERO
         total = self.cost(node.target) if node.target is not None else _ZERO
-        call, size = Span(UNBOUNDED, 0), None
+        call, size = Estimate(UNBOUNDED, 0), None
         for overload in overloads:
             price, result = self._priced(node, overload, costs)
             call = call.union(price)
@@ -249,7 +249,7 @@ class _Coster:
         self._set(node, size)
         return total.plus(call)
 
-    def _priced(self, node: Call, overload: str, costs: list[Span]) -> tuple[Span, Span | None]:
+    def _priced(self, node: CallNode, overload: str, costs: list[Estimate]) -> tuple[Estimate, Estimate | None]:
         """Cost with arguments, and the size of the result."""
         spent = _ZERO
         for one in costs:
@@ -260,7 +260,7 @@ class _Coster:
         sizes = [self._size_or_unknown(arg) for arg in node.args]
         target = self._size_or_unknown(node.target) if node.target is not None else _UNKNOWN
         if overload in ("logical_or", "logical_and"):
-            return Span(costs[0].low, costs[0].plus(costs[1]).high), None
+            return Estimate(costs[0].low, costs[0].plus(costs[1]).high), None
         if overload == "conditional":
             self._join_entries(node, node.args[1:])
             return costs[0].plus(costs[1].union(costs[2])), sizes[1].union(sizes[2])
@@ -276,16 +276,16 @@ class _Coster:
         if one is not None and other is not None:
             self._entries[node] = _Entries(one.is_list, one.key.union(other.key), one.value.union(other.value))
 
-    def _item_size(self, node: Node) -> tuple[Type, Span] | None:
+    def _item_size(self, node: Node) -> tuple[Type, Estimate] | None:
         """The type of a list's items and how large they may be."""
         params = self._type(node).params
         if not params:
             return None
         path = self._path(node)
         most = self._size_of((*path, "@items")) if path and not path[0].startswith("@result") else None
-        return params[0], (Span(0, most) if most is not None else _UNKNOWN)
+        return params[0], (Estimate(0, most) if most is not None else _UNKNOWN)
 
-    def _library(self, node: Call, overload: str) -> tuple[Span, Span | None] | None:
+    def _library(self, node: CallNode, overload: str) -> tuple[Estimate, Estimate | None] | None:
         sizes = [self._size_or_unknown(arg) for arg in node.args]
         target = self._size_or_unknown(node.target) if node.target is not None else None
         name = node.function
@@ -299,26 +299,26 @@ class _Coster:
             if kind in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
                 return _ONE, None
             if kind == "kubernetes.NamedFormat":
-                return Span(1, 64).scaled(_WALK), None
+                return Estimate(1, 64).scaled(_WALK), None
             if kind == "kubernetes.URL":
-                return Span(1, sizes[1].high if sizes[1] != _UNKNOWN else 1).scaled(_WALK), None
+                return Estimate(1, sizes[1].high if sizes[1] != _UNKNOWN else 1).scaled(_WALK), None
         if name == "split" and target is not None:
             most = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], Literal) else target.high
-            return target.scaled(2 * _WALK), Span(0, int(most))
+            return target.scaled(2 * _WALK), Estimate(0, int(most))
         return _library_price(name, overload, sizes, target)
 
-    def _list_price(self, node: Node, size: Span) -> Span:
+    def _list_price(self, node: Node, size: Estimate) -> Estimate:
         item = self._item_size(node)
         if item is None:
             return size.scaled(_WALK)
         each = _ONE.plus(item[1].scaled(_WALK)) if item[0].name in ("string", "bytes") else _ONE
         return size.by(each)
 
-    def _joined_size(self, node: Node, size: Span, args: list[Span]) -> Span:
+    def _joined_size(self, node: Node, size: Estimate, args: list[Estimate]) -> Estimate:
         item = self._item_size(node)
         found = size.by(item[1]) if item is not None else _ZERO
         if args:
-            found = found.plus(args[0].by(Span(max(size.low - 1, 0), max(size.high - 1, 0))))
+            found = found.plus(args[0].by(Estimate(max(size.low - 1, 0), max(size.high - 1, 0))))
         return found
 
 
@@ -337,13 +337,13 @@ def _is_scalar(type_: Type) -> bool:
     return type_.name in plain and not type_.is_var
 
 
-def _standard_price(overload: str, sizes: list[Span], target: Span) -> tuple[Span, Span | None]:
+def _standard_price(overload: str, sizes: list[Estimate], target: Estimate) -> tuple[Estimate, Estimate | None]:
     if overload == "string_to_bytes":
-        return sizes[0].scaled(_WALK), Span(sizes[0].low, times(sizes[0].high, 4))
+        return sizes[0].scaled(_WALK), Estimate(sizes[0].low, times(sizes[0].high, 4))
     if overload == "bytes_to_string":
-        return sizes[0].scaled(_WALK), Span(sizes[0].low // 4, sizes[0].high)
+        return sizes[0].scaled(_WALK), Estimate(sizes[0].low // 4, sizes[0].high)
     if overload == "strings_quote":
-        return sizes[0].scaled(_WALK), Span(_add(sizes[0].low, 2), _add(times(sizes[0].high, 2), 2))
+        return sizes[0].scaled(_WALK), Estimate(_add(sizes[0].low, 2), _add(times(sizes[0].high, 2), 2))
     if overload == "string_format":
         return target.scaled(_WALK), None
     if overload in ("starts_with_string", "ends_with_string"):
@@ -359,7 +359,7 @@ def _standard_price(overload: str, sizes: list[Span], target: Span) -> tuple[Spa
         overload.startswith(compared) and overload.endswith(("_string", "_bytes"))
     ):
         most = min(sizes[0].high, sizes[1].high)
-        return Span(1 if most else 0, most).scaled(_WALK), None
+        return Estimate(1 if most else 0, most).scaled(_WALK), None
     return _ONE, None
 
 
@@ -371,7 +371,9 @@ _NOMINAL = frozenset((
 ))  # fmt: skip
 
 
-def _library_price(name: str, overload: str, sizes: list[Span], target: Span | None) -> tuple[Span, Span | None] | None:
+def _library_price(
+    name: str, overload: str, sizes: list[Estimate], target: Estimate | None
+) -> tuple[Estimate, Estimate | None] | None:
     if name in _NOMINAL or overload == "cidr_ip":
         return _ONE, None
     if name == "url" and len(sizes) == 1:
@@ -381,7 +383,7 @@ def _library_price(name: str, overload: str, sizes: list[Span], target: Span | N
     if name == "replace" and target is not None and len(sizes) >= 2:
         return target.scaled(2 * _WALK), _replaced(target, sizes[0], sizes[1])
     if name in ("find", "findAll") and target is not None:
-        return target.plus(_ONE).scaled(_WALK).by(sizes[0].scaled(_REGEX)), Span(0, target.high)
+        return target.plus(_ONE).scaled(_WALK).by(sizes[0].scaled(_REGEX)), Estimate(0, target.high)
     if name in ("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver") and sizes:
         return sizes[0].scaled(_WALK), None
     if name == "ip.isCanonical" and sizes:
@@ -389,7 +391,7 @@ def _library_price(name: str, overload: str, sizes: list[Span], target: Span | N
     if name == "validate" and sizes:
         return sizes[0].scaled(_WALK).scaled(128 * _REGEX), None
     if name in ("containsIP", "containsCIDR") and sizes:
-        width = Span(4, 16)
+        width = Estimate(4, 16)
         price = width.plus(width).scaled(_WALK)
         if name == "containsCIDR":
             price = price.plus(width.scaled(_WALK)).plus(_ONE)
@@ -397,7 +399,7 @@ def _library_price(name: str, overload: str, sizes: list[Span], target: Span | N
     return None
 
 
-def _replaced(size: Span, old: Span, new: Span) -> Span:
+def _replaced(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
     """How long a text may be after its parts are replaced."""
     if old.low == 0:
         most, kept_most = _add(size.high, 1), size.high
@@ -411,4 +413,4 @@ def _replaced(size: Span, old: Span, new: Span) -> Span:
         least, kept_least = 0, size.low
     else:
         least, kept_least = math.ceil(size.low / old.high), 0
-    return Span(least, most).by(new).plus(Span(kept_least, kept_most))
+    return Estimate(least, most).by(new).plus(Estimate(kept_least, kept_most))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.kube.cel.functions import FUNCTIONS
 from mews.kube.cel.operators import NO_OVERLOAD, shown
-from mews.kube.cel.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select
 from mews.kube.cel.values import NOTHING, CelError, Some, TypeName
 
 COST_LIMIT = 1_000_000
@@ -66,7 +66,7 @@ def _compiled(node: Node) -> Run:
         return _name(node.name)
     if isinstance(node, Select):
         return _select(node)
-    if isinstance(node, Call):
+    if isinstance(node, CallNode):
         return _call(node)
     if isinstance(node, ListNode):
         return _list(node)
@@ -132,7 +132,7 @@ def _optional_member(value: Any, name: str) -> Any:
     return Some(inner[name]) if isinstance(inner, dict) and name in inner else NOTHING
 
 
-def _call(node: Call) -> Run:
+def _call(node: CallNode) -> Run:
     if node.function in ("_&&_", "_||_"):
         return _logical(_compiled(node.args[0]), _compiled(node.args[1]), stop=node.function == "_||_")
     if node.function == "_?:_" or node.function == "_?_:_":

@@ -9,7 +9,16 @@ from datetime import timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mews.kube.cel.libraries import FORMAT_NAMES, Address, NamedFormat, Network, Quantity, Semver, Url, named_format
+from mews.kube.cel.libraries import (
+    FORMAT_NAMES,
+    Address,
+    AddressBlock,
+    NamedFormat,
+    Quantity,
+    Semver,
+    Url,
+    named_format,
+)
 from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, double_text, shown
 from mews.kube.cel.regexes import BadPattern, searcher
 from mews.kube.cel.values import NOTHING, CelError, Duration, Some, Timestamp, equal, plain
@@ -222,25 +231,25 @@ def _as_integer(value: Quantity) -> int:
 
 
 def _ip(value: Any) -> Any:
-    return value.address if isinstance(value, Network) else Address.parse(_text(value))
+    return value.address if isinstance(value, AddressBlock) else Address.parse(_text(value))
 
 
 def _canonical(text: str) -> bool:
     return str(Address.parse(text)) == text
 
 
-def _within(network: Network, what: Any) -> bool:
+def _within(network: AddressBlock, what: Any) -> bool:
     value = (what if isinstance(what, Address) else Address.parse(what)).value
     return value.version == network.address.value.version and value in network.network
 
 
-def _covers(network: Network, what: Any) -> bool:
-    other = what if isinstance(what, Network) else Network.parse(what)
+def _covers(network: AddressBlock, what: Any) -> bool:
+    other = what if isinstance(what, AddressBlock) else AddressBlock.parse(what)
     return other.bits >= network.bits and _within(network, other.address)
 
 
-def _masked(network: Network) -> Network:
-    return Network(Address(network.network.network_address), network.bits)
+def _masked(network: AddressBlock) -> AddressBlock:
+    return AddressBlock(Address(network.network.network_address), network.bits)
 
 
 def _global(address: Address) -> bool:
@@ -359,8 +368,8 @@ FUNCTIONS: Mapping[str, Function] = {
     ),
     "isLinkLocalUnicast": lambda address: address.value.is_link_local,
     "isGlobalUnicast": _global,
-    "cidr": Network.parse,
-    "isCIDR": _is(Network.parse),
+    "cidr": AddressBlock.parse,
+    "isCIDR": _is(AddressBlock.parse),
     "containsIP": _within,
     "containsCIDR": _covers,
     "prefixLength": lambda network: network.bits,

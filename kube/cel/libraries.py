@@ -132,7 +132,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class AddressBlock:
     """A CIDR: an address and how many of its bits count."""
 
     cel_name: ClassVar[str] = "net.CIDR"
@@ -140,7 +140,7 @@ class Network:
     bits: int
 
     @classmethod
-    def parse(cls, text: str) -> Network:
+    def parse(cls, text: str) -> AddressBlock:
         """Raises ``CelError``."""
         address, slash, bits = text.partition("/")
         if not slash or not re.fullmatch(r"0|[1-9]\d{0,2}", bits):

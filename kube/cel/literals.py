@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mews.kube.cel.regexes import BadPattern, searcher
-from mews.kube.cel.syntax import Call, ListNode, Literal, MapNode, Node
+from mews.kube.cel.syntax import CallNode, ListNode, Literal, MapNode, Node
 from mews.kube.cel.types import DYN, Type
 from mews.kube.cel.values import CelError, Duration, Timestamp
 
 
 def literal_fault(node: Node, types: Mapping[Node, Type]) -> tuple[int, str] | None:
     """What is wrong with the constants of a call or a list, and where."""
-    if isinstance(node, Call) and node.function in ("duration", "timestamp", "matches"):
+    if isinstance(node, CallNode) and node.function in ("duration", "timestamp", "matches"):
         return _argument_fault(node)
     if isinstance(node, ListNode):
         return _mixed(node.items, types, node.optional)
@@ -24,7 +24,7 @@ def literal_fault(node: Node, types: Mapping[Node, Type]) -> tuple[int, str] | N
     return None
 
 
-def _argument_fault(node: Call) -> tuple[int, str] | None:
+def _argument_fault(node: CallNode) -> tuple[int, str] | None:
     arg = node.args[-1] if node.args else None
     if not isinstance(arg, Literal) or not isinstance(arg.value, str):
         return None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.kube.cel.libraries import Address, Network
+from mews.kube.cel.libraries import Address, AddressBlock
 from mews.kube.cel.values import (
     NOTHING,
     CelError,
@@ -257,7 +257,7 @@ def to_string(value: Any) -> str:
             raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
     if isinstance(value, float):
         return double_text(value)
-    if isinstance(value, (bool, int, Timestamp, Duration, Address, Network)):
+    if isinstance(value, (bool, int, Timestamp, Duration, Address, AddressBlock)):
         return shown(value)
     raise CelError(NO_OVERLOAD)
 

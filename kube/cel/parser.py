@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from mews.kube.cel.macros import expanded
 from mews.kube.cel.syntax import (
-    Call,
-    Fold,
+    CallNode,
     Ident,
     ListNode,
     Literal,
@@ -40,7 +40,6 @@ _RESERVED = frozenset((
     *("namespace", "return", "var", "void", "while",),
 ))  # fmt: skip
 _MAX_DEPTH = 250
-_ACCU = "@result"
 _END = "<EOF>"
 _RELATIONS = {"==": "_==_", "!=": "_!=_", "<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "in": "@in"}
 
@@ -127,7 +126,7 @@ class _Parser:
             at = self._take().at
             yes = self._logic("||", "_||_")
             self.expect(":")
-            node = Call(at, "_?_:_", None, [node, yes, self.expression()])
+            node = CallNode(at, "_?_:_", None, [node, yes, self.expression()])
         self._depth -= 1
         return node
 
@@ -146,21 +145,21 @@ class _Parser:
         node = self._sum()
         while self._next.text in _RELATIONS and self._next.kind in ("op", "ident"):
             token = self._take()
-            node = Call(token.at, _RELATIONS[token.text], None, [node, self._sum()])
+            node = CallNode(token.at, _RELATIONS[token.text], None, [node, self._sum()])
         return node
 
     def _sum(self) -> Node:
         node = self._product()
         while self._is("+", "-"):
             token = self._take()
-            node = Call(token.at, f"_{token.text}_", None, [node, self._product()])
+            node = CallNode(token.at, f"_{token.text}_", None, [node, self._product()])
         return node
 
     def _product(self) -> Node:
         node = self._unary()
         while self._is("*", "/", "%"):
             token = self._take()
-            node = Call(token.at, f"_{token.text}_", None, [node, self._unary()])
+            node = CallNode(token.at, f"_{token.text}_", None, [node, self._unary()])
         return node
 
     def _unary(self) -> Node:
@@ -170,7 +169,7 @@ class _Parser:
                 self._take()
                 count += 1
             node = self._member()
-            return Call(first, "!_", None, [node]) if count % 2 else node
+            return CallNode(first, "!_", None, [node]) if count % 2 else node
         if self._is("-"):
             first, count = self._next.at, 0
             negative = self._tokens[self._place + 1]
@@ -182,7 +181,7 @@ class _Parser:
                 self._take()
                 count += 1
             node = self._member()
-            return Call(first, "-_", None, [node]) if count % 2 else node
+            return CallNode(first, "-_", None, [node]) if count % 2 else node
         return self._member()
 
     def _member(self) -> Node:
@@ -197,7 +196,7 @@ class _Parser:
             if token.text == "[":
                 index = self.expression()
                 self.expect("]")
-                node = Call(token.at, "_[?_]" if optional else "_[_]", None, [node, index])
+                node = CallNode(token.at, "_[?_]" if optional else "_[_]", None, [node, index])
                 continue
             name = self._take()
             if name.kind not in ("ident", "quoted"):
@@ -206,9 +205,9 @@ class _Parser:
             word = name.text.strip("`")
             if self._is("(") and not optional:
                 at = self._take().at
-                node = _expanded(word, node, self._arguments(")"), at)
+                node = expanded(word, node, self._arguments(")"), at)
             elif optional:
-                node = Call(token.at, "_?._", None, [node, Literal(name.at, word)])
+                node = CallNode(token.at, "_?._", None, [node, Literal(name.at, word)])
             else:
                 node = Select(token.at, node, word)
         return node
@@ -252,7 +251,7 @@ class _Parser:
             raise SyntaxFault(f"reserved identifier: {word}", token.at)
         if self._is("("):
             at = self._take().at
-            return _expanded(word, None, self._arguments(")"), at)
+            return expanded(word, None, self._arguments(")"), at)
         if self._is("{"):
             at = self._take().at
             return self._struct(word, at)
@@ -304,7 +303,7 @@ def _balanced(function: str, terms: list[Node], places: list[int], low: int, hig
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(function, terms, places, low, middle - 1)
     right = terms[middle + 1] if middle == high else _balanced(function, terms, places, middle + 1, high)
-    return Call(places[middle], function, None, [left, right])
+    return CallNode(places[middle], function, None, [left, right])
 
 
 def _number(token: Token) -> Literal:
@@ -365,106 +364,3 @@ def _unescaped_bytes(body: str, token: Token) -> bytes:
         found += plain.encode() if code is None else (bytes([code]) if match[1][0] not in "uU" else chr(code).encode())
         at = match.end()
     return bytes(found + body[at:].encode())
-
-
-# Macros
-
-
-def _expanded(name: str, target: Node | None, args: list[Node], at: int) -> Node:
-    count = len(args)
-    if target is None:
-        if name == "has" and count == 1:
-            if not isinstance(args[0], Select):
-                raise SyntaxFault("invalid argument to has() macro", args[0].at)
-            return Select(at, args[0].operand, args[0].field, test=True)
-        return Call(at, name, None, args)
-    if name in ("all", "exists", "exists_one", "existsOne") and count in (2, 3):
-        return _quantifier(name, target, args, at)
-    if name in ("map", "filter") and (count == 2 or (count == 3 and name == "map")):
-        return _mapped(name, target, args, at)
-    if name in ("transformList", "transformMap", "transformMapEntry") and count in (3, 4):
-        return _transformed(name, target, args, at)
-    if name in ("optMap", "optFlatMap") and count == 2:
-        return _optional(name, target, args, at)
-    return Call(at, name, target, args)
-
-
-def _variable(node: Node, text: str) -> str:
-    if not isinstance(node, Ident):
-        raise SyntaxFault(text, node.at)
-    if node.name in (_ACCU, "__result__"):
-        raise SyntaxFault("iteration variable overwrites accumulator variable", node.at)
-    return node.name
-
-
-def _variables(args: list[Node], pairs: bool) -> tuple[str, str]:
-    if not pairs:
-        return _variable(args[0], "argument must be a simple name"), ""
-    one, two = (_variable(arg, "argument must be a simple name") for arg in args[:2])
-    if one == two:
-        raise SyntaxFault(f"duplicate variable name: {two}", args[1].at)
-    return one, two
-
-
-def _quantifier(name: str, target: Node, args: list[Node], at: int) -> Node:
-    var, var2 = _variables(args, len(args) == 3)
-    test = args[-1]
-    accu = Ident(at, _ACCU)
-    if name == "all":
-        init: Node = Literal(at, True)
-        condition: Node = Call(at, "@not_strictly_false", None, [Ident(at, _ACCU)])
-        step: Node = Call(at, "_&&_", None, [accu, test])
-        result: Node = Ident(at, _ACCU)
-    elif name == "exists":
-        init = Literal(at, False)
-        condition = Call(at, "@not_strictly_false", None, [Call(at, "!_", None, [Ident(at, _ACCU)])])
-        step = Call(at, "_||_", None, [accu, test])
-        result = Ident(at, _ACCU)
-    else:
-        name, init, condition = "exists_one", Literal(at, 0), Literal(at, True)
-        more = Call(at, "_+_", None, [accu, Literal(at, 1)])
-        step = Call(at, "_?_:_", None, [test, more, Ident(at, _ACCU)])
-        result = Call(at, "_==_", None, [Ident(at, _ACCU), Literal(at, 1)])
-    return Fold(at, name, [test], target, var, var2, _ACCU, init, condition, step, result)
-
-
-def _mapped(name: str, target: Node, args: list[Node], at: int) -> Node:
-    var = _variable(args[0], "argument is not an identifier")
-    kept = args[1] if name == "filter" or len(args) == 3 else None
-    made = args[0] if name == "filter" else args[-1]
-    step: Node = Call(at, "_+_", None, [Ident(at, _ACCU), ListNode(at, [made])])
-    if kept is not None:
-        step = Call(at, "_?_:_", None, [kept, step, Ident(at, _ACCU)])
-    parts = [kept if kept is not None else Literal(at, True), made]
-    result = Ident(at, _ACCU)
-    return Fold(at, "map", parts, target, var, "", _ACCU, ListNode(at, []), Literal(at, True), step, result)
-
-
-def _transformed(name: str, target: Node, args: list[Node], at: int) -> Node:
-    var, var2 = _variables(args, pairs=True)
-    kept = args[2] if len(args) == 4 else None
-    made, accu = args[-1], Ident(at, _ACCU)
-    if name == "transformList":
-        init: Node = ListNode(at, [])
-        step: Node = Call(at, "_+_", None, [accu, ListNode(at, [made])])
-    elif name == "transformMap":
-        init = MapNode(at, [])
-        step = Call(at, "cel.@mapInsert", None, [accu, Ident(at, var), made])
-    else:
-        init = MapNode(at, [])
-        step = Call(at, "cel.@mapInsert", None, [accu, made])
-    if kept is not None:
-        step = Call(at, "_?_:_", None, [kept, step, Ident(at, _ACCU)])
-    parts = [kept if kept is not None else Literal(at, True), made]
-    return Fold(at, name, parts, target, var, var2, _ACCU, init, Literal(at, True), step, Ident(at, _ACCU))
-
-
-def _optional(name: str, target: Node, args: list[Node], at: int) -> Node:
-    var = _variable(args[0], f"{name}() variable name must be a simple identifier")
-    value = Call(at, "value", target, [])
-    bound = Fold(
-        at, "bind", [args[1]], ListNode(at, []), "#unused", "", var, value, Literal(at, False), Ident(at, var), args[1]
-    )
-    some = Call(at, "optional.of", None, [bound]) if name == "optMap" else bound
-    none = Call(at, "optional.none", None, [])
-    return Call(at, "_?_:_", None, [Call(at, "hasValue", target, []), some, none])

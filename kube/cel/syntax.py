@@ -37,7 +37,7 @@ class Select(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Call(Node):
+class CallNode(Node):
     """A function or an operator (``_+_``), of a target or of none."""
 
     function: str
@@ -94,7 +94,7 @@ class SyntaxFault(ValueError):
         self.at = at
 
 
-def told(source: str, faults: list[tuple[int, str]]) -> str:
+def report(source: str, faults: list[tuple[int, str]]) -> str:
     """Faults as cel-go writes them: place, line, and a caret below it."""
     lines = source.split("\n")
     starts = [0]

@@ -11,7 +11,7 @@ from mews.kube.cel.checker import check
 from mews.kube.cel.costs import cost
 from mews.kube.cel.evaluation import Program
 from mews.kube.cel.parser import parse
-from mews.kube.cel.syntax import SyntaxFault, told
+from mews.kube.cel.syntax import SyntaxFault, report
 from mews.kube.cel.values import CelError
 
 _FIELDS = {"a": types.INT, "names": types.list_of(types.STRING), "sizes": types.map_of(types.STRING, types.INT)}
@@ -22,7 +22,7 @@ _VALUE = {"self": {"a": 2, "names": ["ab", "ac"], "sizes": {"q": 4}}}
 def _worth(text: str) -> Any:
     tree = parse(text)
     checked = check(tree, _SELF)
-    assert not checked.faults, told(text, checked.faults)
+    assert not checked.faults, report(text, checked.faults)
     return Program(tree).evaluate(_VALUE)[0]
 
 
@@ -78,7 +78,7 @@ def test_an_expression_is_worth_what_the_language_says(text: str, value: Any) ->
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, fault: str) -> None:
-    assert fault in told(text, check(parse(text), _SELF).faults)
+    assert fault in report(text, check(parse(text), _SELF).faults)
 
 
 @pytest.mark.parametrize("text", ["self.a ==", "(1", "1 +* 2", "'a", "has(1)", "[1].all(1, true)", "for", "a b"])

@@ -178,8 +178,8 @@ def _is_unchanged(schema: Mapping[str, Any], version: str, old: Object | None) -
 
 def _root_with_status_faults(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """The status is checked apart, so nothing but the ways to it may stand at the root."""
-    said = internal.schema_struct(schema)
-    for name, value in said.items():
+    given_state = internal.schema_struct(schema)
+    for name, value in given_state.items():
         if not value and (value is None or isinstance(value, (str, bool))):
             continue
         if name == "Type" and value != "object":
@@ -189,7 +189,7 @@ def _root_with_status_faults(schema: Mapping[str, Any], path: str) -> Iterator[F
         if name not in _ROOT_FIELDS:
             fields = " ".join(_ROOT_FIELDS)
             text = f"only [{fields}] fields are allowed at the root of the schema if the status subresource is enabled"
-            yield FieldError(path, "FieldValueInvalid", f"{go_text.struct_text(said)}: {text}")
+            yield FieldError(path, "FieldValueInvalid", f"{go_text.struct_text(given_state)}: {text}")
             return
 
 

@@ -35,23 +35,23 @@ def status(store: Store, kind: Kind, crd: Object) -> Object:
         if reason:
             _set(conditions, "Established", (False, "NotAccepted", "not all names are accepted"), now)
         else:
-            said = (True, "InitialNamesAccepted", "the initial names have been accepted")
-            _set(conditions, "Established", said, now)
+            given_state = (True, "InitialNamesAccepted", "the initial names have been accepted")
+            _set(conditions, "Established", given_state, now)
     if (state := approval(crd)) is not None:
-        said = (state[0] == "Approved", _APPROVAL_REASONS[state[0]], state[1])
-        _set(conditions, "KubernetesAPIApprovalPolicyConformant", said, now)
+        given_state = (state[0] == "Approved", _APPROVAL_REASONS[state[0]], state[1])
+        _set(conditions, "KubernetesAPIApprovalPolicyConformant", given_state, now)
     return {**before, "conditions": [*conditions.values()], "acceptedNames": accepted}
 
 
-def _set(conditions: dict[str, dict[str, str]], kind: str, said: tuple[bool, str, str], now: str) -> None:
-    state, known = str(said[0]), conditions.get(kind)
+def _set(conditions: dict[str, dict[str, str]], kind: str, given_state: tuple[bool, str, str], now: str) -> None:
+    state, known = str(given_state[0]), conditions.get(kind)
     since = known["lastTransitionTime"] if known is not None and known["status"] == state else now
     conditions[kind] = {
         "type": kind,
         "status": state,
         "lastTransitionTime": since,
-        "reason": said[1],
-        "message": said[2],
+        "reason": given_state[1],
+        "message": given_state[2],
     }
 
 

@@ -97,16 +97,16 @@ def _expression(source: str, names: Mapping[str, Any], wanted: Any, scope: Decla
     from mews.kube.cel.costs import cost
     from mews.kube.cel.evaluation import Program
     from mews.kube.cel.parser import parse
-    from mews.kube.cel.syntax import SyntaxFault, told
+    from mews.kube.cel.syntax import SyntaxFault, report
 
     prefix = "" if wanted.name == "bool" else "messageExpression "
     try:
         tree = parse(source)
         checked = check(tree, names)
     except SyntaxFault as error:
-        return None, f"{prefix}compilation failed: {told(source, [(error.at, error.text)])}", 0, ()
+        return None, f"{prefix}compilation failed: {report(source, [(error.at, error.text)])}", 0, ()
     if checked.faults:
-        return None, f"{prefix}compilation failed: {told(source, checked.faults)}", 0, ()
+        return None, f"{prefix}compilation failed: {report(source, checked.faults)}", 0, ()
     if checked.type != wanted:
         text = "cel expression must evaluate to a bool" if not prefix else "messageExpression must evaluate to a string"
         return None, text, 0, ()
@@ -348,19 +348,19 @@ def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: st
     if run.left <= 0:
         invalid(_SPENT)
         raise _Spent
-    said = (rule.given.get("message") or rule.given["rule"]).strip()
+    shown = (rule.given.get("message") or rule.given["rule"]).strip()
     try:
         names = _names(rule, checks, new, old)
         value, spent = rule.program.evaluate(names)
     except CostExceeded as error:
-        invalid(f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {said}")
+        invalid(f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}")
         raise _Spent from None
     except CelError as error:
         if str(error).startswith("no such overload"):
             text = "call arguments did not match a supported operator, function or macro signature for rule"
-            invalid(f"'{error}': {text}: {said}")
+            invalid(f"'{error}': {text}: {shown}")
         else:
-            invalid(f"{error} evaluating rule: {said}")
+            invalid(f"{error} evaluating rule: {shown}")
         return
     run.left -= spent
     if run.left < 0:
@@ -386,8 +386,8 @@ def _names(rule: _Rule, checks: _Checks, new: Any, old: Any) -> dict[str, Any]:
 
 def _refusal(rule: _Rule, checks: _Checks, names: Mapping[str, Any], path: str) -> FieldError:
     given = rule.given
-    said = given["message"].strip() if given.get("message") else f"failed rule: {given['rule'].strip()}"
-    text = _message(rule, names) or said
+    default_text = given["message"].strip() if given.get("message") else f"failed rule: {given['rule'].strip()}"
+    text = _message(rule, names) or default_text
     place = path
     if given.get("fieldPath"):
         try:

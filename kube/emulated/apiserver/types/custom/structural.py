@@ -112,12 +112,12 @@ def _head_faults(schema: Schema, level: str, path: str) -> Iterator[FieldError]:
     place = f"{path}.properties[metadata]"
     if checked and metadata.get("type") != "object":
         yield go_text.wrong(f"{place}.type", metadata.get("type") or "", "must be object")
-    if level == _ROOT and not _says_only_names(metadata):
+    if level == _ROOT and not _holds_only_names(metadata):
         text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield refusals.forbidden_field(place, text)
 
 
-def _says_only_names(metadata: Schema) -> bool:
+def _holds_only_names(metadata: Schema) -> bool:
     members = {key: value for key, value in metadata.items() if value not in (None, "", False, [], {})}
     if _properties(metadata).keys() <= {"name", "generateName"}:
         members.pop("properties", None)

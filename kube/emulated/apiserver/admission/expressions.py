@@ -7,7 +7,8 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.evaluation import Variables
-from mews.kube.cel.values import CelError, LazyMap, ReceiverObject
+from mews.kube.cel.expressions import program
+from mews.kube.cel.values import CelError, LazyMap, Receiver
 from mews.kube.emulated.apiserver.access.authorization import AccessDecision, Attributes, Authorizer
 from mews.kube.emulated.apiserver.admission.matching import namespace_of
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
@@ -15,7 +16,6 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User, account_groups
 from mews.kube.emulated.apiserver.store.views import view_of
-from mews.kube.emulated.apiserver.types.policy_expressions import program
 
 _OPTIONS = {
     AdmissionOperation.CREATE: "CreateOptions",
@@ -94,7 +94,7 @@ def evaluated(source: str, known: Variables) -> Any:
     """The value of an expression; what goes wrong is a ``CelError`` in admission's words."""
     text = source.strip()
     try:
-        return program(text)(known)
+        return program(text).evaluate(known)[0]
     except CelError as error:
         raise CelError(f"expression '{text}' resulted in error: {error}") from None
     except (ValueError, RecursionError) as error:
@@ -111,7 +111,7 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> V
     def maker(variable: Mapping[str, Any]) -> Any:
         def make() -> Any:
             try:
-                return program(variable["expression"].strip())(extended)
+                return program(variable["expression"].strip()).evaluate(extended)[0]
             except CelError as error:
                 text = f'composited variable "{variable["name"]}" fails to evaluate: {error}'
                 raise CelError(text) from None
@@ -140,8 +140,8 @@ def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
 # Authorizer
 
 
-def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> ReceiverObject:
-    def account(namespace: str, name: str) -> ReceiverObject:
+def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Receiver:
+    def account(namespace: str, name: str) -> Receiver:
         played = User(f"system:serviceaccount:{namespace}:{name}", account_groups(namespace))
         return _authorizer(store, played, attributes)
 
@@ -153,7 +153,7 @@ def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Re
         "namespace": attributes.namespace,
         "name": attributes.name,
     }
-    return ReceiverObject(
+    return Receiver(
         "kubernetes.authorization.Authorizer",
         {
             "group": lambda group: _group_check(store, user, {"group": group}),
@@ -164,34 +164,34 @@ def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Re
     )
 
 
-def _group_check(store: Store, user: User, asked: dict[str, str]) -> ReceiverObject:
-    def resource(name: str) -> ReceiverObject:
+def _group_check(store: Store, user: User, asked: dict[str, str]) -> Receiver:
+    def resource(name: str) -> Receiver:
         return _resource_check(store, user, {**asked, "resource": name})
 
-    return ReceiverObject("kubernetes.authorization.GroupCheck", {"resource": resource})
+    return Receiver("kubernetes.authorization.GroupCheck", {"resource": resource})
 
 
-def _path_check(store: Store, user: User, path: str) -> ReceiverObject:
+def _path_check(store: Store, user: User, path: str) -> Receiver:
     if not path:
         raise CelError("path must not be empty")
-    return ReceiverObject(
+    return Receiver(
         "kubernetes.authorization.PathCheck",
         {"check": lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, path=path)))},
     )
 
 
-def _resource_check(store: Store, user: User, asked: dict[str, str]) -> ReceiverObject:
+def _resource_check(store: Store, user: User, asked: dict[str, str]) -> Receiver:
     def narrowed(field: str) -> Any:
         return lambda value: _resource_check(store, user, {**asked, field: value})
 
     methods = {field: narrowed(field) for field in ("subresource", "namespace", "name")}
     methods |= {name: lambda _text: _resource_check(store, user, asked) for name in ("fieldSelector", "labelSelector")}
     methods["check"] = lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, **asked)))
-    return ReceiverObject("kubernetes.authorization.ResourceCheck", methods)
+    return Receiver("kubernetes.authorization.ResourceCheck", methods)
 
 
-def _decision(decision: AccessDecision) -> ReceiverObject:
-    return ReceiverObject(
+def _decision(decision: AccessDecision) -> Receiver:
+    return Receiver(
         "kubernetes.authorization.Decision",
         {
             "allowed": lambda: decision.allowed,

@@ -114,6 +114,8 @@ def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
     response = answer(error.status(), status=error.code, media=media)
     if error.details.get("retryAfterSeconds"):
         response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
+    for text in request.get("warnings", ()):
+        response.headers.add("Warning", warning(text))
     return response
 
 

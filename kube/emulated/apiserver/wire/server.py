@@ -143,7 +143,8 @@ class ApiServer:
         if route is None:
             return self._about(request, parts)
         kinds = self._world.store.kinds
-        if (route.group, route.version) not in kinds.group_versions():
+        served = kinds.group_versions().get((route.group, route.version), [])
+        if all(kind.custom and kind.plural != route.plural for kind in served):
             return text("404 page not found\n", 404)
         kind = route.kind(kinds)
         streamed = _is_watch(request, route)

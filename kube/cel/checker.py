@@ -122,7 +122,9 @@ class _Checker:
         elif target.name == "map":
             result = target.params[1]
         elif target.fields is not None:
-            if name in target.fields:
+            if types.is_opaque(target):
+                self._fault(node, f"unexpected failed resolution of '{target}'")
+            elif name in target.fields:
                 result = target.fields[name]
             else:
                 self._fault(node, f"undefined field '{name}'")

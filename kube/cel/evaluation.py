@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mews.kube.cel.functions import FUNCTIONS
-from mews.kube.cel.operators import NO_OVERLOAD, shown
+from mews.kube.cel.operators import NO_OVERLOAD
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
 from mews.kube.cel.values import NOTHING, CelError, Some, TypeName
 
@@ -251,8 +251,6 @@ def _map(node: MapNode) -> Run:
         found = {}
         for key, value, optional in parts:
             name, item = key(frame), value(frame)
-            if name in found:
-                raise CelError(f"Failed with repeated key: {shown(name)}")
             if not optional:
                 found[name] = item
             elif isinstance(item, Some):

@@ -63,7 +63,7 @@ def _index_of(within: Any, what: Any, start: int = 0) -> int:
         return next((index for index, item in enumerate(within) if equal(item, what)), -1)
     if what == "":
         return start
-    if not 0 <= start < len(within) and not (start == 0 and not within):
+    if start < 0:
         raise CelError(f"index out of range: {start}")
     return _text(within).find(_text(what), start)
 
@@ -73,8 +73,10 @@ def _last_index_of(within: Any, what: Any, end: int | None = None) -> int:
         return next((index for index in reversed(range(len(within))) if equal(within[index], what)), -1)
     if what == "":
         return len(within) if end is None else end
-    if end is not None and not 0 <= end < len(within):
+    if end is not None and end < 0:
         raise CelError(f"index out of range: {end}")
+    if end is not None and end >= len(within):
+        return -1
     last = len(within) if end is None else min(end + len(what), len(within))
     return _text(within).rfind(_text(what), 0, last)
 

@@ -143,12 +143,17 @@ class AddressBlock:
     def parse(cls, text: str) -> AddressBlock:
         """Raises ``CelError``."""
         address, slash, bits = text.partition("/")
-        if not slash or not re.fullmatch(r"0|[1-9]\d{0,2}", bits):
-            raise CelError(f'network address parse error during conversion from string: netip.ParsePrefix("{text}")')
-        found = Address.parse(address)
-        if int(bits) > found.value.max_prefixlen:
-            raise CelError(f'network address parse error during conversion from string: netip.ParsePrefix("{text}")')
-        return cls(found, int(bits))
+        if not slash:
+            raise _bad_block(text, "no '/'")
+        try:
+            most = ipaddress.ip_address(address).max_prefixlen
+        except ValueError:
+            raise _bad_block(text, f'ParseAddr("{address}"): unable to parse IP') from None
+        if not re.fullmatch(r"0|[1-9]\d{0,2}", bits):
+            raise _bad_block(text, f'bad bits after slash: "{bits}"')
+        if int(bits) > most:
+            raise _bad_block(text, "prefix length out of range")
+        return cls(Address.parse(address), int(bits))
 
     @property
     def network(self) -> Any:
@@ -157,6 +162,11 @@ class AddressBlock:
 
     def __str__(self) -> str:
         return f"{self.address}/{self.bits}"
+
+
+def _bad_block(text: str, why: str) -> CelError:
+    said_twice = "network address parse error during conversion from string: " * 2
+    return CelError(f'{said_twice}netip.ParsePrefix("{text}"): {why}')
 
 
 @dataclass(frozen=True, slots=True)

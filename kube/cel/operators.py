@@ -172,7 +172,9 @@ def _found(target: Any, key: Any, *, optional: bool) -> list[Any]:
         if optional:
             return []
         raise CelError(f"index out of bounds: {int(key)}")
-    raise CelError(NO_OVERLOAD)
+    if optional:
+        return []
+    raise CelError(f"no such key: {shown(key)}")
 
 
 def shown(value: Any) -> str:
@@ -295,12 +297,20 @@ def to_bool(value: Any) -> bool:
     raise CelError(NO_OVERLOAD)
 
 
+def _read(text: str, kind: type[Timestamp] | type[Duration]) -> Any:
+    try:
+        return kind.parse(text)
+    except CelError:
+        name = f"google.protobuf.{kind.__name__}"
+        raise CelError(f"type conversion error from 'string' to '{name}'") from None
+
+
 def to_duration(value: Any) -> Duration:
     """``duration(x)``."""
     if isinstance(value, Duration):
         return value
     if isinstance(value, str):
-        return Duration.parse(value)
+        return _read(value, Duration)
     if _is(value, "int"):
         return Duration(value)
     raise CelError(NO_OVERLOAD)
@@ -311,7 +321,7 @@ def to_timestamp(value: Any) -> Timestamp:
     if isinstance(value, Timestamp):
         return value
     if isinstance(value, str):
-        return Timestamp.parse(value)
+        return _read(value, Timestamp)
     if _is(value, "int"):
         return Timestamp(value * _NANO)
     raise CelError(NO_OVERLOAD)

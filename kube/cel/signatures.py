@@ -14,15 +14,15 @@ from functools import cache
 from mews.kube.cel import types
 from mews.kube.cel.types import Type
 
-QUANTITY = types.struct("kubernetes.Quantity")
-URL = types.struct("kubernetes.URL")
-SEMVER = types.struct("kubernetes.Semver")
-FORMAT = types.struct("kubernetes.NamedFormat")
+QUANTITY = types.opaque("kubernetes.Quantity")
+URL = types.opaque("kubernetes.URL")
+SEMVER = types.opaque("kubernetes.Semver")
+FORMAT = types.opaque("kubernetes.NamedFormat")
 IP, CIDR = Type("net.IP"), Type("net.CIDR")
 _AUTHZ = "kubernetes.authorization"
-PATH_CHECK, GROUP_CHECK = types.struct(f"{_AUTHZ}.PathCheck"), types.struct(f"{_AUTHZ}.GroupCheck")
-RESOURCE_CHECK, DECISION = types.struct(f"{_AUTHZ}.ResourceCheck"), types.struct(f"{_AUTHZ}.Decision")
-AUTHORIZER = types.struct(f"{_AUTHZ}.Authorizer", {"requestResource": RESOURCE_CHECK})
+PATH_CHECK, GROUP_CHECK = types.opaque(f"{_AUTHZ}.PathCheck"), types.opaque(f"{_AUTHZ}.GroupCheck")
+RESOURCE_CHECK, DECISION = types.opaque(f"{_AUTHZ}.ResourceCheck"), types.opaque(f"{_AUTHZ}.Decision")
+AUTHORIZER = types.opaque(f"{_AUTHZ}.Authorizer")
 NAMES: Mapping[str, Type] = {
     "bool": types.BOOL, "int": types.INT, "uint": types.UINT, "double": types.DOUBLE, "string": types.STRING,
     "bytes": types.BYTES, "null_type": types.NULL, "dyn": types.DYN, "timestamp": types.TIMESTAMP,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,21 @@ def optional_of(value: Type) -> Type:
 
 
 def struct(name: str, fields: Mapping[str, Type] | None = None) -> Type:
-    """A message, or a type of a library."""
+    """A message."""
     return Type(name, (), fields if fields is not None else {})
+
+
+_OPAQUE: Mapping[str, Type] = MappingProxyType({})
+
+
+def opaque(name: str) -> Type:
+    """A type of a library, of whose insides nothing may be named."""
+    return Type(name, (), _OPAQUE)
+
+
+def is_opaque(type_: Type) -> bool:
+    """A type of a library."""
+    return type_.fields is _OPAQUE
 
 
 def is_loose(type_: Type) -> bool:

@@ -12,7 +12,7 @@ from mews.kube.cel.costs import cost
 from mews.kube.cel.evaluation import Program
 from mews.kube.cel.expressions import compiled, program
 from mews.kube.cel.parser import parse
-from mews.kube.cel.signatures import AUTHORIZER
+from mews.kube.cel.signatures import AUTHORIZER, RESOURCE_CHECK
 from mews.kube.cel.syntax import SyntaxFault, report
 from mews.kube.cel.values import CelError, LazyMap, Receiver
 
@@ -202,6 +202,7 @@ def test_an_expression_over_what_has_no_type_fails_like_this(text: str, why: str
         ("cel.bind(n, 1, n)", "ERROR: <input>:1:1: undeclared reference to 'cel' (in container '')"),
         ("[1].reverse()", "ERROR: <input>:1:12: undeclared reference to 'reverse' (in container '')"),
         ("1 == authorizer.group('').resource('pods')", "found no matching overload for '_==_'"),
+        ("authorizer.x", "unexpected failed resolution of 'kubernetes.authorization.Authorizer'"),
         ("authorizer.path('/x').allowed()", "found no matching overload for 'allowed'"),
     ],
 )
@@ -228,7 +229,7 @@ def test_what_a_user_may_do_is_asked_of_the_authorizer() -> None:
     asked: list[str] = []
     text = "authorizer.group('').resource('pods').check('get').allowed() && "
     text += "!authorizer.requestResource.check('delete').allowed()"
-    assert not compiled(text, {"authorizer": AUTHORIZER}).fault
+    assert not compiled(text, {"authorizer": AUTHORIZER, "authorizer.requestResource": RESOURCE_CHECK}).fault
     assert program(text).evaluate({"authorizer": _authorizer(asked)})[0] is True
     assert asked == ["get", "delete"]
 

@@ -11,6 +11,7 @@ from mews.kube.cel.expressions import program
 from mews.kube.cel.values import CelError, LazyMap, Receiver
 from mews.kube.emulated.apiserver.access.authorization import AccessDecision, Attributes, Authorizer
 from mews.kube.emulated.apiserver.admission.matching import namespace_of
+from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
@@ -75,12 +76,10 @@ def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -
     """The variables that every expression has: object, oldObject, request, namespaceObject, authorizer."""
     body = attributes.body_kind is not None
     request = {
-        **dict.fromkeys(("subResource", "requestSubResource", "name", "namespace"), ""),
         **request_of(attributes, matched),
         "dryRun": attributes.request.dry_run,
         "options": options_of(attributes),
     }
-    request["userInfo"] = {"username": "", "uid": "", "groups": [], "extra": {}, **request["userInfo"]}
     return {
         "object": shown_as(matched, attributes.obj, body=body),
         "oldObject": shown_as(matched, attributes.old, body=body),
@@ -142,6 +141,10 @@ def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
 
 def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Receiver:
     def account(namespace: str, name: str) -> Receiver:
+        if names.subdomain_faults("name", name):
+            raise CelError("Invalid service account name")
+        if not names.is_label(namespace):
+            raise CelError("Invalid service account namespace")
         played = User(f"system:serviceaccount:{namespace}:{name}", account_groups(namespace))
         return _authorizer(store, played, attributes)
 
@@ -166,13 +169,15 @@ def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Re
 
 def _group_check(store: Store, user: User, asked: dict[str, str]) -> Receiver:
     def resource(name: str) -> Receiver:
+        if not name.strip():
+            raise CelError("resource must not be empty")
         return _resource_check(store, user, {**asked, "resource": name})
 
     return Receiver("kubernetes.authorization.GroupCheck", {"resource": resource})
 
 
 def _path_check(store: Store, user: User, path: str) -> Receiver:
-    if not path:
+    if not path.strip():
         raise CelError("path must not be empty")
     return Receiver(
         "kubernetes.authorization.PathCheck",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mews.kube.cel.expressions import CompiledExpression
-from mews.kube.cel.signatures import AUTHORIZER
+from mews.kube.cel.signatures import AUTHORIZER, RESOURCE_CHECK
 from mews.kube.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of, struct
 
 _STRINGS = list_of(STRING)
@@ -63,6 +63,7 @@ WEBHOOK_VARIABLES: Mapping[str, Type] = {
     "oldObject": DYN,
     "request": REQUEST,
     "authorizer": AUTHORIZER,
+    "authorizer.requestResource": RESOURCE_CHECK,
 }
 
 

@@ -111,7 +111,7 @@ def _validation_faults(validation: Spec, path: str, known: Mapping[str, Type]) -
         f"{path}.expression", validation.get("expression") or "", known, ("bool",), "expression is not specified"
     )
     if (validation.get("messageExpression") or "").strip():
-        plain = {name: kind for name, kind in known.items() if name != "authorizer"}
+        plain = {name: kind for name, kind in known.items() if not name.startswith("authorizer")}
         yield from _expression_fault(
             f"{path}.messageExpression", validation["messageExpression"], plain, ("string",), ""
         )

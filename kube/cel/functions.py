@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 from collections.abc import Callable, Mapping
 from datetime import timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mews.kube.cel.formatting import formatted
 from mews.kube.cel.libraries import (
     FORMAT_NAMES,
     Address,
@@ -19,9 +19,9 @@ from mews.kube.cel.libraries import (
     Url,
     named_format,
 )
-from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, double_text, shown
+from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, shown
 from mews.kube.cel.regexes import BadPattern, searcher
-from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, Some, Timestamp, equal, plain
+from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, Some, Timestamp, equal
 
 _MILLI, _NANO = 10**6, 10**9
 
@@ -107,62 +107,6 @@ def _split(text: str, by: str, most: int = -1) -> list[str]:
 
 _ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 _ASCII_UPPER = {code: code - 32 for code in range(97, 123)}
-
-
-def _format(text: str, args: list[Any]) -> str:
-    found, at, used = [], 0, 0
-    while at < len(text):
-        if text[at] != "%":
-            found.append(text[at])
-            at += 1
-            continue
-        at += 1
-        if text[at : at + 1] == "%":
-            found.append("%")
-            at += 1
-            continue
-        digits = ""
-        if text[at : at + 1] == ".":
-            at += 1
-            while text[at : at + 1].isdigit():
-                digits, at = digits + text[at], at + 1
-        if used >= len(args):
-            raise CelError(f"index {used} out of range")
-        found.append(_clause(text[at : at + 1], args[used], int(digits) if digits else 6))
-        used, at = used + 1, at + 1
-    return "".join(found)
-
-
-def _clause(verb: str, value: Any, precision: int) -> str:
-    is_int = isinstance(value, int) and not isinstance(value, bool)
-    if verb == "s":
-        return _shown(value)
-    if verb == "d" and is_int:
-        return str(int(value))
-    if verb == "f" and isinstance(value, (int, float)):
-        return f"{value:.{precision}f}" if math.isfinite(value) else double_text(float(value))
-    if verb == "e" and isinstance(value, (int, float)):
-        return f"{value:.{precision}e}"
-    if verb == "b" and isinstance(value, int):
-        return f"{int(value):b}"
-    if verb == "o" and is_int:
-        return f"{value:o}"
-    if verb in "xX" and verb:
-        raw = f"{value:x}" if is_int else (value.encode() if isinstance(value, str) else value).hex()
-        return raw.upper() if verb == "X" else raw
-    raise CelError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(_shown(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(key)}: {_shown(value[key])}" for key in sorted(value, key=str)) + "}"
-    if value is None:
-        return "null"
-    if isinstance(value, float):
-        return double_text(value)
-    return shown(plain(value)) if not isinstance(value, bytes) else value.decode(errors="replace")
 
 
 def _quote(text: str) -> str:
@@ -343,7 +287,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "split": _split,
     "substring": _substring,
     "trim": lambda text: _text(text).strip(),
-    "format": _format,
+    "format": formatted,
     "strings.quote": _quote,
     "join": lambda items, by="": by.join(_text(item) for item in items),
     "sets.contains": _contains_all,

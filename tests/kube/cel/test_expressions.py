@@ -177,6 +177,10 @@ def test_an_expression_over_what_has_no_type_has_this_value(text: str, value: An
         ("object.none.x", "no such key: x"),
         ("object.spec.replicas.x", "no such key: x"),
         ("object.spec.boxes.x", "unsupported index type 'string' in list"),
+        (
+            "'%d'.format([object.none])",
+            "error during formatting: decimal clause can only be used on integers, was given null_type",
+        ),
         ("object.spec.boxes[5]", "index out of bounds: 5"),
         ("1 / (object.spec.replicas - 3)", "division by zero"),
         ("object.spec.replicas + 'a'", "no such overload"),
@@ -194,6 +198,16 @@ def test_an_expression_over_what_has_no_type_fails_like_this(text: str, why: str
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
+        (
+            "'%s %d'.format(['a', 'b'])",
+            "1:22: error during formatting: decimal clause can only be used on integers, was",
+        ),
+        ("'%s %s'.format(['a'])", "ERROR: <input>:1:15: index 1 out of range"),
+        (
+            "'%s'.format(['a', 1])",
+            "ERROR: <input>:1:12: too many arguments supplied to string.format (expected 1, got 2)",
+        ),
+        ("'%q'.format(['a'])", 'could not parse formatting clause: unrecognized formatting clause "q"'),
         ("foo == 1", "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo == 1\n | ^"),
         ("object.x(", "ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>' expecting"),
         ("has(object)", "ERROR: <input>:1:5: invalid argument to has() macro"),

@@ -297,7 +297,7 @@ def to_bool(value: Any) -> bool:
     raise CelError(NO_OVERLOAD)
 
 
-def _read(text: str, kind: type[Timestamp] | type[Duration]) -> Any:
+def _read[T: (Timestamp, Duration)](text: str, kind: type[T]) -> T:
     try:
         return kind.parse(text)
     except CelError:

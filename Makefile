@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish fuzz crash-points demo test test-fuse test-kind test-kind-leftovers test-upstream test-upstream-sample lint dist bench clean
+.PHONY: validate-redfish fuzz crash-points gpushare-sequences demo test test-fuse test-kind test-kind-leftovers test-upstream \
+  test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -62,6 +63,10 @@ fuzz: $(BIN)/.installed
 crash-points: $(BIN)/.installed
 	$(BIN)/python -m tests.crash_points --pairs 2000
 	test ! -f tests/oracle/__main__.py || $(BIN)/python -m tests.oracle --pairs 2000 --schedules 2000 --jobs "$$(nproc)"
+
+# GPU Share through sequences of chance, ten thousand of them; 200 are among the tests
+gpushare-sequences: $(BIN)/.installed
+	MEWS_GPUSHARE_SEQUENCES=10000 $(BIN)/python -m benchmarks.gpushare sequences
 
 bench: $(BIN)/.installed
 	$(BIN)/python benchmarks/run.py

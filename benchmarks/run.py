@@ -22,6 +22,7 @@ BENCHES = (
     "kod2_pass",
     "hotplug",
     "removal",
+    "soak",
 )
 
 

@@ -84,6 +84,8 @@ class Journal:
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed
         self._lines: list[Line] = []
+        self._first = 0
+        self._most: int | None = None
         self._listeners: list[Callable[[Line], None]] = []
         self._undelivered: deque[Line] = deque()
         self._delivering = False
@@ -95,11 +97,18 @@ class Journal:
         """
         if layer not in LAYERS:
             raise ValueError(f"layer {layer!r}: must be one of {', '.join(LAYERS)}")
-        line = Line(len(self._lines), self._elapsed(), layer, actor, event, fields)
+        line = Line(len(self), self._elapsed(), layer, actor, event, fields)
         self._lines.append(line)
+        if self._most is not None and len(self._lines) > 2 * self._most:
+            self._first += len(self._lines) - self._most
+            del self._lines[: -self._most]
         self._undelivered.append(line)
         self._notify()
         return line
+
+    def keep_latest(self, most: int) -> None:
+        """Remember so many lines at least, and at most twice as many: for a cluster that stays up for days."""
+        self._most = most
 
     def _notify(self) -> None:
         # A listener may write: everybody still hears the lines one after the other, in their order.
@@ -125,19 +134,19 @@ class Journal:
         return self._elapsed()
 
     def lines(self, since: int = 0) -> list[Line]:
-        """All lines from that number on."""
-        return self._lines[since:]
+        """All lines from that number on, as far as they are remembered."""
+        return self._lines[max(since - self._first, 0) :]
 
     def find(self, layer: str, event: str | None = None, *, since: int = 0, **fields: Any) -> Iterator[Line]:
         """Lines of that layer, event and with those fields, oldest first, from that number on."""
-        for line in self._lines[since:]:
+        for line in self.lines(since):
             if line.layer != layer or event not in (None, line.event):
                 continue
             if all(line.fields.get(name) == value for name, value in fields.items()):
                 yield line
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return self._first + len(self._lines)
 
     def as_jsonl(self) -> str:
         """All lines, one JSON object each."""

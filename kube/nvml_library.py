@@ -11,10 +11,15 @@ import ctypes
 from ctypes import Structure, byref, c_char, c_uint, c_ulonglong, c_void_p, create_string_buffer
 from typing import Any
 
-from mews.kube.system.nvml import ListedGpu, NvmlError, NvmlReading, ReportedXid
+from mews.kube.system.nvml import GpuProcess, ListedGpu, NvmlError, NvmlReading, ReportedXid
 
 LIBRARY = "libnvidia-ml.so.1"
-_TIMEOUT, _NOT_SUPPORTED, _GPU_IS_LOST = 10, 3, 15
+_TIMEOUT, _NOT_SUPPORTED, _INSUFFICIENT_SIZE, _GPU_IS_LOST = 10, 3, 7, 15
+_UNKNOWN = 2**64 - 1
+"""NVML_VALUE_NOT_AVAILABLE"""
+_MIB = 1024 * 1024
+_PROCESSES = 32
+"""There is room for so many at first."""
 _XID_EVENTS = 0x8
 """nvmlEventTypeXidCriticalError"""
 
@@ -33,6 +38,15 @@ class _PciInfo(Structure):
 
 class _Memory(Structure):
     _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
+
+
+class _ProcessInfo(Structure):
+    _fields_ = [
+        ("pid", c_uint),
+        ("used_memory", c_ulonglong),
+        ("gpu_instance", c_uint),
+        ("compute_instance", c_uint),
+    ]
 
 
 class _EventData(Structure):
@@ -119,8 +133,29 @@ class NvmlLibrary:
             uuid=uuid.value.decode(),
             bus_id=pci.bus_id.decode(),
             minor=minor.value,
-            memory_mib=memory.total // (1024 * 1024),
+            memory_mib=memory.total // _MIB,
             lost=code == _GPU_IS_LOST,
+            processes=self._processes(handle),
+        )
+
+    def _processes(self, handle: c_void_p) -> tuple[GpuProcess, ...]:
+        room = _PROCESSES
+        while True:
+            count, found = c_uint(room), (_ProcessInfo * room)()
+            code = self._check(
+                "nvmlDeviceGetComputeRunningProcesses_v3",
+                handle,
+                byref(count),
+                found,
+                allowed=(_NOT_SUPPORTED, _GPU_IS_LOST, _INSUFFICIENT_SIZE),
+            )
+            if code != _INSUFFICIENT_SIZE:
+                break
+            room = 2 * max(room, count.value)
+        listed = found[: count.value] if code == 0 else []
+        return tuple(
+            GpuProcess(int(each.pid), 0 if each.used_memory == _UNKNOWN else each.used_memory // _MIB)
+            for each in listed
         )
 
     def _watch(self, gpus: tuple[ListedGpu, ...], handles: list[c_void_p]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+from collections.abc import Iterable
 
 from aiohttp import web
 
@@ -15,30 +17,36 @@ BODY_LIMIT = 256 * 1024 * 1024
 
 
 class HttpService:
-    """A ServicePort on an address of this machine."""
+    """A ServicePort on an address of this machine; ``names`` are further ones by which requests call it."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None = None, names: Iterable[str] = ()) -> None:
         self._host = host
         self._port = port
+        self._tls = tls
+        self._names = tuple(names)
 
     async def serve(self, handler: HttpHandler) -> None:
         """Answer with it until cancelled. Raises OSError where the port is taken."""
         listening = socket.create_server((self._host, self._port))
-        runner = await serve_on(listening, handler)
+        runner = await serve_on(listening, handler, tls=self._tls, names=self._names)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             await runner.cleanup()
 
 
-async def serve_on(listening: socket.socket, handler: HttpHandler) -> web.AppRunner:
+async def serve_on(
+    listening: socket.socket, handler: HttpHandler, *, tls: ssl.SSLContext | None = None, names: Iterable[str] = ()
+) -> web.AppRunner:
     """Answer what comes in on that socket; ``cleanup()`` of what is returned ends it. A ConnectionError of the handler
     is a bad gateway. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``)."""
     app = web.Application(client_max_size=BODY_LIMIT)
-    admitted = callers(listening.getsockname()[0])
+    admitted = callers(listening.getsockname()[0], names)
 
     async def answer(request: web.Request) -> web.Response:
-        refusal = admitted.refusal({name.lower(): value for name, value in request.headers.items()})
+        refusal = admitted.refusal(
+            {name.lower(): value for name, value in request.headers.items()}, secure=tls is not None
+        )
         if refusal is not None:
             return web.Response(status=403, text=refusal)
         try:
@@ -50,5 +58,5 @@ async def serve_on(listening: socket.socket, handler: HttpHandler) -> web.AppRun
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.SockSite(runner, listening).start()
+    await web.SockSite(runner, listening, ssl_context=tls).start()
     return runner

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mews.emulator.chassis.profiles import ChassisProfile
+from mews.emulator.host.pcie_tree import PcieTree
 from mews.emulator.host.profiles import INSTANT, HostProfile
 from mews.emulator.nvml.drivers import DEFAULT_RELEASE
 from mews.emulator.nvml.profiles import DEFAULT_MODEL
+from mews.emulator.nvml.topology import LinkMatrix
 
 DEFAULT_POOL = "pool-0"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -25,7 +27,8 @@ ANYTHING = re.compile(r"[^\x00-\x1f]*")
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
     """A device in a slot. ``id`` is the chassis' own (Dev_GID); ``port`` is the host port at the start, None = free.
-    ``memory_mib``: of a GPU that has not its model's (None: it has)."""
+    ``memory_mib``: of a GPU that has not its model's (None: it has); ``virtual_functions``: of an adapter whose
+    firmware is not set to the usual number; ``below``: the root complex or switch that a built-in device is on."""
 
     id: str
     uuid: str
@@ -34,12 +37,16 @@ class DeviceSpec:
     serial: str = ""
     port: str | None = None
     memory_mib: int | None = None
+    virtual_functions: int | None = None
+    below: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
     """A server. Its name is also the node's name. ``profile``: how its layers lag behind its chassis ports; ``driver``:
-    the release of NVIDIA's that it shows. ``devices`` are built in: they are in no pool, and no chassis knows them."""
+    the release of NVIDIA's that it shows. ``devices`` are built in: they are in no pool, and no chassis knows them;
+    ``pcie`` is the tree that they are in (None: one switch), ``links`` how NVLinks join its GPUs (None: as their model
+    has it)."""
 
     name: str
     cpus: int = 192
@@ -47,6 +54,13 @@ class HostSpec:
     profile: HostProfile = INSTANT
     driver: str = DEFAULT_RELEASE
     devices: tuple[DeviceSpec, ...] = ()
+    pcie: PcieTree | None = None
+    links: LinkMatrix | None = None
+
+    @property
+    def numa_nodes(self) -> int:
+        """How many NUMA nodes share its processors: two, or more where its tree has a higher one."""
+        return max(2, *(root.numa_node + 1 for root in self.pcie.roots)) if self.pcie is not None else 2
 
 
 @dataclass(frozen=True, slots=True)

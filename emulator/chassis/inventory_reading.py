@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
@@ -20,13 +21,15 @@ from mews.emulator.chassis.inventory import (
 )
 from mews.emulator.chassis.placed import PlacedValue, Where
 from mews.emulator.chassis.profiles import ChassisProfile, parse_profile
-from mews.emulator.host.cards import KINDS
+from mews.emulator.chassis.server_reading import read_layout, read_links, read_pcie, read_place
+from mews.emulator.host.cards import ADAPTERS, KINDS, MOST_VIRTUAL
+from mews.emulator.host.pcie_tree import PcieTree
 from mews.emulator.host.profiles import parse_host_profile
 from mews.emulator.nvml.drivers import DEFAULT_RELEASE, KNOWN, RELEASE
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
 from mews.emulator.nvml.profiles import PROFILES as MODELS
 
-_DEVICE_KEYS = ("id", "uuid", "kind", "model", "serial", "memory_mib")
+_DEVICE_KEYS = ("id", "uuid", "kind", "model", "serial", "memory_mib", "virtual_functions")
 MIN_GPU_MIB, MAX_GPU_MIB = 64, 2**20
 """What a GPU's memory may be said to be."""
 
@@ -72,15 +75,18 @@ def _metadata(at: PlacedValue) -> str:
 
 
 def _host(at: PlacedValue) -> HostSpec:
-    at.mapping(("name", "cpus", "memory_mib", "profile", "driver", "devices"))
+    at.mapping(("name", "cpus", "memory_mib", "profile", "driver", "devices", "pcie", "links"))
     try:
         profile = parse_host_profile(at.get("profile", "instant").value)
     except ValueError as error:
         raise at.get("profile").error(str(error)) from error
-    devices = tuple(_built_in(device) for device in at.get("devices", []).items())
+    tree = read_pcie(at.get("pcie"))
+    devices = tuple(_built_in(device, tree) for device in at.get("devices", []).items())
     at.get("devices", []).unique([device.id for device in devices], "device id")
     return HostSpec(
         devices=devices,
+        pcie=tree,
+        links=read_links(at.get("links"), devices, read_layout(at.get("pcie"), tree, devices)),
         name=at.get("name").text(NAME, "a lower-case host name"),
         cpus=at.get("cpus", 192).whole(1, 4096),
         memory_mib=at.get("memory_mib", 1_048_576).whole(1, 2**31),
@@ -164,10 +170,10 @@ def _device(at: PlacedValue, ports: Mapping[str, str | None]) -> DeviceSpec:
     return _device_spec(at, port)
 
 
-def _built_in(at: PlacedValue) -> DeviceSpec:
-    """A device in the server itself: on no port."""
-    at.mapping(_DEVICE_KEYS)
-    return _device_spec(at, None)
+def _built_in(at: PlacedValue, tree: PcieTree | None) -> DeviceSpec:
+    """A device in the server itself: on no port, and on a root complex or switch where the server has a tree."""
+    at.mapping((*_DEVICE_KEYS, "below"))
+    return replace(_device_spec(at, None), below=read_place(at.get("below"), tree))
 
 
 def _device_spec(at: PlacedValue, port: str | None) -> DeviceSpec:
@@ -177,6 +183,9 @@ def _device_spec(at: PlacedValue, port: str | None) -> DeviceSpec:
     memory = at.get("memory_mib")
     if memory.value is not None and kind != "GPU":
         raise memory.error("is a GPU's alone")
+    virtual = at.get("virtual_functions")
+    if virtual.value is not None and kind not in ADAPTERS:
+        raise virtual.error(f"is for kinds {', '.join(ADAPTERS)} alone")
     return DeviceSpec(
         id=at.get("id").text(ID, 'a quoted device ID, such as "001300"'),
         uuid=at.get("uuid").text(ID, "a device UUID, such as GPU-16a0c321-…"),
@@ -185,6 +194,7 @@ def _device_spec(at: PlacedValue, port: str | None) -> DeviceSpec:
         serial=at.get("serial", "").text(ANYTHING, "a quoted serial number"),
         port=port,
         memory_mib=None if memory.value is None else memory.whole(MIN_GPU_MIB, MAX_GPU_MIB),
+        virtual_functions=None if virtual.value is None else virtual.whole(0, MOST_VIRTUAL),
     )
 
 

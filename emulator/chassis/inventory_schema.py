@@ -13,12 +13,15 @@ from mews.emulator.chassis.inventory import ID, NAME, PORT
 from mews.emulator.chassis.inventory_reading import MAX_GPU_MIB, MIN_GPU_MIB
 from mews.emulator.chassis.profiles import KEYS as PROFILE_KEYS
 from mews.emulator.chassis.profiles import PROFILES
-from mews.emulator.host.cards import KINDS
+from mews.emulator.chassis.server_reading import LINK_NAMES, MAX_NUMA_NODE
+from mews.emulator.host.cards import KINDS, MOST_VIRTUAL
+from mews.emulator.host.pcie_tree import MOST_ROOTS
 from mews.emulator.host.profiles import HOST_PROFILES
 from mews.emulator.host.profiles import KEYS as HOST_PROFILE_KEYS
 from mews.emulator.nvml.drivers import DEFAULT_RELEASE, RELEASE
 from mews.emulator.nvml.profiles import ALIASES, DEFAULT_MODEL, MAKERS
 from mews.emulator.nvml.profiles import PROFILES as MODELS
+from mews.emulator.nvml.topology import PCIE_LEVELS, SELF
 
 Schema = dict[str, Any]
 
@@ -90,9 +93,43 @@ def _host() -> Schema:
             "profile": _profile(tuple(HOST_PROFILES), HOST_PROFILE_KEYS),
             "driver": {**_matching(RELEASE, "the release of NVIDIA's driver"), "default": DEFAULT_RELEASE},
             "devices": {"type": "array", "items": _device(port=False), "description": "built in, and in no pool"},
+            "pcie": _pcie(),
+            "links": _links(),
         },
         required=("name",),
     )
+
+
+def _pcie() -> Schema:
+    numa_node = {**_whole(-1, MAX_NUMA_NODE, 0), "description": "-1: of a machine without NUMA"}
+    root = _object({"name": _matching(ID, "such as socket-0"), "numa_node": numa_node}, required=("name",))
+    below = _matching(ID, "the root complex or the switch, before it in the list, that it is on")
+    switch = _object({"name": _matching(ID, "such as switch-0"), "below": below}, required=("name", "below"))
+    return {
+        "description": "the PCIe tree that the built-in devices are in; without it all are on one switch",
+        "anyOf": [
+            {"type": "null"},
+            _object(
+                {
+                    "roots": {"type": "array", "minItems": 1, "maxItems": MOST_ROOTS, "items": root},
+                    "switches": {"type": "array", "items": switch},
+                },
+                required=("roots",),
+            ),
+        ],
+    }
+
+
+def _links() -> Schema:
+    word: Schema = {"type": "string", "pattern": f"^\\s*(?:{SELF}|NV0*[1-9][0-9]*|{'|'.join(PCIE_LEVELS)})\\s*$"}
+    return {
+        "description": "how NVLinks join the built-in GPUs: a name, or the rows of `nvidia-smi topo -m`",
+        "anyOf": [
+            {"type": "null"},
+            {"enum": list(LINK_NAMES)},
+            {"type": "array", "items": {"type": "array", "items": word}},
+        ],
+    }
 
 
 def _chassis() -> Schema:
@@ -125,7 +162,10 @@ def _device(*, port: bool) -> Schema:
         "model": {"type": "string", "default": DEFAULT_MODEL, "examples": list(MODELS)},
         "serial": _TEXT,
         "memory_mib": {**_whole(MIN_GPU_MIB, MAX_GPU_MIB), "description": "a GPU's, where it is not its model's"},
+        "virtual_functions": {**_whole(0, MOST_VIRTUAL), "description": "of an adapter: its firmware's setting"},
     }
+    if not port:
+        properties["below"] = _matching(ID, "the root complex or switch of the host's `pcie` that it is on")
     if port:
         cabled = _matching(PORT, "the cabled port that it is on at the start")
         properties["port"] = {"anyOf": [{"type": "null"}, cabled]}

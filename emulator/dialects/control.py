@@ -106,7 +106,7 @@ class Control:
     def _insert(self, request: Request) -> tuple[int, Any]:
         body = read_object(request.body)
         device = body.get("device")
-        names = [field.name for field in fields(DeviceSpec) if field.name != "memory_mib"]
+        names = [field.name for field in fields(DeviceSpec) if field.name not in OF_A_FILE]
         if not isinstance(device, dict) or not {"id", "uuid"} <= set(device) <= set(names):
             raise ValueError(f"device {device!r}: must be a mapping with id, uuid and any of {', '.join(names[2:])}")
         if not all(isinstance(value, str) for name, value in device.items() if name != "port" or value is not None):
@@ -145,6 +145,10 @@ def _inventory(rack: Rack) -> dict[str, Any]:
             for spec in hardware.chassis
         ],
     }
+
+
+OF_A_FILE = ("memory_mib", "virtual_functions", "below")
+"""What a device of a hardware file can have, and one that is put in by hand cannot."""
 
 
 def _plain(host: HostSpec) -> dict[str, Any]:

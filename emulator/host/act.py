@@ -44,7 +44,7 @@ Do = Literal[
     "persistence-daemon",
 ]
 ACTIONS: tuple[str, ...] = get_args(Do)
-HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load")
+HOLDER_KEYS = ("key", "pid", "name", "uuids", "computing", "load", "cgroup")
 MOST_PID = (1 << 32) - 1
 KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", *HOLDER_KEYS)
 
@@ -132,6 +132,7 @@ def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
         name=str(action.get("name", "")),
         computing=bool(action.get("computing", False)),
         load=parse_load(action["load"]) if action.get("load") is not None else IDLE,
+        cgroup=str(action.get("cgroup", "/")),
     )
 
 

@@ -5,7 +5,7 @@ GPU models are those of ``mews.emulator.nvml.profiles``; ids of the others from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mews.emulator.nvml.profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_of
 
@@ -41,8 +41,24 @@ class Card:
 GPU_LAYERS, OTHER_LAYERS = 5, 3
 """A GPU has a device node and NVML above its driver; for anything else the driver is the top."""
 
-NIC = Card(0x15B3, 0x101B, 0x15B3, 0x0007, 0x020700, 0, ((0, 32 * MIB, True),), "mlx5_core", OTHER_LAYERS)
-"""A ConnectX-6 HDR adapter."""
+RDMA_DRIVER = "mlx5_core"
+
+NIC = Card(
+    0x15B3, 0x101B, 0x15B3, 0x0007, 0x020700, 0, ((0, 32 * MIB, True),), RDMA_DRIVER, OTHER_LAYERS, virtual_functions=8
+)
+"""A ConnectX-6 HDR adapter; the firmware's usual number of virtual functions."""
+
+VIRTUAL_NIC = replace(NIC, device=0x101C, bars=((0, MIB, True),), virtual_functions=0)
+
+VIRTUAL = {RDMA_DRIVER: VIRTUAL_NIC}
+"""Drivers that make virtual functions, and what these are. NVIDIA's driver makes them of GPUs for vGPU hosts alone."""
+
+VIRTUAL_OFFSET, VIRTUAL_STRIDE = 1, 1
+"""From the routing ID of a function to that of its first virtual one, and from one to the next: a ConnectX-6's with one
+port."""
+
+MOST_VIRTUAL = 127
+"""Of one adapter: what ConnectX firmware can be set to."""
 
 FPGA = Card(0x10EE, 0x5000, 0x10EE, 0x000E, 0x120000, 0, ((0, 32 * MIB, True), (2, MIB // 8, True)), "xclmgmt", 3)
 """An Alveo U200's management function."""
@@ -51,6 +67,9 @@ BRIDGE = Card(0x10B5, 0x8796, 0x10B5, 0x8796, 0x060400, 0xAB, (), "pcieport", 0,
 """A port of a PEX 8796 switch; Falcon-class boxes are built of switches of that family (assumed)."""
 
 OTHERS = {"NIC": NIC, "RDMA": NIC, "FPGA": FPGA}
+
+ADAPTERS = ("NIC", "RDMA")
+"""Kinds that have virtual functions."""
 
 KINDS = ("GPU", *OTHERS)
 """What a hardware file may call a device."""
@@ -64,10 +83,12 @@ def gpu_profile(model: str) -> GpuProfile:
         return profile_of(DEFAULT_MODEL)
 
 
-def card_of(kind: str, model: str) -> Card:
-    """What a device of the inventory is to PCI; a kind that nobody knows is taken for an accelerator like an FPGA."""
+def card_of(kind: str, model: str, virtual_functions: int | None = None) -> Card:
+    """What a device of the inventory is to PCI; a kind that nobody knows is taken for an accelerator like an FPGA.
+    ``virtual_functions``: how many an adapter's firmware is set to, None: as usual."""
     if kind != "GPU":
-        return OTHERS.get(kind.upper(), FPGA)
+        card = OTHERS.get(kind.upper(), FPGA)
+        return card if virtual_functions is None else replace(card, virtual_functions=virtual_functions)
     profile = gpu_profile(model)
     bars = ((0, 16 * MIB, False), (1, profile.bar1_mib * MIB, True), (3, 32 * MIB, True))
     return Card(

@@ -6,19 +6,22 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
-from mews.emulator.host.cards import Card
+from mews.emulator.host.cards import VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
 
 SIZE = 4096
 ONES = b"\xff" * SIZE
 """What a function that has fallen off the bus reads as."""
 
-_POWER, _EXPRESS, _SERIAL = 0x50, 0x60, 0x100
+_POWER, _EXPRESS, _SERIAL, _SHARING = 0x50, 0x60, 0x100, 0x180
 _ENDPOINT, _ROOT_PORT, _UPSTREAM, _DOWNSTREAM = 0x0, 0x4, 0x5, 0x6
 PORT_TYPES = {"endpoint": _ENDPOINT, "root": _ROOT_PORT, "upstream": _UPSTREAM, "downstream": _DOWNSTREAM}
 
 
-def endpoint_config(card: Card, bars: tuple[int, ...], *, irq: int, bound: bool, serial: str) -> bytes:
-    """A device's 4096 bytes; ``bars`` are the start addresses of ``card.bars``."""
+def endpoint_config(
+    card: Card, bars: tuple[int, ...], *, irq: int, bound: bool, serial: str, virtual: int = 0
+) -> bytes:
+    """A device's 4096 bytes; ``bars`` are the start addresses of ``card.bars``, ``virtual`` the virtual functions that
+    it has now."""
     space = _header(card, header_type=0x00, command=0x0406 if bound else 0x0400)
     for (number, size, wide), start in zip(card.bars, bars, strict=True):
         flags = 0xC if wide else 0x0
@@ -31,6 +34,10 @@ def endpoint_config(card: Card, bars: tuple[int, ...], *, irq: int, bound: bool,
     _capabilities(space, card, _ENDPOINT, slot=None)
     struct.pack_into("<I", space, _SERIAL, 0x0003 | 1 << 16)
     struct.pack_into("<Q", space, _SERIAL + 4, crc32(serial.encode()) | card.device << 32 | card.vendor << 48)
+    made = VIRTUAL.get(card.driver)
+    if card.virtual_functions and made is not None:
+        struct.pack_into("<I", space, _SERIAL, 0x0003 | 1 << 16 | _SHARING << 20)
+        _sharing(space, card, made, virtual)
     return bytes(space)
 
 
@@ -41,6 +48,15 @@ def bridge_config(card: Card, port: str, *, primary: int, secondary: int, last: 
     struct.pack_into("<HH", space, 0x20, 0x0000, 0x0FF0)
     _capabilities(space, card, PORT_TYPES[port], slot=slot)
     return bytes(space)
+
+
+def _sharing(space: bytearray, card: Card, made: Card, virtual: int) -> None:
+    """The SR-IOV capability (PCI Express Base 4.0 section 9.3.3)."""
+    enabled = 0x0009 if virtual else 0x0000
+    struct.pack_into("<IIHH", space, _SHARING, 0x0010 | 1 << 16, 0, enabled, 0)
+    struct.pack_into("<HHHBB", space, _SHARING + 0x0C, card.virtual_functions, card.virtual_functions, virtual, 0, 0)
+    struct.pack_into("<HHHH", space, _SHARING + 0x14, VIRTUAL_OFFSET, VIRTUAL_STRIDE, 0, made.device)
+    struct.pack_into("<II", space, _SHARING + 0x1C, 0x553, 0x1)
 
 
 def _header(card: Card, *, header_type: int, command: int) -> bytearray:

@@ -5,6 +5,8 @@ HostRefusal
 ├── NoSuchDevice     ENODEV  no such function, slot or bridge, or it is not in a state in which this can be done
 ├── AlreadyBound     EBUSY   a driver has it
 ├── DriverFailed     EIO     the driver does not take the device
+├── OutOfRange       ERANGE  more virtual functions than the device has
+├── NotConfigurable  ENOENT  no driver has the device, or the one that has it makes no virtual functions
 └── BadWrite         EINVAL  not something that this file takes
 """
 
@@ -47,6 +49,20 @@ class DriverFailed(HostRefusal):
 
     code = "DRIVER_FAILED"
     errno = errno.EIO
+
+
+class OutOfRange(HostRefusal):
+    """More than the device has."""
+
+    code = "OUT_OF_RANGE"
+    errno = errno.ERANGE
+
+
+class NotConfigurable(HostRefusal):
+    """No driver has the function, or the driver that has it cannot do this."""
+
+    code = "NOT_CONFIGURABLE"
+    errno = errno.ENOENT
 
 
 class BadWrite(HostRefusal):

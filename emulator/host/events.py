@@ -37,6 +37,7 @@ EVENTS = (
     "draining",  # device, on
     "persistence",  # device, on
     "rescanned",  # below: the bridge below which functions were looked for, None for everywhere
+    "virtual-functions",  # device, count: how many it has from now on
     "waiting",  # device, what: a write blocks until nobody uses the device
     "used",  # device, holders
     "fault-added",  # fault, kind

@@ -8,7 +8,8 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.events import Listener, ignore
-from mews.emulator.host.host import OWN, Host
+from mews.emulator.host.host import Host
+from mews.emulator.host.own_slots import OWN
 
 Ports = Mapping[str, Mapping[str, str | None]]
 """Chassis -> device -> host port."""

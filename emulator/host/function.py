@@ -7,7 +7,8 @@ from enum import IntEnum
 from typing import Any
 
 from mews.emulator.chassis.inventory import DeviceSpec
-from mews.emulator.host.cards import Card
+from mews.emulator.host.addresses import Bridge, PciAddress, ports_path
+from mews.emulator.host.cards import VIRTUAL, Card
 from mews.emulator.host.profiles import ARROWS
 
 
@@ -38,7 +39,10 @@ class Function:
 
     ``plugged``: the chassis has it on our port; ``link``: the chassis' side of the link is up; ``powered``: the slot;
     ``plucked``: an operator removed the function, a rescan brings it back; ``unbound``: an operator took the driver;
-    ``lost``: it fell off the bus; ``failing``: NVML answers "unknown error".
+    ``lost``: it fell off the bus; ``failing``: NVML answers "unknown error". ``above``: the ports from the root down;
+    ``rdma``: its number among the host's RDMA devices (``mlx5_N``) while its driver has it. ``physical``: of a virtual
+    function the one that has it, and ``virtual`` the others' own, in order; ``autoprobe``: whether a driver takes
+    those that come.
     """
 
     number: int
@@ -47,9 +51,8 @@ class Function:
     device: DeviceSpec
     card: Card
     bdf: str
-    bridge: str
+    above: tuple[Bridge, ...]
     slot: int
-    numa_node: int
     stage: BringUpStage = BringUpStage.ABSENT
     minor: int | None = None
     plugged: bool = True
@@ -66,6 +69,30 @@ class Function:
     driver: str = ""
     stuck: str = ""
     ecc: Ecc = field(default_factory=Ecc)
+    rdma: int | None = None
+    physical: Function | None = None
+    virtual: list[Function] = field(default_factory=list)
+    autoprobe: bool = True
+
+    @property
+    def address(self) -> PciAddress:
+        """Where it is."""
+        return PciAddress(self.bdf, self.above)
+
+    @property
+    def path(self) -> str:
+        """Where it lies below ``/sys/devices``."""
+        return f"{ports_path(self.above)}/{self.bdf}"
+
+    @property
+    def bridge(self) -> str:
+        """The port that leads to it."""
+        return self.above[-1].bdf
+
+    @property
+    def numa_node(self) -> int:
+        """The NUMA node that it is on."""
+        return self.above[0].numa_node
 
     @property
     def top(self) -> BringUpStage:
@@ -131,6 +158,10 @@ class Function:
 
     def row(self) -> dict[str, Any]:
         """The host's view of it, for ``control``, scenarios and people."""
+        virtual = {
+            "rdma": None if self.rdma is None else f"mlx5_{self.rdma}",
+            "virtual_functions": [{"bdf": one.bdf, "driver": one.bound or None} for one in self.virtual],
+        }
         return {
             **self.named(),
             "chassis": self.chassis,
@@ -149,4 +180,5 @@ class Function:
             "persistence": self.persistence,
             "stuck": self.stuck or None,
             "ecc": {"corrected": self.ecc.corrected, "uncorrected": self.ecc.uncorrected},
+            **(virtual if self.card.driver in VIRTUAL else {}),
         }

@@ -11,7 +11,7 @@ from mews.emulator.telemetry.load import IDLE, GpuLoad
 @dataclass(frozen=True, slots=True)
 class Holder:
     """One user. ``key`` tells it from all others; ``uuids`` are what it uses; ``computing``: it works on them as
-    ``load`` says (a pod), unlike a process that merely looks."""
+    ``load`` says (a pod), unlike a process that merely looks. ``cgroup``: where the kernel accounts for it."""
 
     key: str
     uuids: tuple[str, ...]
@@ -19,6 +19,7 @@ class Holder:
     name: str = ""
     computing: bool = False
     load: GpuLoad = IDLE
+    cgroup: str = "/"
 
 
 class DeviceHolders:

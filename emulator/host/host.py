@@ -15,18 +15,19 @@ from typing import Any
 from mews.emulator.chassis.agenda import Agenda
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
 from mews.emulator.chassis.latency import Latency
-from mews.emulator.chassis.profiles import parse_profile
-from mews.emulator.host.addresses import PciAddresses
-from mews.emulator.host.cards import card_of
+from mews.emulator.host.cards import RDMA_DRIVER, card_of
 from mews.emulator.host.driver_events import DriverEvents
 from mews.emulator.host.errors import NoSuchDevice
 from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
 from mews.emulator.host.faults.board import HostFaults
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import DeviceHolders, Holder
+from mews.emulator.host.joints import host_report
 from mews.emulator.host.klog import KernelLog
+from mews.emulator.host.own_slots import address_pools, own_chassis
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.profiles import ARROWS
+from mews.emulator.host.virtual_functions import virtual_function
 
 SHOWN_LINES = 50
 """Lines of the kernel log in a host's view."""
@@ -36,17 +37,6 @@ FIRST_PID = 4000
 
 SLOTS_PER_CHASSIS = 1000
 """Slot numbers of the host: those of its first chassis from 1 on, of the next from 1001 on."""
-
-
-OWN = ""
-"""The name of what holds a server's built-in devices, where others have their chassis'."""
-
-
-def _own_chassis(spec: HostSpec) -> tuple[ChassisSpec, ...]:
-    """The server's own slots; none in a server that has nothing built in."""
-    if not spec.devices:
-        return ()
-    return (ChassisSpec(OWN, 0, spec.name, len(spec.devices), {}, spec.devices, parse_profile("instant", OWN)),)
 
 
 class Host:
@@ -65,9 +55,9 @@ class Host:
         self.profile = spec.profile
         self.number = number
         cabled = (one for one in chassis if spec.name in one.ports.values())
-        self.chassis = (*cabled, *_own_chassis(spec))
+        self.chassis = (*cabled, *own_chassis(spec))
         self._slots = {(one.name, device.id): slot for one in self.chassis for slot, device in enumerate(one.devices)}
-        self._addresses = {one.name: PciAddresses(port, number, one.slots) for port, one in enumerate(self.chassis)}
+        self._addresses, self.own_switches = address_pools(spec, self.chassis, number)
         self._listener = listener
         self._rng = random.Random(rng.getrandbits(64))
         self._numbers = 0
@@ -97,15 +87,26 @@ class Host:
         """All devices of which anything is left, by address."""
         return tuple(self._functions)
 
+    def on_bus(self) -> list[Function]:
+        """All PCI functions that sysfs shows, virtual ones after the physical one that has them."""
+        return [f for own in self._functions for f in (own, *own.virtual) if f.has_function]
+
+    def cpus_near(self, numa_node: int) -> str:
+        """The processors of a NUMA node as a list such as ``0-23``: each node has as many as any other."""
+        if numa_node < 0:
+            return f"0-{self.spec.cpus - 1}"
+        share = max(self.spec.cpus // self.spec.numa_nodes, 1)
+        return f"{numa_node * share}-{numa_node * share + share - 1}"
+
     def find(self, bdf: str) -> Function:
         """The function at that address.
 
         Raises NoSuchDevice.
         """
-        for function in self._functions:
-            if function.bdf == bdf and function.has_function:
+        for function in self.on_bus():
+            if function.bdf == bdf:
                 return function
-        there = ", ".join(f.bdf for f in self._functions if f.has_function) or "none"
+        there = ", ".join(f.bdf for f in self.on_bus()) or "none"
         raise NoSuchDevice(f"PCI function {bdf!r}: {self.spec.name} has {there}")
 
     def holding(self, device: str) -> Function:
@@ -124,8 +125,11 @@ class Host:
         return function.persistence or bool(self.holders.of(function.device.uuid, but=but))
 
     def view(self) -> dict[str, Any]:
-        """Devices by GPUID, holders, what waits, and the end of the kernel log."""
+        """Devices by GPUID, holders, what waits, and the end of the kernel log; of a server with a tree or links of its
+        own also how its GPUs are joined."""
+        joined = self.spec.pcie is not None or self.spec.links is not None
         return {
+            **({"topology": host_report(self)} if joined else {}),
             "devices": {function.gpuid: function.row() for function in self._functions if function.plugged},
             "holders": [
                 {"key": h.key, "pid": h.pid, "name": h.name, "uuids": list(h.uuids), "computing": h.computing}
@@ -228,11 +232,10 @@ class Host:
             chassis=chassis,
             gpuid=self.chassis[ordinal].gpuid(device.id),
             device=device,
-            card=card_of(device.kind, device.model),
+            card=card_of(device.kind, device.model, device.virtual_functions),
             bdf=address.bdf,
-            bridge=address.bridge,
+            above=address.above,
             slot=SLOTS_PER_CHASSIS * ordinal + place + 1,
-            numa_node=ordinal % 2,
         )
         self._functions.append(function)
         self._functions.sort(key=lambda f: (f.bdf, f.number))
@@ -288,6 +291,9 @@ class Host:
         if function.stage == BringUpStage.DRIVER and function.is_gpu:
             taken = {f.minor for f in self._functions if f is not function and f.stage >= BringUpStage.DRIVER}
             function.minor = next(n for n in range(len(self._functions) + 1) if n not in taken)
+        if function.stage == BringUpStage.DRIVER and function.driver == RDMA_DRIVER:
+            numbers = {f.rdma for f in self.on_bus()}
+            function.rdma = next(n for n in range(len(numbers) + 1) if n not in numbers)
         if function.stage == BringUpStage.NODE:
             function.node_hidden = False
 
@@ -301,13 +307,14 @@ class Host:
             arrow = ARROWS[function.stage - 1]
             function.stage = BringUpStage(function.stage - 1)
             if arrow == "driver":
+                self.disable_virtual(function)
                 function.draining = function.persistence = function.failing = False
                 function.ecc.corrected = function.ecc.uncorrected = 0
                 if function.is_gpu:
                     self.driver_events.add("unbind", function.bdf)
             self.emit(FELL[arrow], function)
             if arrow == "driver":
-                function.minor, function.driver = None, ""
+                function.minor, function.rdma, function.driver = None, None, ""
         if function.stage < BringUpStage.FUNCTION:
             function.lost = False
             function.driver_override = ""
@@ -319,8 +326,23 @@ class Host:
         self._agenda.forget(function)
         if function.stage >= BringUpStage.DRIVER and function.is_gpu:
             self.xid(function, 79)
-        function.lost = True
+        for one in (function, *function.virtual):
+            one.lost = True
         self.emit("lost", function)
+
+    # Virtual functions
+
+    def enable_virtual(self, function: Function, count: int) -> None:
+        """The driver makes that many of a function that has none; each comes up as any function does."""
+        function.virtual = [virtual_function(function, place) for place in range(count)]
+        for one in function.virtual:
+            self.climb(one)
+
+    def disable_virtual(self, function: Function) -> None:
+        """A function's virtual ones go, in order."""
+        for one in function.virtual:
+            self.take_down(one, BringUpStage.LINK)
+        function.virtual = []
 
     def xid(self, function: Function, xid: int) -> None:
         """The driver reports an XID: into the kernel log and to whoever waits for NVML's events."""

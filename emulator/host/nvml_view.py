@@ -7,15 +7,23 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.function import BringUpStage, Function
+from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
+from mews.emulator.host.joints import joints, shown_gpus
 from mews.emulator.host.telemetry import computing_on, record_alone
+from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.state import EccCounts, NvmlGpu, NvmlHost, NvmlProcess, StateClock
-from mews.emulator.nvml.topology import nvswitch
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.units import ns
 
 NO_RECORDS: Mapping[str, BoardRecord] = MappingProxyType({})
+
+
+def shown_profile(function: Function) -> GpuProfile:
+    """The model of a GPU, with the memory of this one."""
+    profile = gpu_profile(function.device.model)
+    given = function.device.memory_mib
+    return profile if given is None else replace(profile, memory_mib=given)
 
 
 def nvml_host(
@@ -27,16 +35,19 @@ def nvml_host(
     clock: StateClock | None = None,
 ) -> NvmlHost:
     """The state for the library at a time, by the records of the boards' chassis; GPUs in order of bus address, as NVML
-    numbers them. One that the chassis took away is shown no more, though its function stays on the bus for as long as a
-    process has it open. ``clock`` maps the records' time for readers that go on by themselves."""
-    shown = [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
+    numbers them. ``clock`` maps the records' time for readers that go on by themselves."""
+    shown = shown_gpus(host)
     at_ns = ns(host.now_s if now_s is None else now_s)
-    gpus = tuple(_gpu(host, function, index, records, at_ns) for index, function in enumerate(shown))
-    switched = bool(gpus) and all(gpu.profile.nvswitch for gpu in gpus)
+    joined = joints(host, shown)
+    gpus = tuple(
+        replace(_gpu(host, function, index, records, at_ns), link_ends=joined.link_ends[index])
+        for index, function in enumerate(shown)
+    )
     return NvmlHost(
         gpus=gpus,
-        topology=nvswitch(len(gpus), min(gpu.profile.nvlinks for gpu in gpus)) if switched else None,
-        switched=switched,
+        topology=joined.matrix,
+        levels=joined.levels,
+        switched=joined.switched,
         driver_version=host.spec.driver,
         dev_root=dev_root,
         events=host.driver_events.last(),
@@ -45,14 +56,10 @@ def nvml_host(
 
 
 def _gpu(host: Host, function: Function, index: int, records: Mapping[str, BoardRecord], at_ns: int) -> NvmlGpu:
-    profile = gpu_profile(function.device.model)
-    if function.device.memory_mib is not None:
-        profile = replace(profile, memory_mib=function.device.memory_mib)
+    profile = shown_profile(function)
     record = records.get(function.device.uuid) or record_alone(host, function, at_ns)
     record, processes = _known(host, function, record)
     reading, counters = record.reading(profile, at_ns), record.counters
-    half = max(host.spec.cpus // 2, 1)
-    first = function.numa_node * half
     return NvmlGpu(
         index=index,
         minor=function.minor or 0,
@@ -61,7 +68,7 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         profile=profile,
         serial=function.device.serial,
         numa_node=function.numa_node,
-        cpus=f"{first}-{first + half - 1}",
+        cpus=host.cpus_near(function.numa_node),
         utilization_percent=reading.utilization_percent,
         memory_used_mib=reading.memory_used_mib,
         power_mw=reading.power_mw,
@@ -81,6 +88,13 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         processes=processes,
         record=record,
     )
+
+
+def processes_on(host: Host, function: Function) -> tuple[NvmlProcess, ...]:
+    """The processes that work on a GPU, with its memory that they use."""
+    if not computing_on(host, function):
+        return ()
+    return _known(host, function, record_alone(host, function, ns(host.now_s)))[1]
 
 
 def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRecord, tuple[NvmlProcess, ...]]:

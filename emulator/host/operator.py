@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mews.emulator.host.errors import AlreadyBound, BadWrite, DeviceInUse, DriverFailed, NoSuchDevice
+from mews.emulator.host.errors import (
+    AlreadyBound,
+    BadWrite,
+    DeviceInUse,
+    DriverFailed,
+    NoSuchDevice,
+    NotConfigurable,
+    OutOfRange,
+)
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.pending import PendingAction
+from mews.emulator.host.virtual_functions import makes_virtual_functions
 
 DAEMON_S = 0.5
 """How soon a persistence daemon notices that the mode was switched off; assumed."""
@@ -147,6 +156,46 @@ class HostOperator:
 
         return self._now(PendingAction(f"driver_override of {bdf}", _always, act))
 
+    def set_virtual(self, bdf: str, count: int, now_s: float) -> PendingAction:
+        """``sriov_numvfs``: that many virtual functions; done when those that have a driver have it.
+
+        Raises NoSuchDevice, OutOfRange, NotConfigurable, and DeviceInUse where there is another number of them already.
+        """
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+        if count > function.card.virtual_functions:
+            raise OutOfRange(f"{bdf}: {count} virtual functions; at most {function.card.virtual_functions}")
+        if count != len(function.virtual):
+            if not makes_virtual_functions(function):
+                raise NotConfigurable(f"{bdf}: {function.bound or 'no driver'} has it and makes no virtual functions")
+            if count and function.virtual:
+                raise DeviceInUse(f"{bdf}: has {len(function.virtual)} virtual functions; take them away first")
+            if count:
+                self._host.enable_virtual(function, count)
+            else:
+                self._host.disable_virtual(function)
+            self._host.emit("virtual-functions", function, count=count)
+        made = tuple(function.virtual)
+
+        def settled() -> bool:
+            return all(_has_come(f) or f not in function.virtual for f in made)
+
+        return self._now(PendingAction(f"sriov_numvfs of {bdf}", settled, _nothing))
+
+    def set_autoprobe(self, bdf: str, on: bool, now_s: float) -> PendingAction:
+        """``sriov_drivers_autoprobe``: whether a driver takes the virtual functions that come.
+
+        Raises NoSuchDevice.
+        """
+        self._host.settle(now_s)
+        function = self._host.find(bdf)
+
+        def act() -> None:
+            function.autoprobe = on
+            self._host.version += 1
+
+        return self._now(PendingAction(f"sriov_drivers_autoprobe of {bdf}", _always, act))
+
     def unlink_node(self, minor: int, now_s: float) -> None:
         """Remove a device node, as ``rm /dev/nvidia<minor>`` does.
 
@@ -269,8 +318,7 @@ class HostOperator:
 
 def bridges_above(function: Function) -> tuple[str, ...]:
     """The ports above a device, from the root down."""
-    domain = function.bdf.partition(":")[0]
-    return (f"{domain}:00:01.0", f"{domain}:01:00.0", function.bridge)
+    return tuple(bridge.bdf for bridge in function.above)
 
 
 def parse_switch(text: str) -> bool:
@@ -281,6 +329,13 @@ def parse_switch(text: str) -> bool:
     if text.strip() not in ("0", "1"):
         raise BadWrite(f"{text.strip()[:40]!r}: must be 0 or 1")
     return text.strip() == "1"
+
+
+def _has_come(function: Function) -> bool:
+    """Whether a virtual function is as far up as it will come by itself."""
+    if function.stage < BringUpStage.FUNCTION:
+        return function.plucked or function.lost or bool(function.stuck)
+    return function.stage == function.top or function.unbound or function.lost or bool(function.stuck)
 
 
 def _always() -> bool:

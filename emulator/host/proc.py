@@ -1,5 +1,6 @@
 """``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2); and of every
-process that has a GPU open, ``/proc/PID`` with its name and its open device nodes, as ``fuser`` looks for them."""
+process that has a GPU open, ``/proc/PID`` with its name, its cgroup and its open device nodes, as ``fuser`` looks for
+them."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def _process(host: Host, holders: list[Holder]) -> Folder:
 
     # The kernel keeps 15 characters of a program's name.
     comm = f"{name.rpartition('/')[2][:15]}\n".encode()
-    return Folder(lambda: {"comm": File(lambda: comm), "fd": Folder(descriptors)})
+    # As with cgroup v2: one line for the one hierarchy.
+    cgroup = f"0::{max((holder.cgroup for holder in holders), key=len)}\n".encode()
+    return Folder(lambda: {"cgroup": File(lambda: cgroup), "comm": File(lambda: comm), "fd": Folder(descriptors)})
 
 
 def _gpus(host: Host) -> Mapping[str, Node]:

@@ -5,20 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mews.emulator.host.cards import BRIDGE, Card
+from mews.emulator.host.addresses import Bridge, ports_path, root_of
+from mews.emulator.host.cards import BRIDGE, VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
 from mews.emulator.host.dmi import dmi_folder
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.errors import BadWrite
 from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
-from mews.emulator.host.operator import HostOperator, bridges_above, parse_switch
+from mews.emulator.host.operator import HostOperator, parse_switch
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.proc import irq_of
+from mews.emulator.host.rdma import rdma_classes, rdma_folders
 
 WRITABLE = 0o200
 ALWAYS_THERE = ("nvidia",)
 """Drivers whose modules are loaded though they have no device."""
+
+VIRTUAL_GROUPS = 1_000_000
+"""IOMMU groups of virtual functions are numbered from here on."""
+
+DEVICES_DEPTH = 2
+"""``devices/pciDDDD:BB`` below ``/sys``."""
 
 _MMIO = 0x38_0000_0000_00
 """Where BARs begin; each bus has a window of its own of a terabyte."""
@@ -43,101 +51,97 @@ class Sysfs:
         )
         bus = Folder(lambda: {"pci": pci})
         kernel = Folder(lambda: {"iommu_groups": Folder(self._groups)})
-        classes = Folder(lambda: {"dmi": dmi_folder(self._host.spec)})
+        classes = Folder(lambda: {"dmi": dmi_folder(self._host.spec), **rdma_classes(self._host)})
         return Folder(lambda: {"bus": bus, "class": classes, "devices": Folder(self._roots), "kernel": kernel})
 
     # Who is there
 
-    def _shown(self) -> list[Function]:
-        return [f for f in self._host.functions() if f.has_function]
+    def _ways(self) -> list[tuple[Bridge, ...]]:
+        """The ports from the root down to each device, and to each switch of the server itself."""
+        return [*self._host.own_switches, *(f.above for f in self._host.functions())]
 
-    def _domains(self) -> list[str]:
-        return sorted({f.bdf.partition(":")[0] for f in self._host.functions()})
+    def _ports(self) -> dict[str, str]:
+        """Every port, and where it lies below ``/sys/devices``."""
+        return {way[n].bdf: ports_path(way[: n + 1]) for way in self._ways() for n in range(len(way))}
 
     def _device_links(self) -> Mapping[str, Node]:
-        links: dict[str, Node] = {}
-        for function in self._host.functions():
-            for bdf, path in _above(function):
-                links.setdefault(bdf, Link(f"../../../devices/{path}"))
-            if function.has_function:
-                links[function.bdf] = Link(f"../../../devices/{device_path(function)}")
+        links: dict[str, Node] = {bdf: Link(f"../../../devices/{path}") for bdf, path in self._ports().items()}
+        links |= {f.bdf: Link(f"../../../devices/{f.path}") for f in self._host.on_bus()}
         return links
 
     def _roots(self) -> Mapping[str, Node]:
-        return {f"pci{domain}:00": Folder(lambda domain=domain: self._root(domain)) for domain in self._domains()}  # type: ignore[misc]
+        roots = {root_of(way) for way in self._ways()}
+        return {name: Folder(lambda name=name: self._root(name)) for name in sorted(roots)}  # type: ignore[misc]
 
-    def _root(self, domain: str) -> Mapping[str, Node]:
-        below = [f for f in self._host.functions() if f.bdf.startswith(f"{domain}:")]
-        numa = below[0].numa_node
+    def _root(self, name: str) -> Mapping[str, Node]:
+        return self._bridges([way for way in self._ways() if root_of(way) == name], ())
 
-        def downstream() -> Mapping[str, Node]:
-            return {f.bridge: self._bridge(f.bridge, "downstream", numa, self._device_below(f), f) for f in below}
-
-        def upstream() -> Mapping[str, Node]:
-            bdf = f"{domain}:01:00.0"
-            return {bdf: self._bridge(bdf, "upstream", numa, downstream)}
-
-        bdf = f"{domain}:00:01.0"
-        return {bdf: self._bridge(bdf, "root", numa, upstream)}
+    def _bridges(self, ways: list[tuple[Bridge, ...]], above: tuple[Bridge, ...]) -> dict[str, Node]:
+        """The ports right below others, of those on these ways."""
+        depth = len(above)
+        nearer = {way[: depth + 1]: None for way in ways if len(way) > depth and way[:depth] == above}
+        return {way[-1].bdf: self._bridge(way) for way in sorted(nearer, key=lambda way: way[-1].bdf)}
 
     def _groups(self) -> Mapping[str, Node]:
         def group(function: Function) -> Folder:
-            link = Link(f"../../../../devices/{device_path(function)}")
+            link = Link(f"../../../../devices/{function.path}")
             return Folder(lambda: {"devices": Folder(lambda: {function.bdf: link}), "type": _text("DMA-FQ")})
 
-        return {str(f.slot): group(f) for f in self._shown()}
-
-    def _device_below(self, function: Function) -> Callable[[], Mapping[str, Node]]:
-        return lambda: {function.bdf: Folder(lambda: self._device(function))} if function.has_function else {}
+        return {str(_group(f)): group(f) for f in self._host.on_bus()}
 
     # One bridge
 
-    def _bridge(
-        self, bdf: str, port: str, numa: int, below: Callable[[], Mapping[str, Node]], leads_to: Function | None = None
-    ) -> Folder:
-        primary = int(bdf.split(":")[1], 16)
-        secondary = int(leads_to.bdf.split(":")[1], 16) if leads_to else primary + 1
-        last = secondary if leads_to else 0xFE
-        slot = leads_to.slot if leads_to else None
+    def _bridge(self, way: tuple[Bridge, ...]) -> Folder:
+        one, depth = way[-1], len(way) + DEVICES_DEPTH
+
+        def below() -> Mapping[str, Node]:
+            ports = self._bridges(self._ways(), way)
+            found = [f for f in self._host.on_bus() if f.above == way]
+            return {**ports, **{f.bdf: Folder(lambda f=f: self._device(f)) for f in found}}  # type: ignore[misc]
 
         def children() -> Mapping[str, Node]:
-            config = bridge_config(BRIDGE, port, primary=primary, secondary=secondary, last=last, slot=slot)
+            primary = int(one.bdf.split(":")[1], 16)
+            slot = next((f.slot for f in self._host.functions() if f.above == way), None)
+            config = bridge_config(BRIDGE, one.port, primary=primary, secondary=one.secondary, last=one.last, slot=slot)
             return {
-                **self._identity(BRIDGE, bdf, "pcieport"),
-                "numa_node": _text(numa),
-                "local_cpulist": _text(self._cpus(numa)),
+                **self._identity(BRIDGE, one.bdf, "pcieport"),
+                "numa_node": _text(one.numa_node),
+                "local_cpulist": _text(self._host.cpus_near(one.numa_node)),
                 "irq": _text(24 + primary),
                 "resource": _lines("0x0000000000000000 0x0000000000000000 0x0000000000000000" for _ in range(17)),
                 "config": File(lambda: config, size=SIZE),
-                "driver": Link(_up(bdf, self._depth(port)) + "bus/pci/drivers/pcieport"),
-                "subsystem": Link(_up(bdf, self._depth(port)) + "bus/pci"),
-                "secondary_bus_number": _text(secondary),
-                "subordinate_bus_number": _text(last),
-                "rescan": File(_nothing, WRITABLE, self._rescan(bdf)),
+                "driver": Link("../" * depth + "bus/pci/drivers/pcieport"),
+                "subsystem": Link("../" * depth + "bus/pci"),
+                "secondary_bus_number": _text(one.secondary),
+                "subordinate_bus_number": _text(one.last),
+                "rescan": File(_nothing, WRITABLE, self._rescan(one.bdf)),
                 **below(),
             }
 
         return Folder(children, leads_to=below)
 
-    def _depth(self, port: str) -> int:
-        return {"root": 3, "upstream": 4, "downstream": 5, "endpoint": 6}[port]
-
     # One device
 
     def _device(self, function: Function) -> Mapping[str, Node]:
-        card, bdf, root = function.card, function.bdf, _up(function.bdf, self._depth("endpoint"))
+        card, bdf = function.card, function.bdf
+        root = "../" * (len(function.above) + 1 + DEVICES_DEPTH)
         bars = self._bars(function)
         config = (
             ONES
             if function.lost
             else endpoint_config(
-                card, bars, irq=irq_of(function), bound=bool(function.bound), serial=function.device.serial
+                card,
+                bars,
+                irq=irq_of(function),
+                bound=bool(function.bound),
+                serial=function.device.serial,
+                virtual=len(function.virtual),
             )
         )
         files: dict[str, Node] = {
             **self._identity(card, bdf, function.bound),
             "numa_node": _text(function.numa_node),
-            "local_cpulist": _text(self._cpus(function.numa_node)),
+            "local_cpulist": _text(self._host.cpus_near(function.numa_node)),
             "irq": _text(irq_of(function)),
             "resource": _lines(_resource(card, bars)),
             "config": File(lambda: config, 0o644, size=SIZE),
@@ -150,18 +154,38 @@ class Sysfs:
             ),
             "enable": _text(1 if function.bound else 0),
             "subsystem": Link(root + "bus/pci"),
-            "iommu_group": Link(root + f"kernel/iommu_groups/{function.slot}"),
+            "iommu_group": Link(root + f"kernel/iommu_groups/{_group(function)}"),
             "reset": File(_nothing, WRITABLE, self._reset(function)),
             "remove": File(_nothing, WRITABLE, self._remove(bdf)),
             "rescan": File(_nothing, WRITABLE, self._rescan(function.bridge)),
-            "vpd": File(lambda: _vpd(function), 0o600),
         }
-        if card.virtual_functions:
-            files |= {"sriov_totalvfs": _text(card.virtual_functions), "sriov_numvfs": _text(0)}
+        files |= self._sharing(function) | rdma_folders(function)
+        if function.physical is None:
+            files["vpd"] = File(lambda: _vpd(function), 0o600)
         files |= {f"resource{n}": File(_nothing, 0o600, size=size) for n, size, _ in card.bars}
         if function.bound:
             files["driver"] = Link(root + f"bus/pci/drivers/{function.bound}")
         return files
+
+    def _sharing(self, function: Function) -> dict[str, Node]:
+        """What a physical function says of its virtual ones, and these of it (Documentation/PCI/pci-iov-howto)."""
+        if function.physical is not None:
+            return {"physfn": Link(f"../{function.physical.bdf}")}
+        if not function.card.virtual_functions:
+            return {}
+        made = VIRTUAL.get(function.card.driver)
+        came = [(place, one) for place, one in enumerate(function.virtual) if one.has_function]
+        return {
+            "sriov_totalvfs": _text(function.card.virtual_functions),
+            "sriov_numvfs": File(lambda: b"%d\n" % len(function.virtual), 0o644, self._set_virtual(function.bdf)),
+            "sriov_drivers_autoprobe": File(
+                lambda: b"%d\n" % function.autoprobe, 0o644, self._set_autoprobe(function.bdf)
+            ),
+            **({"sriov_vf_device": _text(f"{made.device:x}")} if made else {}),
+            "sriov_offset": _text(VIRTUAL_OFFSET),
+            "sriov_stride": _text(VIRTUAL_STRIDE),
+            **{f"virtfn{place}": Link(f"../{one.bdf}") for place, one in came},
+        }
 
     def _identity(self, card: Card, bdf: str, driver: str) -> dict[str, Node]:
         return {
@@ -176,8 +200,8 @@ class Sysfs:
         }
 
     def _bars(self, function: Function) -> tuple[int, ...]:
-        domain, bus, _ = function.bdf.split(":")
-        window = _MMIO + (int(domain, 16) << 48) + (int(bus, 16) << 40)
+        domain, bus, own = function.bdf.split(":")
+        window = _MMIO + (int(domain, 16) << 48) + (int(bus, 16) << 40) + (_number(own) << 30)
         low = 0x9000_0000 + (int(bus, 16) << 25 & 0x3FFF_FFFF)
         starts, at = [], window
         for _, size, wide in function.card.bars:
@@ -188,10 +212,6 @@ class Sysfs:
             starts.append(at)
             at += size
         return tuple(starts)
-
-    def _cpus(self, numa: int) -> str:
-        half = max(self._host.spec.cpus // 2, 1)
-        return f"{numa * half}-{numa * half + half - 1}"
 
     # Slots and drivers
 
@@ -216,13 +236,13 @@ class Sysfs:
 
     def _drivers(self) -> Mapping[str, Node]:
         bound: dict[str, list[str]] = {name: [] for name in ALWAYS_THERE}
-        for function in self._shown():
+        for function in self._host.on_bus():
             bound.setdefault(function.card.driver, [])
             bound.setdefault(function.takes, [])
             if function.bound:
                 bound.setdefault(function.bound, []).append(function.bdf)
-        ports = {bdf: path for function in self._host.functions() for bdf, path in _above(function)}
-        paths = {f.bdf: device_path(f) for f in self._shown()} | ports
+        ports = self._ports()
+        paths = {f.bdf: f.path for f in self._host.on_bus()} | ports
         bound["pcieport"] = sorted(ports)
         return {name: self._driver(name, {bdf: paths[bdf] for bdf in bdfs}) for name, bdfs in sorted(bound.items())}
 
@@ -263,6 +283,17 @@ class Sysfs:
 
         return write
 
+    def _set_virtual(self, bdf: str) -> Callable[[str, float], PendingAction]:
+        def write(text: str, now_s: float) -> PendingAction:
+            if not (text.strip().isascii() and text.strip().isdecimal()):
+                raise BadWrite(f"{text.strip()[:40]!r}: must be a number")
+            return self._operator.set_virtual(bdf, int(text.strip()[:10]), now_s)
+
+        return write
+
+    def _set_autoprobe(self, bdf: str) -> Callable[[str, float], PendingAction]:
+        return lambda text, now_s: self._operator.set_autoprobe(bdf, parse_switch(text), now_s)
+
     def _override(self, bdf: str) -> Callable[[str, float], PendingAction]:
         return lambda text, now_s: self._operator.override(bdf, text.strip(), now_s)
 
@@ -270,20 +301,17 @@ class Sysfs:
 _SPEEDS = {1: "2.5 GT/s PCIe", 2: "5.0 GT/s PCIe", 3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
 
 
-def device_path(function: Function) -> str:
-    """Where a device lies below ``/sys/devices``."""
-    root, upstream, bridge = bridges_above(function)
-    return f"pci{root.partition(':')[0]}:00/{root}/{upstream}/{bridge}/{function.bdf}"
+def _number(own: str) -> int:
+    """Device and function of an address, as one number."""
+    device, _, function = own.partition(".")
+    return int(device, 16) << 3 | int(function)
 
 
-def _above(function: Function) -> list[tuple[str, str]]:
-    parts = device_path(function).split("/")
-    return [(parts[n], "/".join(parts[: n + 1])) for n in (1, 2, 3)]
-
-
-def _up(bdf: str, depth: int) -> str:
-    """From a folder that deep below ``/sys`` up to it."""
-    return "../" * depth
+def _group(function: Function) -> int:
+    """The IOMMU group: each function is alone in its own."""
+    if function.physical is None:
+        return function.slot
+    return VIRTUAL_GROUPS + 256 * function.slot + _number(function.bdf.split(":")[2])
 
 
 def _text(value: object) -> File:

@@ -14,6 +14,7 @@ from mews.emulator.host.host import Host
 from mews.emulator.host.operator import HostOperator
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.proc import proc_folder
+from mews.emulator.host.rdma import rdma_nodes
 from mews.emulator.host.sysfs import Sysfs
 
 _DEPTH = 40
@@ -50,7 +51,7 @@ class HostTree:
         if any(f.is_gpu and f.stage >= f.stage.DRIVER for f in host.functions()) or gpus:
             nodes["nvidiactl"] = File(lambda: empty, 0o666)
             nodes["nvidia-uvm"] = File(lambda: empty, 0o666)
-        return nodes
+        return nodes | rdma_nodes(host)
 
     def find(self, path: str, *, follow: bool = True) -> Node:
         """The node at a path; with ``follow`` through links, also the last one.

@@ -25,9 +25,9 @@ LONGEST_WAIT_S = 1e9
 
 
 class HostControl:
-    """Answers control requests about the hosts of one rack."""
+    """Answers control requests about the hosts of one rack; ``remote``: of callers on other machines, too."""
 
-    def __init__(self, rack: HostRack, token: str) -> None:
+    def __init__(self, rack: HostRack, token: str, *, remote: bool = False) -> None:
         self._rack = rack
         self._door = LoopbackGuard(
             token,
@@ -37,6 +37,7 @@ class HostControl:
                 "/v1/faults": {"GET": self._faults, "POST": self._add_fault, "DELETE": self._clear_faults},
                 **time_routes(rack.clock, rack.feed),
             },
+            remote=remote,
         )
 
     def refused(self, request: Request, address: str) -> Response | None:

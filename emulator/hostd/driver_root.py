@@ -11,11 +11,15 @@ import os
 import stat
 from pathlib import Path
 
+from mews.emulator.host.rdma import device_numbers
 from mews.emulator.host.tree import HostTree
 from mews.emulator.nvml.library import install_driver_root
 
 MAJOR, UVM_MAJOR = 195, 511
 """NVIDIA's own number, and one of those that the kernel gives to nvidia-uvm."""
+
+RDMA = "infiniband"
+"""The folder of ``/dev`` with the nodes of RDMA devices."""
 
 CONTROL_MINORS = {"nvidiactl": 255, "nvidia-modeset": 254}
 
@@ -36,18 +40,24 @@ class DriverRoot:
 
     def write(self, tree: HostTree) -> None:
         """Make the device nodes those of the host."""
-        folder = self.root / "dev"
-        wanted = set(tree.names("dev"))
+        folder, names = self.root / "dev", tree.names("dev")
+        rdma = [f"{RDMA}/{name}" for name in tree.names(f"dev/{RDMA}")] if RDMA in names else []
+        wanted = {*names, *rdma} - {RDMA}
         if "nvidiactl" in wanted:
             wanted |= {"nvidia-uvm-tools", "nvidia-modeset"}
-        there = set(os.listdir(folder))
+        (folder / RDMA).mkdir(exist_ok=True)
+        there = {*os.listdir(folder), *(f"{RDMA}/{name}" for name in os.listdir(folder / RDMA))} - {RDMA}
         for name in there - wanted:
             (folder / name).unlink(missing_ok=True)
         for name in sorted(wanted - there):
             _make(folder / name, _number(name))
+        if not rdma:
+            (folder / RDMA).rmdir()
 
 
 def _number(name: str) -> int:
+    if name.startswith(RDMA):
+        return os.makedev(*device_numbers(name.removeprefix(f"{RDMA}/")))
     if name.startswith("nvidia-uvm"):
         return os.makedev(UVM_MAJOR, int(name == "nvidia-uvm-tools"))
     minor = CONTROL_MINORS.get(name)

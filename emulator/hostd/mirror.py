@@ -90,7 +90,8 @@ class Mirror:
             pass
         with self._rack.acting():
             node = self._rack.tree(name)
-            if self._acting[name].get(path) is not None:
+            # What stands there now may be the next text of somebody who saw this one act.
+            if self._acting[name].get(path) is not None and _content(file) == written:
                 self._written[name].pop(path, None)
                 self.write(name, node)
 
@@ -112,6 +113,13 @@ class Mirror:
                 self._rack.tree(name).unlink(path, now_s)
         except (HostRefusal, OSError):
             return
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def _put(path: Path, node: File | Folder | Link, content: bytes | str | None) -> None:

@@ -47,7 +47,8 @@ FILES = "fs"
 
 
 class HostServer:
-    """The hosts of a hardware file with all their files; ``fuse``: auto, yes or no.
+    """The hosts of a hardware file with all their files; ``fuse``: auto, yes or no. ``control`` is where its back door
+    listens: beyond loopback it is open to other machines, too, for who has the token.
 
     Raises OSError where something cannot be had, Lost where the chassis do not answer.
     """
@@ -63,6 +64,7 @@ class HostServer:
         seed: int | str = 0,
         token: str | None = None,
         control_tls: Certificates | None = None,
+        control: tuple[str, int] = (LOOPBACK, 0),
         allow_hosts: Sequence[str] = (),
     ) -> None:
         self._control_tls = control_tls
@@ -73,18 +75,20 @@ class HostServer:
         if fuse == "yes" and self.without_fuse is not None:
             raise OSError(f"FUSE: {self.without_fuse}")
         self.without_library: str | None = None
-        control = ChassisControl(chassis)
-        self._follower = ChassisFollower(control, self.rack)
-        self._telemetry = TelemetryFollower(control, self.rack, incarnation=secrets.token_hex(4))
+        chassis_control = ChassisControl(chassis)
+        self._follower = ChassisFollower(chassis_control, self.rack)
+        self._telemetry = TelemetryFollower(chassis_control, self.rack, incarnation=secrets.token_hex(4))
         self._drivers: dict[str, DriverRoot] = {}
         self._nvml = {name: self._nvml_folder(name) for name in self.rack.names()}
         files = self._root / FILES
         self._mount = FuseMount(self.rack, files) if self.without_fuse is None else None
         fuse_mount.unmount(files)
         self._mirror = Mirror(self.rack, files) if self._mount is None else None
-        admit = gate(callers(LOOPBACK, allow_hosts))
-        face = control_app(HostControl(self.rack, self.token), self.rack.feed, admit)
-        self._server = HttpServer(face, LOOPBACK, 0, tls=control_identity(control_tls))
+        address, port = control
+        admit = gate(callers(address, allow_hosts))
+        door = HostControl(self.rack, self.token, remote=address != LOOPBACK)
+        face = control_app(door, self.rack.feed, admit)
+        self._server = HttpServer(face, address, port, tls=control_identity(control_tls))
 
     def _nvml_folder(self, host: str) -> NvmlFolder:
         dev_root = str(self._root / FILES / host / "dev")

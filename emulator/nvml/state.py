@@ -5,10 +5,10 @@ within one, energy grows with the time, the temperature goes toward its target. 
 change, not as time passes.
 
 Text, one writer. The first line is ``mews-nvml 1 <bytes of the body> <crc32 of the body, 8 hex digits>``; the body is
-one ``key value`` per line: keys of the host, then for each GPU a line ``gpu`` and its keys, then ``topology`` and
-``event`` lines. Strings are percent-encoded. Readers skip keys they do not know, take defaults for missing ones and
-treat a file with a wrong length or checksum as a driver that does not answer. A file is replaced whole, by rename, so
-that a running process sees the old or the new one and never a mixture.
+one ``key value`` per line: keys of the host, then for each GPU a line ``gpu`` and its keys, then ``topology``,
+``level`` and ``event`` lines. Strings are percent-encoded. Readers skip keys they do not know, take defaults for
+missing ones and treat a file with a wrong length or checksum as a driver that does not answer. A file is replaced
+whole, by rename, so that a running process sees the old or the new one and never a mixture.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class NvmlGpu:
     None, and energy grows from ``energy_mj`` as power has it. ``draining``: invisible to processes that initialise
     NVML from now on. ``lost``: fallen off the bus (NVML_ERROR_GPU_IS_LOST). ``unknown_error``: calls fail with
     NVML_ERROR_UNKNOWN, as after a hot-plug that the driver did not digest. ``ecc_enabled`` counts only where the
-    profile has ECC; ``None`` means the profile's own.
+    profile has ECC; ``None`` means the profile's own. ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in
+    the links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
     """
 
     index: int
@@ -117,6 +118,7 @@ class NvmlGpu:
     pcie_gen: int | None = None
     processes: tuple[NvmlProcess, ...] = ()
     record: BoardRecord | None = None
+    link_ends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class NvmlHost:
 
     ``dev_root`` is the folder of the fake ``nvidiactl`` and ``nvidia<minor>`` that clients hold open ("" = none are
     opened). ``topology`` has a row and a column per GPU in the order of ``gpus``; None = PCIe only, by NUMA node.
+    ``levels``: the PCIe levels alone, for pairs that NVLinks join too; None = by NUMA node for those.
     ``switched``: NVLinks end at switches. ``driver_loaded`` False: nvmlInit says DRIVER_NOT_LOADED.
     ``cuda_version``: 12040 is 12.4; it and ``nvml_version`` are the driver's where they are not given. ``clock``: the
     time of the GPUs' records; None: time 0 is when the file is written.
@@ -147,6 +150,7 @@ class NvmlHost:
     driver_loaded: bool = True
     dev_root: str = ""
     topology: Matrix | None = None
+    levels: Matrix | None = None
     switched: bool = False
     events: tuple[NvmlEvent, ...] = ()
     clock: StateClock | None = None
@@ -186,7 +190,7 @@ def _lines(host: NvmlHost) -> Iterator[str]:
         yield f"clock_speed {round(host.clock.speed * MILLION)}"
     yield f"lag {round(physics.TAU_S * NS_PER_S)}"
     order = sorted(range(len(host.gpus)), key=lambda place: (host.gpus[place].index, host.gpus[place].bus_id))
-    matrix = _matrix(host)
+    matrix = _matrix(host.topology or pcie(tuple(gpu.numa_node for gpu in host.gpus)), len(host.gpus))
     branch = branch_of(host.driver_version)
     for gpu in (host.gpus[place] for place in order):
         yield "gpu"
@@ -196,17 +200,21 @@ def _lines(host: NvmlHost) -> Iterator[str]:
             yield _span(span, gpu.memory_utilization_percent)
         for key, text in details_of(gpu, branch).items():
             yield f"detail {key} {_text(text)}".rstrip()
+        for end in gpu.link_ends:
+            yield f"link_end {end.lower()}"
         for process in gpu.processes:
             yield f"process {process.pid} {process.kind} {process.used_mib * MIB} {_text(process.name)}"
     for row in order:
         yield "topology " + " ".join(matrix[row][column] for column in order)
+    if host.levels is not None and host.levels != matrix:
+        levels = _matrix(host.levels, len(host.gpus))
+        for row in order:
+            yield "level " + " ".join(levels[row][column] for column in order)
     for event in host.events[-EVENT_RING:]:
         yield f"event {event.sequence} {event.kind} {event.bus_id} {event.data}"
 
 
-def _matrix(host: NvmlHost) -> Matrix:
-    matrix = host.topology or pcie(tuple(gpu.numa_node for gpu in host.gpus))
-    count = len(host.gpus)
+def _matrix(matrix: Matrix, count: int) -> Matrix:
     if len(matrix) != count or any(len(row) != count for row in matrix):
         raise ValueError(f"topology: {len(matrix)} rows for {count} GPUs; give one row and column per GPU")
     return matrix

@@ -7,9 +7,24 @@ GPU), the DGX A100 user guide (twelve links per GPU into NVSwitch), ``nvidia-smi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 SELF = "X"
+PCIE_LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
+"""From the nearest to the farthest."""
 
 Matrix = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMatrix:
+    """How many NVLinks join the GPUs in a server, a row and a column for each in the order of its hardware file;
+    ``switched``: they end at switches, so that a pair has as many as one of it."""
+
+    counts: tuple[tuple[int, ...], ...]
+    switched: bool = False
+
 
 _CUBE_MESH_LINKS = {
     (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2,
@@ -23,16 +38,33 @@ _CUBE_MESH_LINKS = {
 """NVLinks between the GPUs of a DGX-1 V100; six at every GPU."""
 
 
+CUBE_MESH_GPUS = 8
+
+
+def cube_mesh_links() -> LinkMatrix:
+    """The hybrid cube mesh of eight V100."""
+    size = range(CUBE_MESH_GPUS)
+    return LinkMatrix(tuple(tuple(_CUBE_MESH_LINKS.get((min(a, b), max(a, b)), 0) for b in size) for a in size))
+
+
+def nvswitch_links(links: Sequence[int]) -> LinkMatrix:
+    """GPUs that all have their links, so many each, on NVSwitch."""
+    size = range(len(links))
+    return LinkMatrix(tuple(tuple(0 if a == b else min(links[a], links[b]) for b in size) for a in size), switched=True)
+
+
+def no_links(gpus: int) -> LinkMatrix:
+    """PCIe alone."""
+    return LinkMatrix(((0,) * gpus,) * gpus)
+
+
 def cube_mesh() -> Matrix:
     """The hybrid cube mesh of eight V100: pairs without a link meet across the sockets."""
-
-    def level(a: int, b: int) -> str:
-        if a == b:
-            return SELF
-        links = _CUBE_MESH_LINKS.get((min(a, b), max(a, b)))
-        return f"NV{links}" if links else "SYS"
-
-    return tuple(tuple(level(a, b) for b in range(8)) for a in range(8))
+    counts = cube_mesh_links().counts
+    return tuple(
+        tuple(SELF if a == b else f"NV{links}" if links else "SYS" for b, links in enumerate(row))
+        for a, row in enumerate(counts)
+    )
 
 
 def nvswitch(count: int, links: int = 12) -> Matrix:

@@ -62,8 +62,9 @@ class ServicesPort(Protocol):
         """Where one incarnation of a component of that service serves."""
         ...
 
-    def url(self, service: str) -> str:
-        """Where the service is for programs of others."""
+    def place(self, service: str, path: str) -> dict[str, Any]:
+        """Where that path of the service is for programs of others, as an extender's entry in a
+        KubeSchedulerConfiguration says it: ``urlPrefix``, and whom to trust."""
         ...
 
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:

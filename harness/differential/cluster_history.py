@@ -18,6 +18,9 @@ Place = tuple[str, str]
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _DEVICE = re.compile(r"\b\d+-[0-9A-F]{6}\b")
+_GENERATED = re.compile(r"(.+-[0-9a-f]{6,10})-[bcdfghjklmnpqrstvwxz2456789]{5}")
+"""A pod's name that a ReplicaSet of a Deployment gave it."""
+_URL = re.compile(r"\bURL https?://[^/ ]+/")
 _MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up", "down", "up")
 
 
@@ -37,18 +40,37 @@ def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
     """What the journal tells, by place; what is said twice in a row is said once."""
     stories: dict[Place, list[str]] = {}
     schedulers: dict[str, str] = {}
+    lines = list(lines)
+    numbered = _numbered(lines)
     for line in lines:
         describe = _DESCRIBERS.get(line.layer)
         if describe is None:
             continue
-        for place, item in describe(line, schedulers):
-            story = stories.setdefault(place, [])
+        for (thing, stream), item in describe(line, schedulers):
+            thing, item = numbered(thing), numbered(item)
+            story = stories.setdefault((thing, stream), [])
             if not story or story[-1] != item:
                 story.append(item)
     return {place: tuple(story) for place, story in sorted(stories.items())}
 
 
 _Items = Iterable[tuple[Place, str]]
+
+
+def _numbered(lines: Iterable[Line]) -> Callable[[str], str]:
+    """Puts numbers in the place of what a ReplicaSet adds to its pods' names by chance: in the order of creation."""
+    found: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for line in lines:
+        name = line.actor.rpartition("/")[2]
+        match = _GENERATED.fullmatch(name) if line.layer == "api" and line.event == "created" else None
+        if match is not None and name not in found:
+            counts[match[1]] = counts.get(match[1], 0) + 1
+            found[name] = f"{match[1]}-#{counts[match[1]]}"
+    if not found:
+        return lambda text: text
+    pattern = re.compile("|".join(re.escape(name) for name in found))
+    return lambda text: pattern.sub(lambda name: found[name[0]], text)
 
 
 def _api(line: Line, schedulers: dict[str, str]) -> _Items:
@@ -138,4 +160,4 @@ def _worded(value: Any, reason: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    return _DEVICE.sub("DEVICE", _UID.sub("UID", text))
+    return _URL.sub(r"URL http://HOST/", _DEVICE.sub("DEVICE", _UID.sub("UID", text)))

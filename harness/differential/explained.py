@@ -36,6 +36,7 @@ class Explanation:
         return all(re.fullmatch(pattern, text) for pattern, text in pairs)
 
 
+_PROCESSES = ("control-plane",)
 _REAL = backends_that(lambda backend: not backend.emulates_nodes)
 
 REASONS: tuple[Explanation, ...] = (
@@ -50,7 +51,7 @@ REASONS: tuple[Explanation, ...] = (
     Explanation(
         "(node|kubelet)/.*",
         "(allocatable|plugin of) .*",
-        "0|0 healthy, 0 unhealthy",
+        "[0-9]+|0 healthy, 0 unhealthy",
         "a node goes on naming a resource that an earlier scenario of the same cluster had there",
         clusters=_REAL,
         if_silent=True,
@@ -148,7 +149,27 @@ REASONS: tuple[Explanation, ...] = (
         "condition (Ready|ContainersReady|PodReadyToStartContainers)",
         r"False( \(ContainersNotReady\))?",
         "a kubelet sends its latest word: of a pod that starts at once the first word may never be sent",
-        clusters=_REAL,
+    ),
+    Explanation(
+        "replicaset/.*",
+        "events of replicaset-controller",
+        "Normal SuccessfulCreate: Created pod: .*",
+        "pods of one set are created side by side, and told of in any order",
+        even_last=True,
+        if_moved=True,
+    ),
+    Explanation(
+        "pod/.*",
+        "condition PodScheduled|events of default-scheduler",
+        r"False \(SchedulerError\)|Warning FailedScheduling: failed bind with extender at URL .*",
+        "a pod for which another has just taken the room is refused by the bind, or by the filter where it comes later",
+    ),
+    Explanation(
+        "pod/.*",
+        "states|condition (Ready|ContainersReady|Initialized)",
+        r"Succeeded|Failed|False \(Pod(Completed|Failed)\)|True \(PodCompleted\)",
+        "a process that is told to end before it listens is killed by the signal",
+        clusters=_PROCESSES,
     ),
     Explanation(
         "pod/.*",

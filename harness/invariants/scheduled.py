@@ -133,10 +133,12 @@ def _fits(pod: Object, node: Object, free: Amounts, state: ObservedState, object
     spec = pod.get("spec", {})
     if not (_open(node, spec) and _selected(node, spec)):
         return False
-    pooled = {entry.resource for entry in state.systems.pooled if entry.scheduler == spec.get("schedulerName")}
+    pooled = {entry.resource: entry for entry in state.systems.pooled if entry.scheduler == spec.get("schedulerName")}
     for name, amount in amounts_of(pod).items():
         here = free.get(name, Decimal(0))
-        if name in pooled:
+        if name in pooled and name_of(node) in pooled[name].unannounced:
+            here = Decimal(0)
+        elif name in pooled:
             here = _pool_free(state.world, name_of(node), objects, name)
         if amount > here and amount > 0:
             return False
@@ -183,7 +185,10 @@ def _pool_free(world: ObservedHardware, host: str, objects: ClusterObjects, reso
     pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
     members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
     hosts = {h for chassis in members.values() for h in chassis.hosts}
-    devices = sum(1 for device in world.devices.values() if device.chassis in members and device.present)
+    # One of which pods have parts is free only where their system sends them away.
+    parted = {gpuid for holding in world.all_holdings() for gpuid in holding.parts_of}
+    mine = (device for device in world.devices.values() if device.chassis in members and device.present)
+    devices = sum(1 for device in mine if device.gpuid not in parted)
     taken = (
         amounts_of(pod).get(resource, Decimal(0))
         for pod in objects.pods.values()

@@ -12,7 +12,7 @@ from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, Observ
 class SingleHolder(Invariant[ObservedState]):
     """Judged at every allocation and whenever a system says that a pod holds devices: over all nodes for devices of a
     chassis (a stale announcement crosses nodes), per node and resource for all others. Containers of one pod may pass a
-    device on."""
+    device on. Nor is a device given whole of which another pod has parts, or the other way round."""
 
     number = 3
     name = "no whole device is given to two live pods"
@@ -44,6 +44,19 @@ def _given_twice(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach
                 has = f"{other.pod} on {other.host} has it"
                 what = f"device {device} was given to {mine.pod} on {mine.host} while {has}"
                 yield Breach((device, mine.uid, other.uid), what, mine.line, device)
+    yield from _given_both_ways(mine, state)
+
+
+def _given_both_ways(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach]:
+    for other in state.world.all_holdings():
+        if other.uid == mine.uid:
+            continue
+        for device in sorted(set(mine.devices).intersection(other.parts_of)):
+            what = f"device {device} was given whole to {mine.pod} while {other.pod} on {other.host} has parts of it"
+            yield Breach((device, mine.uid, other.uid), what, mine.line, device)
+        for device in sorted(set(mine.parts_of).intersection(other.devices)):
+            what = f"parts of {device} were given to {mine.pod} while {other.pod} on {other.host} has it whole"
+            yield Breach((device, mine.uid, other.uid), what, mine.line, device)
 
 
 def _same_thing(device: str, one: ObservedHolding, other: ObservedHolding, state: ObservedState) -> bool:

@@ -8,6 +8,7 @@ from mews.harness.manifests.parts import (
     AGENT_PORT,
     CONTROL_PORT,
     HARDWARE,
+    HOST_PORT,
     HOST_ROOT,
     KUBELET,
     RUN,
@@ -84,12 +85,14 @@ def host(spec: StackSpec) -> Object:
     argv = ["-m", "mews.harness.clusters.real.host", "--hardware", "/etc/mews/hardware.yaml", "--root", HOST_ROOT]
     argv += ["--hosts", json.dumps(dict(spec.hosts)), "--chassis", control]
     argv += ["--speed", f"{spec.speed:g}", "--seed", str(spec.seed), *(["--tidy"] if spec.tidy else [])]
+    argv += ["--port", str(HOST_PORT), *(word for name in spec.allow_hosts for word in ("--allow-host", name))]
     return {
         "name": "host",
         "image": spec.image,
         "imagePullPolicy": spec.pull,
         "command": ["python3", *argv],
         "env": [token_env(), node_name_env()],
+        "ports": [{"name": "host", "containerPort": HOST_PORT}],
         "securityContext": dict(ON_NODE),
         "volumeMounts": [
             volume_file("hardware", "/etc/mews"),

@@ -12,6 +12,9 @@ COMPONENT = "app.kubernetes.io/component"
 MANAGED = "app.kubernetes.io/managed-by"
 """Labels of all that Mews puts into a cluster."""
 
+SERVICE = "mews.dev/service"
+"""Label of the pods that answer for a service."""
+
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 """Label and taint of its nodes."""
 
@@ -28,6 +31,8 @@ CHASSIS_PORT = 8000
 """Of the first chassis; each further one listens one port above."""
 CONTROL_PORT = 7999
 AGENT_PORT = 7998
+HOST_PORT = 7997
+"""The back door of what shows a node's host."""
 
 
 def labels(component: str) -> Object:

@@ -24,6 +24,8 @@ def rights(component: str, deployment: ComponentDeployment, namespace: str, pref
         made += _granted("ClusterRole", name, component, None, deployment.everywhere, namespace)
     if deployment.in_namespace:
         made += _granted("Role", component, component, namespace, deployment.in_namespace, namespace)
+    for other, rules in deployment.in_others.items():
+        made += _granted("Role", f"{prefix}{component}", component, other, rules, namespace)
     return made
 
 

@@ -69,8 +69,8 @@ class InstalledSystem:
 
 
 @dataclass(frozen=True, slots=True)
-class ChassisCertificate:
-    """Texts in PEM: the chassis' certificate, its key, and what to trust it by."""
+class ServerCertificate:
+    """Texts in PEM: a certificate, its key, and what to trust it by."""
 
     certificate: str
     key: str
@@ -112,8 +112,10 @@ class StackSpec:
     """What the scenario calls the namespace."""
     allow_hosts: Sequence[str] = ()
     """Names by which requests call the servers in the pods, besides those of their services."""
-    certificate: ChassisCertificate | None = None
+    certificate: ServerCertificate | None = None
     """Where components reach the chassis under TLS."""
+    service_certificate: ServerCertificate | None = None
+    """Under which components serve others."""
 
     def components(self) -> Iterator[tuple[str, Component]]:
         """All that run, ours or replaced, in order."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from mews.harness.manifests import chassis, replacements, systems
+from mews.harness.manifests import chassis, replacements, services, systems
 from mews.harness.manifests.parts import Object, metadata
 from mews.harness.manifests.rights import extender_rights, scheduler_rights
 from mews.harness.manifests.spec import InstalledSystem, StackSpec
@@ -26,7 +26,7 @@ def manifests(spec: StackSpec) -> list[Object]:
     made += [*_kinds(first), *_components(spec, first), *_beside_the_scheduler(spec)]
     for installed in others:
         made += [*_kinds(installed), systems.configuration(spec, installed), *_components(spec, installed)]
-    return made
+    return [*made, *services.services(spec), *services.scheduler_configuration(spec)]
 
 
 def _kinds(installed: InstalledSystem) -> list[Object]:

@@ -35,10 +35,11 @@ from mews.harness.manifests.parts import (
     volume_file,
 )
 from mews.harness.manifests.rights import rights
+from mews.harness.manifests.services import SERVICES_TLS, TLS_FOLDER, service_host
 from mews.harness.manifests.spec import InstalledSystem, StackSpec, deployment_of
 from mews.harness.manifests.workloads import daemon_set, deployment
 from mews.kube.metrics_options import METRICS_ALLOW_HOST, METRICS_HOST
-from mews.kube.system.deployment import CONFIG, RECORDS
+from mews.kube.system.deployment import CERTIFICATE, CONFIG, KEY, RECORDS, SERVICE_HOST, ComponentDeployment
 
 
 def configuration(spec: StackSpec, installed: InstalledSystem) -> Object:
@@ -84,11 +85,18 @@ def _on_nodes(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Ob
 
 def _pod(spec: StackSpec, installed: InstalledSystem, name: str) -> Object:
     declared = deployment_of(installed.components[name])
-    folders = [*(FOLDERS if declared.kubelet_folders else ()), *([HOST_VOLUME] if declared.host_files else ())]
+    volumes = [*(FOLDERS if declared.kubelet_folders else ()), *([HOST_VOLUME] if declared.host_files else ())]
+    if _serves_tls(spec, declared):
+        volumes.append({"name": "service-tls", "secret": {"secretName": SERVICES_TLS, "defaultMode": 0o444}})
     return {
         "serviceAccountName": name,
         "containers": [_container(spec, installed, name)],
-        "volumes": [config_volume(installed.deployment.config_map), RUN, *folders, *replacements.trust_volumes(spec)],
+        "volumes": [
+            config_volume(installed.deployment.config_map),
+            RUN,
+            *volumes,
+            *replacements.trust_volumes(spec),
+        ],
     }
 
 
@@ -108,7 +116,8 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
     """``records``: where its structured log records go, "-" for the pod's log."""
     component = installed.components[name]
     declared = deployment_of(component)
-    argv = [_filled(word, installed.deployment.config_path, records) for word in declared.argv]
+    filling = {CONFIG: installed.deployment.config_path, RECORDS: records, **_service_words(spec, component.service)}
+    argv = [_filled(word, filling) for word in declared.argv]
     if METRICS_HOST in argv:  # serves them by ``mews.kube.metrics_options``
         argv += [word for host_name in spec.allow_hosts for word in (METRICS_ALLOW_HOST, host_name)]
     made: Object = {
@@ -118,6 +127,7 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
         "command": kept(argv),
         **({"env": [token_env(PASSWORD)]} if declared.chassis and replacements.wants_password(spec) else {}),
         **({"ports": [_metrics(declared.metrics_port)]} if declared.metrics_port is not None else {}),
+        **(_serving(declared.service_port) if declared.service_port is not None else {}),
         "securityContext": dict(declared.security),
         "volumeMounts": [
             volume_file("config", installed.deployment.config_folder),
@@ -131,12 +141,30 @@ def _container(spec: StackSpec, installed: InstalledSystem, name: str, *, record
         made["volumeMounts"] += FOLDER_MOUNTS
     if declared.host_files:
         made["volumeMounts"].append(HOST_MOUNT)
+    if _serves_tls(spec, declared):
+        made["volumeMounts"].append(volume_file("service-tls", TLS_FOLDER))
     return made
+
+
+def _serves_tls(spec: StackSpec, declared: ComponentDeployment) -> bool:
+    return declared.service_port is not None and spec.service_certificate is not None
+
+
+def _service_words(spec: StackSpec, service: str) -> Mapping[str, str]:
+    files = {CERTIFICATE: f"{TLS_FOLDER}/tls.crt", KEY: f"{TLS_FOLDER}/tls.key"}
+    return {SERVICE_HOST: service_host(spec.namespace, service), **files} if service else {}
+
+
+def _serving(port: int) -> Object:
+    probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+    return {"ports": [{"name": "service", "containerPort": port}], "readinessProbe": probe}
 
 
 def _metrics(port: int) -> Mapping[str, Any]:
     return {"name": "metrics", "containerPort": port}
 
 
-def _filled(word: str, config: str, records: str) -> str:
-    return word.replace(CONFIG, config).replace(RECORDS, records)
+def _filled(word: str, filling: Mapping[str, str]) -> str:
+    for name, text in filling.items():
+        word = word.replace(name, text)
+    return word

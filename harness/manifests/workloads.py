@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mews.harness.manifests.nodes import NODE_AGENT
-from mews.harness.manifests.parts import COMPONENT, CONTROL_PLANE, Object, labels, metadata
+from mews.harness.manifests.parts import COMPONENT, CONTROL_PLANE, SERVICE, Object, labels, metadata
 from mews.harness.manifests.spec import ReplacementProgram, StackSpec
 
 SET = "mews.dev/set"
@@ -72,6 +72,8 @@ def daemon_set(
 
 def _template_metadata(spec: StackSpec, component: str, program: ReplacementProgram | None) -> Object:
     """A pod's labels, and a hash of what it reads: it is made anew when that changed."""
+    found = spec.component(component)
+    service = {SERVICE: found.service} if found is not None and found.service else {}
     read: list[Any] = [spec.token]
     if component in ("chassis", NODE_AGENT) or component == spec.node_component():
         read.append(spec.hardware)
@@ -80,4 +82,4 @@ def _template_metadata(spec: StackSpec, component: str, program: ReplacementProg
     if program is not None:
         read.append([list(program.argv), dict(program.env), dict(program.files), program.image, program.identity])
     digest = hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:12]
-    return {"labels": labels(component), "annotations": {"mews.dev/reads": digest}}
+    return {"labels": {**labels(component), **service}, "annotations": {"mews.dev/reads": digest}}

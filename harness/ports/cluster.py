@@ -16,6 +16,8 @@ from mews.kube.system.configured import ConfiguredSystem
 
 DEFAULT_SCHEDULER = "default-scheduler"
 """The component that places pods which ask for no scheduler of their own."""
+DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
+"""Where containers learn of their devices in a stack that pools none: as NVIDIA's container toolkit has it."""
 
 
 class ComponentsCrashed(Exception):

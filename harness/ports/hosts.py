@@ -147,10 +147,12 @@ class LocalUsers:
         """Raises ValueError for what is no load."""
         parse_load(load)
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
+    def begin(
+        self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None, cgroup: str = "/"
+    ) -> None:
         """A container's process opens devices."""
         given = IDLE if load is None else parse_load(load)
-        self._hosts.hold(self._host, Holder(key, tuple(uuids), pid=pid, name=name, computing=True, load=given))
+        self._hosts.hold(self._host, Holder(key, tuple(uuids), pid, name, computing=True, load=given, cgroup=cgroup))
 
     def end(self, key: str) -> None:
         """It has ended."""

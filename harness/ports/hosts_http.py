@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 
@@ -15,10 +15,16 @@ from mews.harness.ports.control_http import ControlClient
 
 class HttpHosts:
     """What a cluster asks of the hosts' process: ``url`` and ``token`` stand in its ready file under ``control``,
-    ``ca`` beside them."""
+    ``ca`` beside them. ``opened`` makes the session where more than the token is needed to get there (a proxy)."""
 
-    def __init__(self, url: str, token: str, ca: str | None = None) -> None:
-        self._client = ControlClient(url, token, ca=ca)
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        ca: str | None = None,
+        opened: Callable[[], aiohttp.ClientSession] | None = None,
+    ) -> None:
+        self._client = ControlClient(url, token, opened=opened, ca=ca)
 
     async def view(self) -> dict[str, dict[str, Any]]:
         """What each host sees."""
@@ -48,10 +54,18 @@ class HttpHosts:
         await self._client.close()
 
 
+class OperatedHosts(Protocol):
+    """Through whom hosts are told what happens on them."""
+
+    async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
+        """What an operator does there. Raises ValueError."""
+        ...
+
+
 class WireUsers:
     """``Users`` of one host: tells the hosts' process, in order, from one task for all hosts (``run``)."""
 
-    def __init__(self, hosts: Callable[[], HttpHosts | None]) -> None:
+    def __init__(self, hosts: Callable[[], OperatedHosts | None]) -> None:
         self._hosts = hosts
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
         self._held: dict[tuple[str, str], dict[str, Any]] = {}
@@ -81,6 +95,11 @@ class WireUsers:
             if hosts is not None:
                 with contextlib.suppress(aiohttp.ClientError, TimeoutError, RuntimeError, ValueError):
                     await hosts.operate(host, action, 0.0)
+            self._queue.task_done()
+
+    async def reported(self) -> None:
+        """Wait until all that was queued is reported."""
+        await self._queue.join()
 
 
 class _HostUsers:
@@ -91,8 +110,11 @@ class _HostUsers:
     def check(self, load: Any) -> None:
         parse_load(load)
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
+    def begin(
+        self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None, cgroup: str = "/"
+    ) -> None:
         action = {"do": "hold", "key": key, "uuids": list(uuids), "pid": pid, "name": name, "computing": True}
+        action["cgroup"] = cgroup
         if load is not None:
             action["load"] = parse_load(load).as_value()
         self._users.post(self._host, action)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
-from mews.emulator.host.nvml_view import nvml_host
+from mews.emulator.host.host import Host
+from mews.emulator.host.joints import shown_gpus
+from mews.emulator.host.nvml_view import processes_on, shown_profile
 from mews.harness.ports.hosts import LocalHosts
-from mews.kube.system.nvml import ListedGpu, NvmlReading, ReportedXid
+from mews.kube.system.nvml import GpuProcess, ListedGpu, NvmlReading, ReportedXid
 
 
 class LocalNvml:
@@ -26,25 +29,22 @@ class LocalNvml:
     async def read(self) -> NvmlReading:
         """What it shows now, and the XIDs since the reading before; it is held from then on."""
         host = self._hosts.hosts.host(self._host)
-        shown = nvml_host(host)
-        uuids = tuple(gpu.uuid for gpu in shown.gpus)
+        # Not the whole view: a component that polls would have all boards' telemetry computed each time.
+        shown, events = shown_gpus(host), host.driver_events.last()
+        uuids = tuple(function.device.uuid for function in shown)
         if self._held is None:
-            self._seen = max((event.sequence for event in shown.events), default=0)
+            self._seen = max((event.sequence for event in events), default=0)
         if self._held != uuids:
             self._hosts.hold(self._host, Holder(self._key, uuids, name=self._name))
             self._held = uuids
-        by_bus = {gpu.bus_id: gpu.uuid for gpu in shown.gpus}
+        by_bus = {function.bdf: function.device.uuid for function in shown}
         xids = tuple(
             ReportedXid(by_bus[event.bus_id], event.data)
-            for event in shown.events
+            for event in events
             if event.sequence > self._seen and event.kind == "xid" and event.bus_id in by_bus
         )
-        self._seen = max((event.sequence for event in shown.events), default=self._seen)
-        gpus = tuple(
-            ListedGpu(gpu.index, gpu.uuid, gpu.bus_id, gpu.minor, gpu.profile.memory_mib, gpu.lost)
-            for gpu in shown.gpus
-            if not gpu.draining
-        )
+        self._seen = max((event.sequence for event in events), default=self._seen)
+        gpus = tuple(_listed(host, index, function) for index, function in enumerate(shown) if not function.draining)
         return NvmlReading(gpus, xids)
 
     async def close(self) -> None:
@@ -56,3 +56,11 @@ class LocalNvml:
         if self._held is not None:
             self._held = None
             self._hosts.release(self._host, self._key)
+
+
+def _listed(host: Host, index: int, function: Function) -> ListedGpu:
+    memory_mib = shown_profile(function).memory_mib
+    computing = [process for process in processes_on(host, function) if process.kind == "C"]
+    processes = tuple(GpuProcess(process.pid, process.used_mib) for process in computing)
+    uuid, minor = function.device.uuid, function.minor or 0
+    return ListedGpu(index, uuid, function.bdf, minor, memory_mib, function.lost, processes)

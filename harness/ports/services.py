@@ -46,13 +46,18 @@ class LocalServices:
         # A task of its own: a server goes on with what it has begun, whatever becomes of the client.
         task = asyncio.ensure_future(_answer(handler, method, path, body))
         self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        task.add_done_callback(self._answered)
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if fence.is_cut or not task.done():
             task.cancel()
             raise ConnectionError("EOF")
         gone.cancel()
         return task.result()
+
+    def _answered(self, task: asyncio.Task[ServiceReply]) -> None:
+        self._answering.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be there any more to be told of it
 
 
 async def _answer(handler: HttpHandler, method: str, path: str, body: bytes) -> ServiceReply:

@@ -18,6 +18,7 @@ from mews.harness.scenario.stack import Stack
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.system.facility import Facility
 
 EMULATED = ("embedded", "control-plane")
 """The clusters whose nodes are emulated."""
@@ -25,6 +26,7 @@ _NO_PROCESS = (
     "emulated nodes run images as processes, and images.yaml names none for it; use --cluster kind, or process instead "
     "of image"
 )
+_NOT_OURS = "the default scheduler belongs to the cluster (--cluster kind has one of its own)"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -117,7 +119,10 @@ def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:
             "no plugin can be loaded; use process or image, or --cluster embedded or control-plane"
         )
     if stack.extenders and backend.is_the_users:
-        return "stack.extenders: the default scheduler belongs to the cluster (--cluster kind has one of its own)"
+        return f"stack.extenders: {_NOT_OURS}"
+    for each in stack.configured(Facility()) if backend.is_the_users else ():
+        if each.system.extenders(each.configuration):
+            return f"stack.{each.system.name}: it brings an extender, and {_NOT_OURS}"
     for number, extender in enumerate(stack.extenders):
         host = urlsplit(str(extender.config.get("urlPrefix", ""))).hostname
         if extender.process is None and host in _LOOPBACK:

@@ -5,7 +5,8 @@ A system is found by its name in the registry when a file names it; its options 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
@@ -24,7 +25,7 @@ from mews.harness.scenario.replacement import (
 )
 from mews.kube.system.configured import ConfiguredSystem, names_in_stack
 from mews.kube.system.facility import Facility
-from mews.kube.system.system import Pooled
+from mews.kube.system.system import Pooled, System
 from mews.systems import registry
 
 INSTANT = "instant"
@@ -129,6 +130,7 @@ class Stack(Model):
         """
         found = [registry.system(name) for name in self.systems]
         names = names_in_stack(found, OWN_COMPONENTS)
+        facility = self._lent(found, facility)
         made = []
         for system in found:
             options = self.systems[system.name]
@@ -138,6 +140,20 @@ class Stack(Model):
             except ValueError as error:
                 raise ValueError(f"{system.name}: {error}") from error
         return tuple(made)
+
+    def _lent(self, systems: Sequence[System], facility: Facility) -> Facility:
+        """The facility with the nodes named whose devices one of the systems hands out in parts."""
+        lent: dict[str, str] = {}
+        for system in systems:
+            if system.lends is None:
+                continue
+            try:
+                shared = system.lends(system.configure(self.systems[system.name], facility))
+            except ValueError as error:
+                raise ValueError(f"{system.name}: {error}") from error
+            lent |= {node: system.name for node in shared if node not in lent}
+        nodes = tuple(replace(node, lent_to=lent.get(node.name, "")) for node in facility.nodes)
+        return replace(facility, nodes=nodes) if lent else facility
 
     @property
     def pooled(self) -> Pooled | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from mews.kube.cel.libraries import Address, AddressBlock
 from mews.kube.cel.values import (
@@ -297,7 +297,10 @@ def to_bool(value: Any) -> bool:
     raise CelError(NO_OVERLOAD)
 
 
-def _read[T: (Timestamp, Duration)](text: str, kind: type[T]) -> T:
+_ReadT = TypeVar("_ReadT", Timestamp, Duration)
+
+
+def _read(text: str, kind: type[_ReadT]) -> _ReadT:
     try:
         return kind.parse(text)
     except CelError:

@@ -15,9 +15,7 @@ from mews.kube.api.objects import Object
 from mews.kube.scheduling.cycle import Found
 from mews.kube.scheduling.framework import Status, error, unresolvable, unschedulable
 from mews.kube.scheduling.podinfo import PodInfo
-
-EXTENDER = "Extender"
-"""What refusals by extenders go by where plugins have their names: woken by any change."""
+from mews.kube.scheduling.wake import EXTENDER
 
 Post = Callable[[str, bytes], Awaitable[tuple[int, bytes]]]
 """POST a body to a URL: the status and the answer. Raises ConnectionError or TimeoutError where there is none."""

@@ -14,13 +14,14 @@ from enum import Enum
 from heapq import heappop, heappush
 from typing import Any
 
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.resources import Resource
 from mews.kube.clock import later
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.framework import Action, QueuedPod, Status, Wake
 from mews.kube.scheduling.podinfo import PodInfo
 from mews.kube.scheduling.points import ANY_CHANGE
+from mews.kube.scheduling.wake import EXTENDER
 
 
 class QueuePlace(Enum):
@@ -38,7 +39,7 @@ class QueuePlace(Enum):
 @dataclass(slots=True, eq=False)
 class Entry:
     """A pod in the queue. ``refusals`` and ``errors`` count towards its back-off; ``since`` is when it was popped, in
-    changes seen."""
+    changes seen. While it was away, ``called``: it is to be retried; ``annotated``: its annotations changed."""
 
     pod: PodInfo
     entered_s: float
@@ -51,6 +52,7 @@ class Entry:
     failed_s: float = 0.0
     since: int = 0
     called: bool = False
+    annotated: bool = False
     token: int = 0
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
@@ -111,6 +113,7 @@ class Queue:
     def _update(self, entry: Entry, pod: PodInfo) -> None:
         old, entry.pod = entry.pod, pod
         if old.labels == pod.labels and old.pod.get("spec") == pod.pod.get("spec"):
+            self._annotated(entry, old)
             return
         if entry.place is QueuePlace.AWAY:
             entry.called = True
@@ -118,6 +121,15 @@ class Queue:
             self._wake(entry)
         elif entry.place is not QueuePlace.BACKOFF:
             self._activate(entry)
+
+    def _annotated(self, entry: Entry, old: PodInfo) -> None:
+        """Of the pod itself at most annotations have changed: that may help with an extender alone."""
+        if annotations_of(old.pod) == annotations_of(entry.pod.pod):
+            return
+        if entry.place is QueuePlace.AWAY:
+            entry.annotated = True
+        elif entry.place is QueuePlace.UNSCHEDULABLE and EXTENDER in entry.refused_by:
+            self._wake(entry)
 
     def remove(self, uid: str) -> None:
         """The pod is gone, bound or not ours any more."""
@@ -159,7 +171,7 @@ class Queue:
         self._leave(entry)
         entry.place = QueuePlace.AWAY
         entry.since = self._changes
-        entry.called = False
+        entry.called = entry.annotated = False
         entry.attempts += 1
         return entry
 
@@ -173,7 +185,8 @@ class Queue:
         entry.errors = 0
         entry.failed_s = entry.entered_s = self._now()
         entry.refused_by = frozenset(refused_by)
-        if entry.called or self._missed(entry):
+        called = entry.called or (entry.annotated and EXTENDER in entry.refused_by)
+        if called or self._missed(entry):
             self._back_off(entry, backoff_s(entry.refusals, self._config), early=False)
             return
         self._leave(entry)

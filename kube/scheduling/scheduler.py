@@ -309,7 +309,8 @@ class Scheduler:
                 status = await binding.bound(attempt, self._context.kube, self._extenders)
         except Overtaken as overtaken:
             status = error(str(overtaken))
-            self._cache.set_pod(pod_info(overtaken.pod))
+            if not is_terminal(overtaken.pod):  # the watch has told of its end already, and will not again
+                self._cache.set_pod(pod_info(overtaken.pod))
             self._queue.remove(attempt.pod.uid)
         except Exception as failed:
             self._context.log.exception("binding of %s failed", attempt.pod.key)

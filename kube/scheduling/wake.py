@@ -10,6 +10,10 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.scheduling.podinfo import PodInfo
 
+EXTENDER = "Extender"
+"""What refusals by extenders go by where plugins have their names: they say nothing of what may help, so any change
+does, also of the pod's own annotations (measured on kube-scheduler 1.34)."""
+
 
 class Action(Flag):
     """What happened to an object. Pods count from when they are bound: ADD bound, DELETE gone or finished."""

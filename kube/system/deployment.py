@@ -15,6 +15,9 @@ Rule = Mapping[str, Sequence[str]]
 CONFIG, RECORDS = "{config}", "{records}"
 """In the argv of a component: where its system's configuration file is, and where its structured log records go."""
 
+CERTIFICATE, KEY, SERVICE_HOST = "{certificate}", "{key}", "{service}"
+"""In the argv of a component that serves others: the files by which it speaks TLS, and the name it is called by."""
+
 ROOTLESS: Mapping[str, Any] = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -50,6 +53,8 @@ class ComponentDeployment:
     files and NVML, to read and to write (``Facility.host_files``). ``chassis``: it logs in at chassis, and is
     given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the user's
     callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
+    ``in_others``: rules in further namespaces, by their names. ``service_port``: where it answers the requests of its
+    service (``Component.service``), under TLS.
     """
 
     argv: Sequence[str]
@@ -60,6 +65,8 @@ class ComponentDeployment:
     host_files: bool = False
     chassis: bool = False
     metrics_port: int | None = None
+    in_others: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
+    service_port: int | None = None
     part_flags: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -77,6 +84,9 @@ class SystemDeployment:
     of whose objects none is left when the next scenario begins. ``exclusive`` says why the system may not run in
     somebody's cluster; "": it may.
 
+    ``notes`` are the ConfigMaps that it writes into namespaces of others: such a namespace -> with what their names may
+    begin. None is left when the next scenario begins.
+
     ``pod_templates`` finds the pod templates in an object of the system's kinds: images are filled in there as in a
     Deployment.
     """
@@ -86,6 +96,7 @@ class SystemDeployment:
     owner: str
     swept: Callable[[], Sequence[Resource]] = lambda: ()
     exclusive: str = ""
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pod_templates: Callable[[Object], Iterable[Any]] = lambda obj: ()
 
     @property

@@ -32,11 +32,15 @@ class ChassisAddress:
 
 @dataclass(frozen=True, slots=True)
 class NodeCabling:
-    """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none."""
+    """One node: its pool, and per chassis (by name) the host port that it is cabled to; {} for none. ``lent_to``: the
+    system that hands out its devices in parts, if one of the stack does (``System.lends``). ``host``: what options call
+    it where that is not the node's own name."""
 
     name: str
     ports: Mapping[str, str]
     pool: str = ""
+    lent_to: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,8 @@ class Facility:
     device need on every node alike; where nodes differ, ``NodeAccess.extras`` says it.
 
     ``host_files``: where a component on a node finds the host's files in its container
-    (``ComponentDeployment.host_files``), and ``nvidia_smi`` the program; "" where there are none, or ``NodeAccess`` has
-    them.
+    (``ComponentDeployment.host_files``), ``nvidia_smi`` the program, and ``nvml`` the library; "" where there are none,
+    or ``NodeAccess`` has them.
     """
 
     chassis: tuple[ChassisAddress, ...] = ()
@@ -59,3 +63,4 @@ class Facility:
     extras: ContainerExtras = ContainerExtras()
     host_files: str = ""
     nvidia_smi: str = ""
+    nvml: str = ""

@@ -7,6 +7,14 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process that computes on a GPU, and what it has of its memory; one process has one on each GPU."""
+
+    pid: int
+    used_mib: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListedGpu:
     """One GPU: its NVML index, minor number, and memory as NVML counts it; ``lost``: it does not answer any more."""
 
@@ -16,6 +24,7 @@ class ListedGpu:
     minor: int
     memory_mib: int
     lost: bool = False
+    processes: tuple[GpuProcess, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class Pooled:
     """What a configured system moves between nodes: the invariants count it per pool, and a cluster is ready once
     nodes announce it. ``device_env`` names the variable by which a container learns the UUIDs of its devices;
     ``announcer`` is the component that announces what is attached, "" where none does from the beginning.
-    ``surprise``: devices are detached without their hosts being told, which shows there as hardware that fails."""
+    ``surprise``: devices are detached without their hosts being told, which shows there as hardware that fails.
+    ``unannounced``: nodes on which it announces none, for another system hands out their devices in parts."""
 
     resource: str
     device_kind: str
@@ -40,6 +41,7 @@ class Pooled:
     device_env: str
     announcer: str = ""
     surprise: bool = False
+    unannounced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class System:
     ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
     ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none.
+    ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
+    ``mews.kube.deviceplugin.release`` has it, under its own name.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
     authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools
@@ -120,6 +124,7 @@ class System:
     invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
     holds: Callable[[Any], Holds | None] = lambda configuration: None
     part_of: Callable[[str], str] | None = None
+    lends: Callable[[Any], Sequence[str]] | None = None
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()
     commands: Callable[[], Sequence[Command]] = lambda: ()
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict

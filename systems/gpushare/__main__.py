@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import os
 import random
+import ssl
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -15,14 +15,19 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, port_number, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.serving import HttpService
+from mews.kube.system.facility import ContainerExtras
+from mews.kube.system.files import FolderTree
 from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.errors import GpuShareConfigError
@@ -37,14 +42,24 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.gpushare", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
-    made.add_argument("--config", type=Path, help="JSON file (mews.systems.gpushare.config); default: its defaults")
+    made.add_argument("--config", type=Path, help="YAML or JSON (mews.systems.gpushare.config); default: its defaults")
     add_kubeconfig_arguments(made)
     made.add_argument("--host", default="127.0.0.1", help="extender: the address to listen on")
     made.add_argument("--port", type=port_number, default=39999, help="extender: the port to listen on")
+    made.add_argument("--certificate", type=Path, metavar="FILE", help="extender: of a server under TLS, in PEM")
+    made.add_argument("--key", type=Path, metavar="FILE", help="extender: of that certificate, in PEM")
+    made.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="extender: another name of it")
     made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="device-plugin: default $NODE_NAME")
     made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
     made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
-    made.add_argument("--nvml", default=LIBRARY, metavar="FILE", help="device-plugin: the library to load")
+    made.add_argument("--nvml", metavar="FILE", help=f"device-plugin: default that of the file, else {LIBRARY}")
+    made.add_argument(
+        "--host-root",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="device-plugin: the folder with the host's proc, of its own process numbers",
+    )
     made.add_argument("--records", type=Path, metavar="FILE", help="append structured log records to it, as JSON lines")
     return made
 
@@ -58,12 +73,16 @@ def config_of(path: Path | None) -> GpuShareConfig:
         return GpuShareConfig()
     known = [field.name for field in fields(GpuShareConfig)]
     try:
-        read: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        read: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise GpuShareConfigError(f"{path}: {' '.join(str(error).split())}") from error
     if not isinstance(read, dict) or not read.keys() <= set(known):
-        raise GpuShareConfigError(f"{path}: must be a JSON object with {', '.join(known)}")
-    return GpuShareConfig(**{**read, "nodes": tuple(read.get("nodes", ()))})
+        raise GpuShareConfigError(f"{path}: must be a mapping with {', '.join(known)}")
+    try:
+        mounts = tuple(Mount(**each) for each in read.pop("mounts", ()))
+    except TypeError as error:
+        raise GpuShareConfigError(f"{path}: mounts: {error}") from error
+    return GpuShareConfig(**{**read, "nodes": tuple(read.get("nodes", ())), "mounts": mounts})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = config_of(options.config)
         if options.component == "device-plugin" and not options.node:
             raise GpuShareConfigError("--node: must name this node, or $NODE_NAME must")
+        if (options.certificate is None) != (options.key is None):
+            raise GpuShareConfigError("--certificate and --key: must be given together")
         asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
     except (GpuShareConfigError, KubeconfigError) as error:
         return _refused(error)
@@ -101,13 +122,31 @@ async def _made(options: argparse.Namespace, config: GpuShareConfig, stack: Asyn
     stack.push_async_callback(kube.close)
     context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
     if options.component == "extender":
-        return GpuShareExtender(context, config, HttpService(options.host, options.port))
+        return GpuShareExtender(context, config, _service(options))
     pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
     stack.push_async_callback(pod_resources.close)
     link = GrpcLink(options.device_plugins)
     stack.push_async_callback(link.close)
-    node = NodeAccess(options.node, link=link, pod_resources=pod_resources, nvml=NvmlLibrary(options.nvml))
+    node = NodeAccess(
+        options.node,
+        link=link,
+        pod_resources=pod_resources,
+        files=FolderTree(options.host_root),
+        nvml=NvmlLibrary(options.nvml or config.nvml or LIBRARY),
+        extras=ContainerExtras(config.envs, config.mounts),
+    )
     return GpuShareNodePlugin(context, config, node)
+
+
+def _service(options: argparse.Namespace) -> HttpService:
+    tls = None
+    if options.certificate is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            tls.load_cert_chain(options.certificate, options.key)
+        except OSError as error:  # ssl.SSLError is one
+            raise GpuShareConfigError(f"--certificate {options.certificate}: cannot be used: {error}") from error
+    return HttpService(options.host, options.port, tls=tls, names=options.allow_host)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
-from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, uid_of, version_of
 from mews.kube.api.pod_requests import is_sidecar
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
@@ -24,27 +24,47 @@ from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import LedgerEntry, assumption, container_requests, decided, requested
 from mews.systems.gpushare.slices import gpu_of_slice
 
+DECISION = (
+    names.INDEX, names.OLD_INDEX, names.UUID, names.DEVICE_MEMORY, names.POD_MEMORY, names.ASSIGNED, names.ASSUME_TIME
+)  # fmt: skip
+"""Annotations of a pod that is given part of a GPU."""
 Held = Mapping[str, Mapping[str, frozenset[str]]]
 """Pod (namespace/name) -> container -> slices that it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSlices:
-    """One answer to Allocate: the slices, the pod and container we took it to be for, and the GPU in its env."""
+    """One answer to Allocate: the slices, the pod and container we took it to be for ("" for none), and the GPU in its
+    env, None where it says that there is none."""
 
     ids: frozenset[str]
     uid: str
     container: str
-    gpu: SharedGpu
+    gpu: SharedGpu | None
 
 
 @dataclass(slots=True)
 class _Correction:
-    """What is to be written about one pod."""
+    """What is to be written about one pod; no ``gpu``: nothing is decided about it any more."""
 
     pod: Object
-    gpu: SharedGpu
+    gpu: SharedGpu | None
+    memory: int
     assigned: bool
+
+    @property
+    def annotations(self) -> dict[str, str | None]:
+        """Those that change."""
+        gpu = self.gpu
+        if gpu is None:
+            return dict.fromkeys(DECISION)
+        return {
+            names.INDEX: str(gpu.index),
+            names.OLD_INDEX: str(gpu.index),
+            names.UUID: gpu.uuid,
+            names.DEVICE_MEMORY: str(gpu.memory),
+            **({names.ASSIGNED: "true"} if self.assigned else {}),
+        }
 
 
 class NodeAllocations:
@@ -66,6 +86,9 @@ class NodeAllocations:
         self._pods = pods
         self._gpus = gpus
         self._given: list[GivenSlices] = []
+        self._unseen: set[frozenset[str]] = set()
+        self._partly: set[str] = set()
+        self._begun = False
         self._woken = asyncio.Event()
         self.unit = ""
         pods.on_change(self._pod_changed)
@@ -73,6 +96,7 @@ class NodeAllocations:
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
             self._given = [given for given in self._given if given.uid != uid_of(old)]
+        self._unseen &= {given.ids for given in self._given}
         self._woken.set()
 
     # Asked by the kubelet
@@ -91,16 +115,15 @@ class NodeAllocations:
         """The variables of the container that is given these slices."""
         of = {gpu_of_slice(each) for each in ids}
         found = await self._decide(len(ids), of.pop() if len(of) == 1 else "")
-        if found is None or found[2] is None:
+        gpu = None if found is None else found[2]
+        self._answered(GivenSlices(frozenset(ids), found[0].uid if found else "", found[1] if found else "", gpu))
+        if found is None or gpu is None:
             record(self._context.log, "no-gpu-to-run", node=self._node.name, memory=len(ids))
             return self._failure(len(ids))
-        candidate, container, gpu = found
-        assert gpu is not None
-        self._given.append(GivenSlices(frozenset(ids), candidate.uid, container, gpu))
+        candidate, container, _ = found
         pod = key_of(candidate.pod)
         record(self._context.log, "allocated", pod=pod, container=container, gpu=gpu.uuid, memory=len(ids))
-        self._woken.set()
-        memory = requested(candidate.pod, self._config.memory_resource)
+        memory = self._memory(candidate.pod)
         return {
             names.VISIBLE: gpu.uuid,
             names.INDEX: str(gpu.index),
@@ -108,6 +131,11 @@ class NodeAllocations:
             names.CONTAINER_MEMORY: str(len(ids)),
             names.DEVICE_MEMORY: str(gpu.memory),
         }
+
+    def _answered(self, given: GivenSlices) -> None:
+        self._given = [*(each for each in self._given if each.ids != given.ids), given]
+        self._unseen.add(given.ids)
+        self._woken.set()
 
     def _failure(self, amount: int) -> dict[str, str]:
         """As the public plugin says that it has none."""
@@ -121,28 +149,53 @@ class NodeAllocations:
 
     async def _decide(self, amount: int, gpu: str = "") -> tuple[PodCandidate, str, SharedGpu | None] | None:
         """For which container that is, and which GPU it gets (None: there is none for it)."""
-        seed = self._config.match == "seed"
-        pods = await self._asked()
-        held = {} if seed else await self._held()
-        found = match(
-            amount,
-            candidates(pods, self._config.memory_resource, self._served(held, pods), seed=seed),
-            gpu="" if seed else gpu,
-            admitting=frozenset() if seed else self._admitting(held, pods),
-        )
+        pods: Sequence[Object] = await self._asked()
+        if self._config.match == "seed":
+            served = self._served({}, pods)
+            found = match(amount, candidates(pods, self._config.memory_resource, served, seed=True))
+        else:
+            held = await self._held()
+            pods = await self._put_right(amount, held, pods)
+            waiting = candidates(pods, self._config.memory_resource, self._served(held, pods))
+            found = match(amount, waiting, gpu=gpu, admitting=self._admitting(held, pods))
         if found is None:
             return None
         candidate, container = found
         return candidate, container, await self._gpu(candidate)
 
+    async def _put_right(self, amount: int, held: Held, pods: Sequence[Object]) -> Sequence[Object]:
+        """The pods, once what was served crosswise is exchanged, and each that may be meant has a GPU of its own: an
+        answer that goes to another pod than we think can then be made good by exchanging decisions."""
+        crossed = {uid: each for uid, each in self._corrections(held, pods).items() if self._is_crossed(each)}
+        if crossed:
+            try:
+                await self._write(crossed)
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "not-settled", node=self._node.name, error=str(error))
+        undecided = [
+            each
+            for each in candidates(pods, self._config.memory_resource, self._served(held, pods))
+            if each.decision is None and any(asked == amount for _, asked in each.waiting)
+        ]
+        for each in undecided:
+            if not each.begun:
+                await self._claim(each.pod)
+        return await self._asked() if crossed or undecided else pods
+
+    def _is_crossed(self, correction: _Correction) -> bool:
+        decision = assumption(correction.pod)
+        return decision is None or correction.gpu is None or correction.gpu.uuid != decision.uuid
+
     async def _asked(self) -> list[Object]:
         """The node's pods by the API's word, for the kubelet may have heard of one before our watch; else by ours."""
         try:
-            listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
+            return await self._pods_by_api()
         except (ApiError, Unavailable) as error:
             record(self._context.log, "pods-unread", error=str(error))
             return list(self._pods.items())
-        return listed.items
+
+    async def _pods_by_api(self) -> list[Object]:
+        return (await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")).items
 
     async def _held(self) -> Held:
         """Who holds what, by the kubelet; nobody while it does not say."""
@@ -200,24 +253,28 @@ class NodeAllocations:
         return await self._claim(candidate.pod)
 
     async def _claim(self, pod: Object) -> SharedGpu | None:
-        memory = requested(pod, self._config.memory_resource)
+        """Decide here: the ledger first, then the annotations. An answer of the API that is lost is asked for again, so
+        that what is written and what the container is told do not differ."""
         async with self._ledgers.lock(self._node.name):
             for _ in range(ATTEMPTS):
                 try:
-                    await self._ledgers.read(self._node.name)
-                    sharing = Sharing(self._node.name, self._gpus(), await self._asked())
-                    gpu = await self._ledgers.promise(pod, memory, sharing, self._stands)
-                    if gpu is None:
-                        return None
-                    body = {"metadata": {"annotations": decided(gpu, memory, int(self._context.clock.now() * 1e9))}}
-                    await self._context.kube.patch(PODS, name_of(pod), body, namespace=namespace_of(pod))
-                    return gpu
+                    return await self._claimed(pod)
                 except Conflict:
                     continue
                 except (ApiError, Unavailable) as error:
                     record(self._context.log, "not-claimed", pod=key_of(pod), error=str(error))
-                    return None
+                    await rest(self._config.settle_s)
         return None
+
+    async def _claimed(self, pod: Object) -> SharedGpu | None:
+        memory = self._memory(pod)
+        await self._ledgers.read(self._node.name)
+        sharing = Sharing(self._node.name, self._gpus(), await self._pods_by_api())
+        gpu = await self._ledgers.promise(pod, memory, sharing, self._stands)
+        if gpu is not None:
+            body = {"metadata": {"annotations": decided(gpu, memory, int(self._context.clock.now() * 1e9))}}
+            await self._context.kube.patch(PODS, name_of(pod), body, namespace=namespace_of(pod))
+        return gpu
 
     async def _stands(self, entry: LedgerEntry) -> bool:
         try:
@@ -241,36 +298,75 @@ class NodeAllocations:
             await rest(self._config.settle_s)
 
     def _is_settled(self) -> bool:
-        decisions = (assumption(pod) for pod in self._pods.items() if not is_terminal(pod))
+        if self._unseen or not self._begun:
+            return False
+        live = (pod for pod in self._pods.items() if not is_terminal(pod) and uid_of(pod) not in self._partly)
+        decisions = (assumption(pod) for pod in live)
         return all(decision is None or decision.assigned for decision in decisions)
 
     async def _settle(self) -> None:
         if self._is_settled():
             return
         held = await self._held()
-        corrections = self._corrections(held)
+        # By the API's word: a watch that lags would have an exchange made that is long made.
+        pods = await self._pods_by_api()
+        corrections = self._corrections(held, pods)
+        corrections.update(self._refused(held, pods, corrections))
         if corrections:
             await self._write(corrections)
+        self._forget_answers(held, pods)
+        self._begun = self._begun or bool(held) or not pods
 
-    def _corrections(self, held: Held) -> dict[str, _Correction]:
+    def _forget_answers(self, held: Held, pods: Sequence[Object]) -> None:
+        """Those that came to nothing, and which were heeded."""
+        seen = {ids for by in held.values() for ids in by.values()}
+        live = {uid_of(pod) for pod in pods if not is_terminal(pod)}
+        self._given = [given for given in self._given if given.ids in seen or given.uid in live]
+        self._unseen &= {given.ids for given in self._given if given.ids not in seen}
+
+    def _corrections(self, held: Held, of: Sequence[Object]) -> dict[str, _Correction]:
         found: dict[str, _Correction] = {}
-        exchanged: dict[str, SharedGpu] = {}
-        pods = {uid_of(pod): pod for pod in self._pods.items() if not is_terminal(pod)}
+        exchanged: dict[str, SharedGpu | None] = {}
+        pods = {uid_of(pod): pod for pod in of if not is_terminal(pod)}
         for uid, pod in pods.items():
             decision = assumption(pod)
-            if decision is None or decision.assigned:
+            if decision is not None and decision.assigned:
                 continue
+            taken_for = self._taken_for(held.get(key_of(pod), {}), uid)
+            if decision is None and not taken_for:
+                continue  # it was told that there is no GPU for it
             given = self._given_to(pod, held)
             if given is None:
                 continue
-            found[uid] = _Correction(pod, given, assigned=True)
-            if decision.uuid and given.uuid != decision.uuid:
-                for other in self._taken_for(held.get(key_of(pod), {}), uid):
-                    exchanged[other] = next((gpu for gpu in self._gpus() if gpu.uuid == decision.uuid), given)
+            memory = decision.memory if decision is not None else self._given_memory(held[key_of(pod)])
+            found[uid] = _Correction(pod, given, memory, assigned=True)
+            if decision is None:
+                exchanged.update(dict.fromkeys(taken_for))  # their place is taken: to be decided anew
+            elif decision.uuid and given.uuid != decision.uuid:
+                mine = next((gpu for gpu in self._gpus() if gpu.uuid == decision.uuid), given)
+                exchanged.update(dict.fromkeys(taken_for, mine))
         for uid, gpu in exchanged.items():
             if uid in pods and uid not in found:
-                found[uid] = _Correction(pods[uid], gpu, assigned=False)
+                found[uid] = _Correction(pods[uid], gpu, self._memory(pods[uid]), assigned=False)
         return found
+
+    def _refused(self, held: Held, pods: Sequence[Object], known: Mapping[str, _Correction]) -> dict[str, _Correction]:
+        """Pods whose containers were told that there is no GPU for them: whatever was written down for them goes."""
+        refused = {}
+        for pod in pods:
+            by, wanted = held.get(key_of(pod), {}), self._lasting(pod)
+            if is_terminal(pod) or uid_of(pod) in known or not wanted or any(not by.get(name) for name, _ in wanted):
+                continue
+            decision = assumption(pod)
+            answers = [given.gpu for given in self._given if given.ids in {by[name] for name, _ in wanted}]
+            nothing = decision is None if not answers else not any(answers)
+            if nothing and (decision is None or not decision.assigned):
+                refused[uid_of(pod)] = _Correction(pod, None, 0, assigned=False)
+        return refused
+
+    def _given_memory(self, by: Mapping[str, frozenset[str]]) -> int:
+        """What a pod's containers were given of a GPU, by our answers."""
+        return sum(len(given.ids) for given in self._given if given.ids in set(by.values()))
 
     def _given_to(self, pod: Object, held: Held) -> SharedGpu | None:
         """The GPU in the env of all its containers, once each has its slices; None before."""
@@ -282,6 +378,10 @@ class NodeAllocations:
         if by is None or any(not by.get(name) for name, _ in wanted):
             return None
         gpus = [self._env_gpu(by[name]) for name, _ in wanted]
+        if None in gpus:
+            if any(gpus):
+                self._partly.add(uid_of(pod))  # for good: no container is asked for again
+            return None
         if len({gpu.uuid for gpu in gpus if gpu is not None}) > 1:
             record(self._context.log, "split", pod=key_of(pod), gpus=[gpu.uuid for gpu in gpus if gpu is not None])
         return gpus[0]
@@ -300,33 +400,44 @@ class NodeAllocations:
         return [given.uid for given in self._given if given.ids in mine and given.uid != uid]
 
     async def _write(self, corrections: Mapping[str, _Correction]) -> None:
-        """The ledger first, in one write: sums per GPU do not change when two are exchanged."""
+        """The ledger first, in one write: sums per GPU do not change when two are exchanged, or one takes the other's
+        place."""
         async with self._ledgers.lock(self._node.name):
             for _ in range(ATTEMPTS):
                 try:
                     await self._ledgers.read(self._node.name)
                     await self._ledgers.move(
-                        {uid: correction.gpu for uid, correction in corrections.items()}, self._node.name
+                        {uid: self._promised(correction) for uid, correction in corrections.items()}, self._node.name
                     )
                     break
                 except Conflict:
                     continue
+            else:
+                return
         for correction in corrections.values():
-            gpu = correction.gpu
-            annotations = {
-                names.INDEX: str(gpu.index),
-                names.OLD_INDEX: str(gpu.index),
-                names.UUID: gpu.uuid,
-                names.DEVICE_MEMORY: str(gpu.memory),
-                **({names.ASSIGNED: "true"} if correction.assigned else {}),
-            }
-            pod = correction.pod
+            pod, annotations = correction.pod, dict(correction.annotations)
+            if assumption(pod) is None and correction.gpu is None:
+                continue
+            if assumption(pod) is None and correction.gpu is not None:
+                now_ns = int(self._context.clock.now() * 1e9)
+                annotations = {**decided(correction.gpu, correction.memory, now_ns), **annotations}
             try:
                 await self._context.kube.patch(
                     PODS, name_of(pod), {"metadata": {"annotations": annotations}}, namespace=namespace_of(pod)
                 )
             except NotFound:
                 continue
+
+    def _promised(self, correction: _Correction) -> LedgerEntry | None:
+        pod, gpu = correction.pod, correction.gpu
+        if gpu is None:
+            return None
+        return LedgerEntry(
+            uid_of(pod), namespace_of(pod), name_of(pod), gpu.index, gpu.uuid, correction.memory, version_of(pod)
+        )
+
+    def _memory(self, pod: Object) -> int:
+        return requested(pod, self._config.memory_resource)
 
 
 def _order(device: str) -> tuple[str, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
-from mews.kube.api.objects import Object, key_of, node_name_of, uid_of
+from mews.kube.api.objects import Object, key_of, node_name_of, uid_of, version_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
@@ -18,11 +19,13 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands, uses_of
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
-from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal
+from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal, without
 from mews.systems.gpushare.records import LedgerEntry, decided, node_gpus, requested, unhealthy_indices
+from mews.systems.gpushare.refusals import RefusedPods
 
 PREFIX = "/gpushare-scheduler"
 VERSION = "0.1.0"
+_LOOKED_AT, _LATE_S = 4, 1.0
 SERVED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -43,6 +46,8 @@ class GpuShareExtender:
         self._on_node: dict[str, dict[str, Object]] = {}
         self._remembered: dict[str, int | None] = {}
         self._promised: dict[str, set[str]] = {}
+        self._news = asyncio.Event()
+        self._refused = RefusedPods(context, lambda node: self._largest(node, None) or 0, self._pods.get)
         self._pods.on_change(self._pod_changed)
         self._nodes.on_change(lambda old, new: self._forget(str((new or old or {})["metadata"]["name"])))
         self._config_maps.on_change(self._config_map_changed)
@@ -56,10 +61,16 @@ class GpuShareExtender:
                 group.create_task(informer.run())
             for informer in informers:
                 await informer.synced()
+            for node in self._nodes.items():
+                self._largest(str(node["metadata"]["name"]), None)  # else the first filter call pays for all of them
             record(self._context.log, "extender-ready", pods=len(self._pods), nodes=len(self._nodes))
+            known = [node["metadata"]["name"] for node in self._nodes.items()]
+            self._refused.begin(self._pods.items(), known, self._config.memory_resource)
+            group.create_task(self._refused.run())
             group.create_task(self._service.serve(self.handle))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        self._news.set()
         for pod in (old, new):
             if pod is not None:
                 self._forget(node_name_of(pod))
@@ -75,39 +86,79 @@ class GpuShareExtender:
     async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
         """Answer one request."""
         path = path.partition("?")[0].rstrip("/")
-        if (method, path) == ("POST", f"{PREFIX}/filter"):
-            return self._filter(body)
-        if (method, path) == ("POST", f"{PREFIX}/bind"):
-            return await self._bind(body)
-        if method == "GET" and path in ("/version", f"{PREFIX}/version"):
+        if path == f"{PREFIX}/filter":
+            return await self._filter(body) if method == "POST" else _not_allowed(method, path, "POST")
+        if path == f"{PREFIX}/bind":
+            return await self._bind(body) if method == "POST" else _not_allowed(method, path, "POST")
+        answer = self._answer_to(path)
+        if answer is not None and method != "GET":
+            return _not_allowed(method, path, "GET")
+        return answer or _json(404, {"Error": f"{method} {path}: no such thing"})
+
+    def _answer_to(self, path: str) -> ServiceReply | None:
+        if path in ("/version", f"{PREFIX}/version"):
             return _json(200, VERSION)
-        if method == "GET" and path == "/metrics":
+        if path == "/metrics":
             return ServiceReply(200, self.metrics.text().encode(), "text/plain; version=0.0.4")
         head, found, node = path.partition(f"{PREFIX}/inspect")
-        if method == "GET" and found and not head and node[:1] in ("", "/"):
-            return self._inspect(node[1:])
-        return _json(404, {"Error": f"{method} {path}: no such thing"})
+        return self._inspect(node[1:]) if found and not head and node[:1] in ("", "/") else None
 
     # Filter
 
-    def _filter(self, body: bytes) -> ServiceReply:
+    async def _filter(self, body: bytes) -> ServiceReply:
         begun = asyncio.get_running_loop().time()
         try:
             call = wire.read_filter(body)
         except wire.BadCall as wrong:
             return _json(200, wire.filter_error(str(wrong)))
-        request = requested(call.pod, self._config.memory_resource)
-        given = {} if call.nodes is None else dict(zip(call.names, call.nodes, strict=True))
-        refusals = {}
-        for name in call.names:
-            text = self._refusal(name, request, given.get(name))
-            if text:
-                refusals[name] = text
+        try:
+            refusals = await self._decided(call)
+        except wire.UNREADABLE as wrong:
+            return _json(200, wire.filter_error(f"Pod, Nodes: cannot be read: {type(wrong).__name__}: {wrong}"))
         self.metrics.filtered(len(call.names), len(refusals), asyncio.get_running_loop().time() - begun)
         return _json(200, wire.filter_result(call, refusals))
 
-    def _refusal(self, name: str, request: int, given: Object | None) -> str:
-        return refusal(name, request, self._largest(name, given)) if request else ""
+    async def _decided(self, call: wire.FilterCall) -> dict[str, str]:
+        """Node -> text, of the nodes that the pod does not fit."""
+        request = requested(call.pod, self._config.memory_resource)
+        if not request:
+            return {}
+        given = {} if call.nodes is None else dict(zip(call.names, call.nodes, strict=True))
+        refusals = self._refusals(call.names, request, given)
+        full = [name for name, text in refusals.items() if text == TOO_FULL]
+        if full and len(refusals) == len(call.names) and await self._caught_up(full):
+            again = self._refusals(full, request, given)
+            refusals = {name: text for name, text in refusals.items() if name not in full} | again
+        if full and len(refusals) == len(call.names):
+            self._refused.refused(call.pod, request, full)
+        else:
+            self._refused.passed(call.pod)
+        return refusals
+
+    def _refusals(self, nodes: Iterable[str], request: int, given: Mapping[str, Object]) -> dict[str, str]:
+        largest = ((node, self._largest(node, given.get(node))) for node in nodes)
+        return {node: text for node, most in largest if (text := refusal(node, request, most))}
+
+    async def _caught_up(self, nodes: Sequence[str]) -> bool:
+        """Whether pods have ended there of whose end our watch was late; a scheduler asks as soon as its own shows one.
+        It is waited for. Of many nodes the first are looked at: for the others there is ``RefusedPods``."""
+        late = False
+        for node in nodes[:_LOOKED_AT]:
+            try:
+                listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={node},{SERVED_PODS}")
+            except (ApiError, Unavailable):
+                return late
+            live, known = {uid_of(pod) for pod in listed.items}, self._on_node.get(node, {})
+            ended = {
+                uid for uid, pod in known.items() if uid not in live and version_of(pod) <= int(listed.resource_version)
+            }
+            late = late or bool(ended)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LATE_S):
+                    while ended & self._on_node.get(node, {}).keys():
+                        self._news.clear()
+                        await self._news.wait()
+        return late
 
     def _largest(self, name: str, given: Object | None) -> int | None:
         """Remembered until something of the node changes: a filter call asks for thousands of nodes."""
@@ -128,6 +179,7 @@ class GpuShareExtender:
 
     def _forget(self, node: str) -> None:
         self._remembered.pop(node, None)
+        self._refused.node_changed(node)
 
     def _config_map_changed(self, old: Object | None, new: Object | None) -> None:
         name = str((new or old or {})["metadata"]["name"])
@@ -139,7 +191,8 @@ class GpuShareExtender:
         node = self._nodes.get(name) or given
         if node is None:
             return ()
-        gpus = node_gpus(node, self._config.memory_resource, self._config.count_resource)
+        listed = node_gpus(node, self._config.memory_resource, self._config.count_resource)
+        gpus = tuple(without(listed, self._ledgers.withheld(name)))
         broken = unhealthy_indices(self._config_map(f"{UNHEALTHY_PREFIX}{name}"))
         if not broken:
             return gpus
@@ -195,7 +248,10 @@ class GpuShareExtender:
 
     async def _promise_and_bind(self, pod: Object, call: wire.BindCall) -> str:
         memory = requested(pod, self._config.memory_resource)
-        gpu = await self._ledgers.promise(pod, memory, self._sharing(call.node), self._still_stands(call.node))
+        stand = self._still_stands(call.node)
+        gpu = await self._ledgers.promise(pod, memory, self._sharing(call.node), stand)
+        if gpu is None and await self._caught_up([call.node]):
+            gpu = await self._ledgers.promise(pod, memory, self._sharing(call.node), stand)
         if gpu is None:
             return TOO_FULL
         annotations = decided(gpu, memory, int(self._context.clock.now() * 1e9))
@@ -245,6 +301,10 @@ class GpuShareExtender:
             used = sum(use.memory for use in mine)
             rows.append({"id": gpu.index, "totalGPU": gpu.memory, "usedGPU": used, "pods": listed})
         return wire.inspected(node, rows)
+
+
+def _not_allowed(method: str, path: str, wanted: str) -> ServiceReply:
+    return _json(405, {"Error": f"{method} {path}: must be {wanted}"})
 
 
 def _json(status: int, content: Any) -> ServiceReply:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
@@ -28,8 +28,8 @@ from mews.kube.api.objects import (
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.port import KubeApi
 from mews.systems.gpushare.names import LEDGER_PREFIX
-from mews.systems.gpushare.policy import GpuUse, SharedGpu, best_fit, free_memory, used_memory
-from mews.systems.gpushare.records import LedgerEntry, assumption, ledger_data, ledger_entries
+from mews.systems.gpushare.policy import GpuUse, SharedGpu, best_fit, free_memory, used_memory, without
+from mews.systems.gpushare.records import LedgerEntry, assumption, ledger_data, ledger_entries, withheld_gpus
 
 Stands = Callable[[LedgerEntry], Awaitable[bool]]
 """Whether a promise may still be, or become, a pod on that node. In doubt it stands."""
@@ -92,6 +92,10 @@ class NodeLedgers:
         """What is known of the ledger without asking."""
         return ledger_entries(self._known(node))
 
+    def withheld(self, node: str) -> frozenset[str]:
+        """UUIDs of the GPUs of which nothing is promised any more, as far as is known without asking."""
+        return withheld_gpus(self._known(node))
+
     def _known(self, node: str) -> Object | None:
         both = [found for found in (self._cached(node), self._written.get(node)) if found is not None]
         return max(both, key=version_of, default=None)
@@ -113,8 +117,9 @@ class NodeLedgers:
         entries = {uid: entry for uid, entry in ledger_entries(ledger).items() if await stand(entry)}
         entries.pop(uid_of(pod), None)
         others = [other for other in sharing.pods if uid_of(other) != uid_of(pod)]
-        used = used_memory(sharing.gpus, uses_of(others, entries))
-        gpu = best_fit(memory, sharing.gpus, free_memory(sharing.gpus, used))
+        gpus = without(sharing.gpus, withheld_gpus(ledger))
+        used = used_memory(gpus, uses_of(others, entries))
+        gpu = best_fit(memory, gpus, free_memory(gpus, used))
         if gpu is None:
             return None
         entries[uid_of(pod)] = LedgerEntry(
@@ -123,20 +128,31 @@ class NodeLedgers:
         await self._write(sharing.node, ledger, entries)
         return gpu
 
-    async def move(self, gpus: Mapping[str, SharedGpu], node: str) -> None:
-        """Write down that pods (by uid) have other GPUs than those promised to them.
+    async def move(self, changes: Mapping[str, LedgerEntry | None], node: str) -> None:
+        """Write down that pods (by uid) have other GPUs than those promised to them, or None any more. Sums per GPU are
+        the caller's business: it exchanges.
 
         Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
         """
         ledger = self._known(node)
         entries = ledger_entries(ledger)
-        moved = {
-            uid: replace(entries[uid], index=gpu.index, uuid=gpu.uuid)
-            for uid, gpu in gpus.items()
-            if uid in entries and entries[uid].uuid != gpu.uuid
-        }
-        if moved:
-            await self._write(node, ledger, {**entries, **moved})
+        changed = dict(entries)
+        for uid, entry in changes.items():
+            if entry is None:
+                changed.pop(uid, None)
+            elif uid not in entries or entries[uid].uuid != entry.uuid:
+                changed[uid] = entry
+        if changed != entries:
+            await self._write(node, ledger, changed)
+
+    async def withhold(self, node: str, uuids: frozenset[str]) -> None:
+        """Write down that nothing is promised of these GPUs, and of no others: whoever promises later has seen it.
+
+        Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
+        """
+        ledger = self._known(node)
+        if withheld_gpus(ledger) != uuids:
+            await self._write(node, ledger, ledger_entries(ledger), uuids)
 
     async def withdraw(self, pod_uid: str, node: str) -> None:
         """Strike a promise out that came to nothing; another's write is left to strike it out later.
@@ -152,9 +168,17 @@ class NodeLedgers:
         except Conflict:
             return
 
-    async def _write(self, node: str, ledger: Object | None, entries: Mapping[str, LedgerEntry]) -> None:
+    async def _write(
+        self,
+        node: str,
+        ledger: Object | None,
+        entries: Mapping[str, LedgerEntry],
+        withheld: frozenset[str] | None = None,
+    ) -> None:
+        """``withheld``: None leaves them as they are."""
         metadata: dict[str, Any] = {"name": f"{LEDGER_PREFIX}{node}", "namespace": self._namespace}
-        body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": ledger_data(entries)}
+        data = ledger_data(entries, withheld_gpus(ledger) if withheld is None else withheld)
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
         if ledger is None:
             try:
                 written = await self._kube.create(CONFIGMAPS, {**body, "metadata": metadata}, namespace=self._namespace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, phase_of, uid_of
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, phase_of, seconds, uid_of
 from mews.systems.gpushare.records import Assumption, assumption, container_requests
 
 
@@ -46,8 +46,13 @@ def candidates(
 
 def _order(candidate: PodCandidate, seed: bool) -> tuple[object, ...]:
     decision = candidate.decision
-    assumed = (0, decision.assumed_ns) if decision is not None else (1, 0)
-    return (not candidate.begun and not seed, assumed, key_of(candidate.pod))
+    # One that came past the extender is known to the kubelet from its creation on.
+    assumed_ns = (
+        decision.assumed_ns
+        if decision is not None
+        else int(seconds(str(candidate.pod["metadata"]["creationTimestamp"])) * 1e9)
+    )
+    return (not candidate.begun and not seed, assumed_ns, key_of(candidate.pod))
 
 
 def match(

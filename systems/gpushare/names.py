@@ -12,6 +12,8 @@ UUID = "ALIYUN_COM_GPU_MEM_UUID"
 """Ours: an index means another GPU once the cards have changed, a UUID never does."""
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
+ROOM = "mews.dev/gpushare-room"
+"""On a pod that was refused: a node that has room since, and when that was seen."""
 NODE_GPUS = "mews.dev/gpushare-devices"
 """On a node: its GPUs by index, UUID and memory, as the device plugin sees them; JSON."""
 UNHEALTHY_PREFIX, LEDGER_PREFIX = "unhealthy-gpu-", "gpushare-ledger-"

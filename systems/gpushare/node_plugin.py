@@ -6,22 +6,26 @@ import asyncio
 from collections.abc import Sequence
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import annotations_of
+from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import Allocation, Endpoint, PluginError
+from mews.kube.deviceplugin.release import holder_annotation, may_ask
+from mews.kube.pulse import Pulse
 from mews.kube.system.nvml import ListedGpu, NvmlError
 from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare import names
 from mews.systems.gpushare.allocations import NodeAllocations
-from mews.systems.gpushare.config import AUTO, GpuShareConfig
+from mews.systems.gpushare.config import AUTO, HOLDER, GpuShareConfig
 from mews.systems.gpushare.device_plugin import OPTIONS, SlicePlugin
 from mews.systems.gpushare.health import NodeHealth
 from mews.systems.gpushare.ledger import NodeLedgers
-from mews.systems.gpushare.policy import SharedGpu
+from mews.systems.gpushare.over_use import MemoryUse
+from mews.systems.gpushare.policy import SharedGpu, without
 from mews.systems.gpushare.records import gpus_text
+from mews.systems.gpushare.releases import GpuReleases, users_of
 from mews.systems.gpushare.slices import LIST_LIMIT, choose_unit, list_bytes, slices, units_of
 
 _REGISTER_RETRY_S = 1.0
@@ -38,6 +42,7 @@ class GpuShareNodePlugin:
         self._node = node
         self._nvml = node.nvml
         self._unit = ""
+        self._listed: Sequence[ListedGpu] | None = None
         self._gpus: tuple[SharedGpu, ...] = ()
         self._announced: tuple[SharedGpu, ...] | None = None
         self._ready = asyncio.Event()
@@ -50,6 +55,10 @@ class GpuShareNodePlugin:
         self._marks.on_change(lambda old, new: self._health.marked(new))
         ledgers = NodeLedgers(context.kube, config.namespace)
         self._allocations = NodeAllocations(context, config, node, ledgers, self._pods, lambda: self._gpus)
+        self._releases = GpuReleases(context, config, node, ledgers, lambda: self._gpus, self._nvml.close)
+        self._use = MemoryUse(context, config, node)
+        self._asked = Pulse()
+        self._nodes.on_change(self._node_changed)
         self._plugin = SlicePlugin(self._allocations.prefer, self._allocate)
 
     async def run(self) -> None:
@@ -64,11 +73,18 @@ class GpuShareNodePlugin:
                     group.create_task(informer.run())
                 for informer in informers:
                     await informer.synced()
+                group.create_task(self._use.run())
                 group.create_task(self._look_on())
                 group.create_task(self._serve())
                 group.create_task(self._allocations.settle_on())
         finally:
             await self._nvml.close()
+
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        before = self._releases.requests
+        self._releases.look_at(new)
+        if self._releases.requests != before:
+            self._asked.beat()
 
     # GPUs
 
@@ -80,26 +96,42 @@ class GpuShareNodePlugin:
                 record(self._context.log, "nvml-failed", node=self._node.name, error=str(error))
             except (ApiError, Unavailable) as error:
                 record(self._context.log, "node-not-written", node=self._node.name, error=str(error))
-            await rest(self._config.poll_s)
+            if may_ask(self._nodes.get(self._node.name), HOLDER):
+                await self._asked.wait(self._config.poll_s)
+            else:
+                await rest(self._config.poll_s)
 
     async def _look(self) -> None:
-        reading = await self._nvml.read()
+        if await self._releases.may_open():
+            reading = await self._nvml.read()
+            self._listed = reading.gpus
+            self._health.observe(reading)
+        if self._listed is None:
+            return  # A GPU is on its way out, and nobody remembers which others there are.
         if not self._unit:
-            self._unit = choose_unit(self._config.unit, reading.gpus)
+            self._unit = choose_unit(self._config.unit, self._listed)
             if self._config.unit == AUTO:
                 record(self._context.log, "unit", node=self._node.name, unit=self._unit)
-        self._health.observe(reading)
-        self._gpus = self._fitting(reading.gpus)
         self._allocations.unit = self._unit
+        await self._announce(self._listed)
+        self._ready.set()
+        if may_ask(self._nodes.get(self._node.name), HOLDER):
+            try:
+                await self._releases.tend()
+            finally:
+                await self._announce(self._listed)
+        await self._use.look(self._listed, self._unit, self._pods.items())
+        await self._health.write(self._listed)
+        await self._patch_node()
+
+    async def _announce(self, listed: Sequence[ListedGpu]) -> None:
+        self._gpus = tuple(without(self._fitting(listed), self._releases.withheld))
         if self._gpus != self._announced:
             # Only then: a list has tens of thousands of devices in MiB.
             await self._plugin.publish(tuple(slice for gpu in self._gpus for slice in slices(gpu)))
             self._announced = self._gpus
             shown = {gpu.uuid: gpu.memory if gpu.usable else 0 for gpu in self._gpus}
             record(self._context.log, "announced", node=self._node.name, memory=shown)
-        self._ready.set()
-        await self._health.write(reading.gpus)
-        await self._patch_node()
 
     def _fitting(self, listed: Sequence[ListedGpu]) -> tuple[SharedGpu, ...]:
         """The GPUs as they are announced: one that was plugged in last stays out if the list would be too long."""
@@ -119,10 +151,14 @@ class GpuShareNodePlugin:
         node = self._nodes.get(self._node.name)
         if node is None:
             return
-        text = gpus_text(self._gpus)
         kube, name = self._context.kube, self._node.name
-        if annotations_of(node).get(names.NODE_GPUS) != text:
-            await kube.patch(NODES, name, {"metadata": {"annotations": {names.NODE_GPUS: text}}})
+        wanted = {names.NODE_GPUS: gpus_text(self._gpus)}
+        if may_ask(node, HOLDER):
+            users = users_of(self._pods.items(), self._gpus)
+            wanted |= holder_annotation(HOLDER, self._releases.record(users))
+        there = annotations_of(node)
+        if changed := {key: text for key, text in wanted.items() if there.get(key) != text}:
+            await kube.patch(NODES, name, {"metadata": {"annotations": changed}})
         count, status = str(len(self._gpus)), node.get("status") or {}
         resource = self._config.count_resource
         if any(str((status.get(part) or {}).get(resource)) != count for part in ("capacity", "allocatable")):

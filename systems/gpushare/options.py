@@ -23,4 +23,10 @@ class GpuShareOptions(OptionsModel):
     )
     replicas: int = Field(default=1, ge=1, le=2, strict=True, description="of the extender, behind one service")
     nodes: tuple[str, ...] | None = Field(default=None, description="those whose GPUs are shared; by default all")
+    on_shared: Literal["refuse", "evict"] = Field(
+        default="refuse",
+        description="when the pool asks for a GPU that pods share: refuse, they keep it; evict, they are evicted "
+        "first, unless a PodDisruptionBudget protects one",
+    )
+    evict_s: SECONDS = Field(default=90.0, description="how long pods may take to end after their eviction")
     poll_s: SECONDS = Field(default=1.0, description="how often the plugin looks at its GPUs")

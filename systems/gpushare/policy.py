@@ -5,8 +5,8 @@ Amounts are in the units that the device plugin announces (MiB, 256 MiB or GiB):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 TOO_FULL = "Insufficient GPU Memory in one device"
 
@@ -35,6 +35,11 @@ class GpuUse:
     index: int
     uuid: str
     memory: int
+
+
+def without(gpus: Sequence[SharedGpu], withheld: Collection[str]) -> Sequence[SharedGpu]:
+    """The same GPUs, of which those of these UUIDs are not usable."""
+    return tuple(replace(gpu, usable=False) if gpu.uuid in withheld else gpu for gpu in gpus) if withheld else gpus
 
 
 def gpu_of(use: GpuUse, gpus: Sequence[SharedGpu]) -> SharedGpu | None:

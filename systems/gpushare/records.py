@@ -42,6 +42,14 @@ def _json(text: str | None, kind: type) -> Any:
     return read if isinstance(read, kind) else kind()
 
 
+_GPU_FIELDS = {"index": int, "uuid": str, "memory": int}
+_ENTRY_FIELDS = {**_GPU_FIELDS, "uid": str, "namespace": str, "name": str, "version": int}
+
+
+def _is_row(row: Any, fields: Mapping[str, type]) -> bool:
+    return isinstance(row, dict) and all(type(row.get(name)) is kind for name, kind in fields.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Assumption:
     """What the extender decided about a pod, read from its annotations."""
@@ -87,9 +95,9 @@ def node_gpus(node: Object, memory_resource: str, count_resource: str) -> tuple[
     written = annotations_of(node).get(names.NODE_GPUS)
     if written is not None:
         return tuple(
-            SharedGpu(int(row["index"]), str(row["uuid"]), int(row["memory"]), bool(row.get("usable", True)))
+            SharedGpu(row["index"], row["uuid"], row["memory"], bool(row.get("usable", True)))
             for row in _json(written, list)
-            if isinstance(row, dict) and {"index", "uuid", "memory"} <= row.keys()
+            if _is_row(row, _GPU_FIELDS)
         )
     capacity = (node.get("status") or {}).get("capacity") or {}
     memory, count = whole(capacity.get(memory_resource, 0)), whole(capacity.get(count_resource, 0))
@@ -128,14 +136,18 @@ class LedgerEntry:
 def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
     """A node's ledger, by uid of the pod."""
     rows = _json(str(((config_map or {}).get("data") or {}).get("pods", "")), list)
-    found = (LedgerEntry(**row) for row in rows if isinstance(row, dict) and row.keys() == _FIELDS)
+    found = (LedgerEntry(**row) for row in rows if _is_row(row, _ENTRY_FIELDS) and row.keys() == _ENTRY_FIELDS.keys())
     return {entry.uid: entry for entry in found}
 
 
-_FIELDS = frozenset(LedgerEntry.__dataclass_fields__)
+def withheld_gpus(config_map: Object | None) -> frozenset[str]:
+    """UUIDs of the GPUs of which nothing may be promised any more: somebody wants them whole."""
+    rows = _json(str(((config_map or {}).get("data") or {}).get("withheld", "")), list)
+    return frozenset(map(str, rows))
 
 
-def ledger_data(entries: Mapping[str, LedgerEntry]) -> dict[str, str]:
+def ledger_data(entries: Mapping[str, LedgerEntry], withheld: frozenset[str] = frozenset()) -> dict[str, str]:
     """The ConfigMap's data."""
     rows: Sequence[Any] = [asdict(entries[uid]) for uid in sorted(entries)]
-    return {"pods": json.dumps(rows, separators=(",", ":"))}
+    data = {"pods": json.dumps(rows, separators=(",", ":"))}
+    return {**data, "withheld": json.dumps(sorted(withheld), separators=(",", ":"))} if withheld else data

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from mews.kube.component import Runnable
 from mews.kube.system.command import Command
+from mews.kube.system.deployment import (
+    CERTIFICATE,
+    CONFIG,
+    KEY,
+    ON_NODE,
+    RECORDS,
+    SERVICE_HOST,
+    ComponentDeployment,
+    SystemDeployment,
+    rule,
+)
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.services import ExtenderService
 from mews.kube.system.system import Component, System
 from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.options import GpuShareOptions
 from mews.systems.gpushare.slices import gpu_of_slice
 
@@ -23,13 +35,18 @@ SERVICE = "gpushare-extender"
 def configure(options: GpuShareOptions, facility: Facility) -> GpuShareConfig:
     """The configuration with these options: every node shares its GPUs, unless they say which."""
     given = options.given()
-    known = tuple(node.name for node in facility.nodes)
-    nodes = given.pop("nodes", None)
-    for name in nodes or ():
+    known = {node.host or node.name: node.name for node in facility.nodes}
+    chosen = given.pop("nodes", None)
+    for name in chosen or ():
         if known and name not in known:
             raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
-    config = GpuShareConfig(nodes=known if nodes is None else tuple(nodes), **given)
-    return config if facility.namespace is None else replace(config, namespace=facility.namespace)
+    return GpuShareConfig(
+        nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
+        nvml=facility.nvml,
+        envs=facility.extras.envs,
+        mounts=facility.extras.mounts,
+        **given,
+    )
 
 
 def _extender(ports: Ports, config: GpuShareConfig) -> Runnable:
@@ -51,7 +68,6 @@ def extender_config(config: GpuShareConfig) -> dict[str, object]:
     return {
         "filterVerb": "filter",
         "bindVerb": "bind",
-        "enableHTTPS": False,
         "nodeCacheCapable": True,
         "managedResources": [{"name": config.memory_resource, "ignoredByScheduler": False}],
         "ignorable": False,
@@ -82,22 +98,67 @@ def _commands() -> Sequence[Command]:
     return (COMMAND,)
 
 
+_PORT = 39999
+_NAMESPACE = "kube-system"
+"""Of its ConfigMaps, whatever the stack's own is (contract gpushare.md section 3)."""
+_WATCH = ("list", "watch")
+_LEDGERS = rule("", ["configmaps"], ["get", *_WATCH, "create", "update", "patch"])
+
+_EXTENDER_DEPLOYMENT = ComponentDeployment(
+    (
+        "-m", "mews.systems.gpushare", "extender", "--config", CONFIG, "--records", RECORDS, "--host", "0.0.0.0",
+        "--port", str(_PORT), "--allow-host", SERVICE_HOST, "--certificate", CERTIFICATE, "--key", KEY,
+    ),
+    everywhere=(
+        rule("", ["pods"], ["get", *_WATCH, "patch"]),  # to have them asked about again
+        rule("", ["pods/binding"], ["create"]),
+        rule("", ["nodes"], _WATCH),
+    ),
+    in_others={_NAMESPACE: (_LEDGERS,)},
+    service_port=_PORT,
+)  # fmt: skip
+_PLUGIN_DEPLOYMENT = ComponentDeployment(
+    ("-m", "mews.systems.gpushare", "device-plugin", "--config", CONFIG, "--records", RECORDS),
+    everywhere=(
+        rule("", ["pods"], ["get", *_WATCH, "patch"]),  # annotations
+        rule("", ["nodes"], [*_WATCH, "patch"]),  # the sizes of its GPUs
+        rule("", ["nodes/status"], ["patch"]),  # their number
+    ),
+    in_others={_NAMESPACE: (_LEDGERS,)},
+    security=ON_NODE,
+    kubelet_folders=True,
+    host_files=True,
+)
+
 SYSTEM = System(
     name="gpushare",
     summary="lets pods share GPUs by memory: an extender of the default scheduler, and a device plugin",
     options=GpuShareOptions,
     configure=configure,
     components=(
-        Component("gpushare-extender", _extender, service=SERVICE),
-        Component("gpushare-extender-2", _extender, wanted=lambda options: options.replicas > 1, service=SERVICE),
-        Component("gpushare-device-plugin", _plugin, nodes=_nodes),
+        Component("gpushare-extender", _extender, service=SERVICE, deployment=_EXTENDER_DEPLOYMENT),
+        Component(
+            "gpushare-extender-2",
+            _extender,
+            wanted=lambda options: options.replicas > 1,
+            service=SERVICE,
+            deployment=_EXTENDER_DEPLOYMENT,
+        ),
+        Component("gpushare-device-plugin", _plugin, nodes=_nodes, deployment=_PLUGIN_DEPLOYMENT),
     ),
     title="GPU Share",
     namespace=lambda config: None,
     document=_document,
     extenders=_extenders,
     part_of=gpu_of_slice,
+    lends=_nodes,
     invariants=_invariants,
     commands=_commands,
+    deployment=SystemDeployment(
+        config_map="gpushare-config",
+        config_path="/etc/gpushare/config.yaml",
+        owner="gpushare",
+        notes={_NAMESPACE: (LEDGER_PREFIX, UNHEALTHY_PREFIX)},
+    ),
 )
 """What the harness knows of it."""

@@ -15,6 +15,10 @@ class BadCall(ValueError):
     """A request that cannot be answered; one line."""
 
 
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What reading an object raises that no API server has checked: the caller may have made it up."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilterCall:
     """``nodes``: whole objects of a client that keeps no node cache with us; else None, and ``names`` has them."""
@@ -62,7 +66,10 @@ def read_filter(body: bytes) -> FilterCall:
         items = next((value for key, value in nodes.items() if str(key).lower() == "items"), None) or []
     if not isinstance(items, list):
         raise BadCall("Nodes, NodeNames: one of them must be there")
-    return FilterCall(pod, tuple(name_of(node) for node in items), tuple(items), capital)
+    try:
+        return FilterCall(pod, tuple(str(name_of(node)) for node in items), tuple(items), capital)
+    except UNREADABLE as error:
+        raise BadCall("Nodes: must be nodes with names") from error
 
 
 def filter_result(call: FilterCall, refusals: Mapping[str, str]) -> dict[str, Any]:

@@ -43,11 +43,14 @@ class ChassisConfig:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """One node: its pool, and per chassis (by name) the host port that it is cabled to."""
+    """One node: its pool, and per chassis (by name) the host port that it is cabled to. ``lent_to``: the component that
+    hands out its devices there in parts, if one does (``mews.kube.deviceplugin.release``): KubeComp then announces none
+    on it, places no pods there, and asks that component for each device that it moves away."""
 
     name: str
     ports: Mapping[str, str]
     pool: str = "pool-0"
+    lent_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,11 @@ class Topology:
     def nodes_of(self, pool: str) -> Sequence[NodeConfig]:
         """The pool's nodes, in order of name."""
         return self._nodes_of.get(pool, ())
+
+    def lent_to(self, node: str) -> str:
+        """Who hands out the node's devices in parts; "" for nobody."""
+        found = self._nodes.get(node)
+        return found.lent_to if found else ""
 
     def pool_of(self, node: str) -> str | None:
         """The node's pool, or None."""

@@ -144,7 +144,10 @@ def _chassis(reader: _Reader) -> ChassisConfig:
 
 def _node(reader: _Reader, chassis: tuple[ChassisConfig, ...]) -> NodeConfig:
     found = NodeConfig(
-        name=reader.take("name", str), ports=reader.texts("ports"), pool=reader.take("pool", str, "pool-0")
+        name=reader.take("name", str),
+        ports=reader.texts("ports"),
+        pool=reader.take("pool", str, "pool-0"),
+        lent_to=reader.take("lent_to", str, ""),
     )
     own = [c.name for c in chassis if c.pool == found.pool]
     for name in found.ports:

@@ -17,6 +17,8 @@ from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodResources
+from mews.kube.deviceplugin.release import DeviceRequest, ReleaseState
+from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import holders, policy
 from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
@@ -24,9 +26,9 @@ from mews.systems.kubecomp.device_plugin import OPTIONS, PooledPlugin
 from mews.systems.kubecomp.errors import KubeCompConfigError
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.host_steps import HostSteps
+from mews.systems.kubecomp.lent_devices import LentDevices
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.policy import Claim
-from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.reader import ChassisReader
 from mews.systems.kubecomp.records import (
     NODE_PREFIX,
@@ -74,7 +76,11 @@ class ChassisDeviceManager:
         self._mine = sorted(name for name in found.ports if name in chassis)
         self._reader = ChassisReader({name: chassis[name] for name in self._mine}, config, context.log)
         self._board = ConfigMapWriter(context.kube, config.namespace)
-        self._book = NodeDevices()
+        self._book = NodeDevices(announces=not found.lent_to)
+        self._lent = LentDevices(context, node, found.lent_to, self._on_handover) if found.lent_to else None
+        self._on_ports: dict[str, LocalDevice] = {}
+        self._read_in = -1
+        self._asked_in: dict[tuple[str, str], int] = {}
         self._plugin = PooledPlugin(config, self._book, self._granted, context.log)
         self._requests: dict[str, WithdrawRequest] = {}
         self._known_s = 0.0
@@ -110,6 +116,8 @@ class ChassisDeviceManager:
             group.create_task(self._report())
             if self._handover is not None:
                 group.create_task(self._handover.run())
+            if self._lent is not None:
+                group.create_task(self._lent.run())
 
     # The chassis
 
@@ -123,6 +131,7 @@ class ChassisDeviceManager:
             tries += 1
             await self._look_at_kubelet()
             here = self._attached()
+            self._on_ports, self._read_in = {device.gpuid: device for device in here}, begun
             if self._handover is not None:
                 self._handover.watch(here, round_begun=begun)
             self._book.seen(await self._confirmed(here), round_begun=begun)
@@ -245,9 +254,19 @@ class ChassisDeviceManager:
             claims = await self._claims()
         self._take_requests(claims)
         self._announce()
+        if self._lent is not None:
+            await self._lent.ask(self._wanted())
         if self._book.has_withdrawn:
             await self._look_at_kubelet()
             await self._consent()
+
+    def _wanted(self) -> dict[str, DeviceRequest]:
+        """What the holder of this node's devices is asked for, by UUID."""
+        return {
+            device.uuid: DeviceRequest(request, self._requests[gpuid].until_s)
+            for gpuid, request in self._book.withdrawn.items()
+            if (device := self._on_ports.get(gpuid)) is not None and device.uuid and gpuid in self._requests
+        }
 
     def _take_requests(self, claims: Sequence[Claim] | None = None) -> None:
         before = dict(self._book.refused)
@@ -276,15 +295,59 @@ class ChassisDeviceManager:
         allocatable = {
             gpuid for entry in healthy if entry.resource == self._config.resource for gpuid in entry.device_ids
         }
-        before, off = set(self._book.consents), None
+        unused = self._released(self._book.unused(allocatable))
+        before, off = set(self._book.consents), None if self._lent is None else set(unused)
         if self._handover is not None:
-            self._handover.may_go(self._book.unused(allocatable))
-            off = self._handover.off
+            self._handover.may_go(unused)
+            off = unused.keys() & set(self._handover.off)
         renew_s = self._config.timing.consent_fresh_s / 3
         if self._book.consent(allocatable, now_s=self._now(), renew_s=renew_s, off=off):
             for gpuid in sorted(set(self._book.consents) - before):
                 record(self._context.log, "consented", device=gpuid, request=self._book.consents[gpuid].request)
             self._changed.beat()
+
+    def _released(self, unused: Mapping[str, str]) -> dict[str, str]:
+        """Those that nobody uses parts of (GPUID -> request); what their holder keeps is refused."""
+        if self._lent is None:
+            return dict(unused)
+        since = self._asked_in
+        self._asked_in = {pair: since.get(pair, self._book.round) for pair in unused.items()}
+        free = set()
+        for gpuid, request in sorted(unused.items()):
+            device = self._on_ports.get(gpuid)
+            if device is None:
+                if self._read_in > self._asked_in[gpuid, request]:  # It may have come since what was read before.
+                    free.add(gpuid)
+            elif not device.uuid:
+                self._refuse(gpuid, "its UUID is not known")
+            elif (answer := self._lent.answer(device.uuid, request)) is None:
+                continue
+            elif answer.state is ReleaseState.REFUSED:
+                self._refuse(gpuid, answer.reason)
+            elif answer.state is ReleaseState.RELEASED:
+                free.add(gpuid)
+        return {gpuid: unused[gpuid] for gpuid in sorted(free)}
+
+    def _refuse(self, gpuid: str, reason: str) -> None:
+        record(self._context.log, "release-refused", device=gpuid, reason=reason)
+        self._book.refuse(gpuid, reason)
+        self._changed.beat()
+
+    def _releasing(self) -> dict[str, float]:
+        """GPUID -> until when the pods that use parts of it may take to go."""
+        if self._lent is None:
+            return {}
+        answers = {
+            gpuid: self._lent.answer(device.uuid, request)
+            for gpuid, request in self._book.withdrawn.items()
+            if (device := self._on_ports.get(gpuid)) is not None
+        }
+        return {g: a.until_s for g, a in answers.items() if a is not None and a.state is ReleaseState.RELEASING}
+
+    def _lent_out(self) -> dict[str, int]:
+        """GPUID -> how many pods use parts of it, of those that any uses."""
+        users = {} if self._lent is None else self._lent.users
+        return {g: users[d.uuid] for g, d in sorted(self._on_ports.items()) if users.get(d.uuid)}
 
     # The report
 
@@ -311,6 +374,8 @@ class ChassisDeviceManager:
                 heartbeat_s=self._known_s,
                 reasons=dict(book.reasons),
                 removing=dict(book.out),
+                lent=self._lent_out(),
+                releasing=self._releasing(),
             )
             await self._board.write(f"{NODE_PREFIX}{self._node.name}", report_data(report))
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.component import record
+from mews.kube.pulse import Pulse
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.host_steps import HostPlace, HostSteps, RemovalRefused
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
-from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.records import TakenOut
 
 _FIRST_TRY_S, _LAST_TRY_S = 2.0, 30.0

@@ -23,9 +23,11 @@ class LocalDevice:
 
 
 class NodeDevices:
-    """The book of one node. Its writer is that node's DevMgr; ``round`` numbers the readings of the chassis."""
+    """The book of one node. Its writer is that node's DevMgr; ``round`` numbers the readings of the chassis.
+    ``announces``: False where another component hands the devices out."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, announces: bool = True) -> None:
+        self._announces = announces
         self.holders = GpuHolders()
         self.round = 0
         self.out: dict[str, TakenOut] = {}
@@ -61,6 +63,8 @@ class NodeDevices:
 
     def announced(self) -> tuple[PluginDevice, ...]:
         """The list for the kubelet, in order of GPUID. A device in use stays in it, Unhealthy when it is not here."""
+        if not self._announces:
+            return ()
         return tuple(
             PluginDevice(gpuid, HEALTHY if self._is_healthy(gpuid) else UNHEALTHY)
             for gpuid in sorted(self._known)
@@ -146,6 +150,11 @@ class NodeDevices:
     def is_withdrawn(self, gpuid: str) -> bool:
         """Whether that device is withdrawn."""
         return gpuid in self._withdrawn
+
+    @property
+    def withdrawn(self) -> Mapping[str, str]:
+        """GPUID -> the request for which it is withdrawn."""
+        return self._withdrawn
 
     @property
     def has_withdrawn(self) -> bool:

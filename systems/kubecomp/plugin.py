@@ -161,6 +161,8 @@ class FalconResources:
         pool = self._topology.pool_of(node.name)
         if pool is None:
             return unresolvable(f"node(s) had no pool of {self._resource}")
+        if holder := self._topology.lent_to(node.name):
+            return unresolvable(f"node(s) had their devices handed out by {holder}")
         if not policy.pool_fits(attempt.req, attempt.free[pool]):
             return unschedulable(f"Insufficient {self._resource} in the pool")
         return SUCCESS

@@ -118,12 +118,14 @@ def permit_bound_s(shortfall: int) -> float:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gpu:
-    """One device of a pool: ``node`` is "" while it is unattached (or on a port of no known node)."""
+    """One device of a pool: ``node`` is "" while it is unattached (or on a port of no known node). ``users``: how many
+    pods use parts of it, where another system hands these out."""
 
     gpuid: str
     node: str
     port: str | None = None
     uuid: str = ""
+    users: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +195,14 @@ def gpu_scores(found: Sequence[Gpu]) -> dict[str, int]:
 
 
 def ranked(found: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The candidates in the order they are taken: unattached first, then Algorithm 1; ties by node, then GPUID."""
+    """The candidates in the order they are taken: unattached first, then Algorithm 1; ties by node, then GPUID.
+
+    Those of which pods use parts come last (ours), the least used first.
+    """
     scores = gpu_scores(found)
-    return tuple(sorted(found, key=lambda gpu: (gpu.port is not None, -scores[gpu.gpuid], gpu.node, gpu.gpuid)))
+    return tuple(
+        sorted(found, key=lambda gpu: (gpu.users, gpu.port is not None, -scores[gpu.gpuid], gpu.node, gpu.gpuid))
+    )
 
 
 def plan(found: Sequence[Gpu], shortfall: int, *, partial: bool = False) -> tuple[Gpu, ...]:

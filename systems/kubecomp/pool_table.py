@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.config import Timing, Topology
@@ -53,14 +53,21 @@ class PoolTable:
         self, pod: PodShortOfDevices, *, excluded: Collection[str], now_s: float, timing: Timing
     ) -> tuple[Gpu, ...]:
         """The devices that may be moved for the pod; only ones that the last readings showed."""
-        reports = {node: self._view.report(node) for node in self.nodes}
+        reports, users = {node: self._view.report(node) for node in self.nodes}, self.users()
         return policy.candidates(
-            [Gpu(device.gpuid, device.node, device.port, device.uuid) for device in self._shown()],
+            [
+                Gpu(device.gpuid, device.node, device.port, device.uuid, users.get(device.gpuid, 0))
+                for device in self._shown()
+            ],
             pod.node,
             holdings={node: _holdings(report, now_s, timing) for node, report in reports.items()},
             claims={node: list(self._view.claims(node)) for node in self.nodes},
             excluded={*excluded, *(gpuid for report in reports.values() for gpuid in report.unhealthy)},
         )
+
+    def users(self) -> Mapping[str, int]:
+        """GPUID -> how many pods use parts of it, of those that any uses."""
+        return {gpuid: count for node in self.nodes for gpuid, count in self._view.report(node).lent.items()}
 
     def spares(self, gpuid: str, pod: PodShortOfDevices, *, now_s: float, timing: Timing) -> bool:
         """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""

@@ -12,6 +12,7 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.events import EventRecorder
+from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import policy, rules
 from mews.systems.kubecomp.config import KubeCompConfig, Topology
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
@@ -20,7 +21,6 @@ from mews.systems.kubecomp.metrics import KubeCompCounter, KubeCompMetrics, Phas
 from mews.systems.kubecomp.mover import End, Mover
 from mews.systems.kubecomp.policy import Gpu
 from mews.systems.kubecomp.pool_table import PoolTable
-from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.reader import ChassisReader
 from mews.systems.kubecomp.records import POOL_PREFIX, REFUSAL_REASON, Intent, pool_data, pool_state, refusal_message
 from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
@@ -42,8 +42,11 @@ class Served(StrEnum):
 
 @dataclass(slots=True)
 class _Backoff:
+    """``users``: how many pods used parts of the device that was refused."""
+
     due_s: float
     delay_s: float
+    users: int = 0
 
 
 class PoolWorker:
@@ -156,7 +159,7 @@ class PoolWorker:
 
     async def _serve(self, pod: PodShortOfDevices) -> None:
         record(self._context.log, "reconfiguring", pod=pod.key, node=pod.node)
-        excluded = {*self._stuck, *(gpuid for gpuid, kept in self._refusals.items() if kept.due_s > self._loop_s())}
+        excluded = {*self._stuck, *self._refused()}
         served, moved = Served.AGAIN, 0
         while served is Served.AGAIN:
             served, more = await self._reconfigure(pod, excluded)
@@ -167,6 +170,15 @@ class PoolWorker:
         before = self._backoffs.get(pod.uid)
         delay_s = min(2 * before.delay_s, self._timing.requeue_last_s) if before else self._timing.requeue_first_s
         self._backoffs[pod.uid] = _Backoff(self._loop_s() + delay_s, delay_s)
+
+    def _refused(self) -> list[str]:
+        """What hosts refused not long ago, and will again: unless fewer pods use parts of it than did."""
+        users = self._table.users()
+        return [
+            gpuid
+            for gpuid, kept in self._refusals.items()
+            if kept.due_s > self._loop_s() and users.get(gpuid, 0) >= kept.users
+        ]
 
     async def _reconfigure(self, pod: PodShortOfDevices, excluded: set[str]) -> tuple[Served, int]:
         """Retrieve, plan once, move; GPUIDs that could not be had are added to ``excluded``."""
@@ -230,7 +242,7 @@ class PoolWorker:
             reason, before = reasons[gpu.gpuid], self._refusals.get(gpu.gpuid)
             last_s = self._timing.requeue_last_s
             delay_s = min(2 * before.delay_s, last_s) if before else self._timing.refusal_backoff_s
-            self._refusals[gpu.gpuid] = _Backoff(self._loop_s() + delay_s, delay_s)
+            self._refusals[gpu.gpuid] = _Backoff(self._loop_s() + delay_s, delay_s, gpu.users)
             record(self._context.log, "removal-refused", device=gpu.gpuid, node=gpu.node, pod=pod.key, reason=reason)
             self._metrics.count(KubeCompCounter.REFUSED)
             self._events.event(involved, "Warning", REFUSAL_REASON, refusal_message(gpu.gpuid, gpu.node, reason))

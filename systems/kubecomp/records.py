@@ -4,7 +4,7 @@ ConfigMaps in the namespace ``kubecomp``; every value is JSON text:
 
 - ``pool-<pool>`` (Reconfig-Mgr): ``devices`` (see ``PoolDevice``), ``free``, ``nodes`` [name].
 - ``node-<node>`` (that node's DevMgr): ``report`` {announced, unhealthy, held, refused, and where there are any
-  reasons, removing}, ``consents``, ``heartbeat``.
+  reasons, removing, lent, releasing}, ``consents``, ``heartbeat``.
 - ``withdraw-<node>`` (Reconfig-Mgr): ``requests`` {GPUID: {request, until}}.
 - ``reconfig-journal`` (Reconfig-Mgr): per GPUID the ``Intent`` that is under way.
 """
@@ -85,7 +85,8 @@ class TakenOut:
 class NodeReport:
     """What a node's DevMgr says: healthy GPUIDs it announces, unhealthy ones, holders (GPUID -> pod), consents
     (GPUID -> Consent), refusals (GPUID -> request) and the reasons of those that the host made, what the host is giving
-    up, and when (unix s) it last said so."""
+    up, and when (unix s) it last said so. ``lent``: GPUID -> how many pods use parts of it, of those that any uses;
+    ``releasing``: GPUID -> until when (unix s) these may take to go."""
 
     announced: tuple[str, ...] = ()
     unhealthy: tuple[str, ...] = ()
@@ -95,6 +96,8 @@ class NodeReport:
     heartbeat_s: float = 0.0
     reasons: Mapping[str, str] = field(default_factory=dict)
     removing: Mapping[str, TakenOut] = field(default_factory=dict)
+    lent: Mapping[str, int] = field(default_factory=dict)
+    releasing: Mapping[str, float] = field(default_factory=dict)
 
     def is_fresh(self, now_s: float, stale_s: float) -> bool:
         """Whether the last heartbeat is recent enough to be believed."""
@@ -179,6 +182,10 @@ def report_data(report: NodeReport) -> dict[str, str]:
         body["reasons"] = dict(report.reasons)
     if report.removing:
         body["removing"] = {gpuid: asdict(entry) for gpuid, entry in report.removing.items()}
+    if report.lent:
+        body["lent"] = dict(report.lent)
+    if report.releasing:
+        body["releasing"] = {gpuid: round(until_s, 3) for gpuid, until_s in report.releasing.items()}
     consents = {g: {"request": c.request, "time": round(c.time_s, 3)} for g, c in report.consents.items()}
     return {"report": _dump(body), "consents": _dump(consents), "heartbeat": _dump(round(report.heartbeat_s, 3))}
 
@@ -198,6 +205,8 @@ def node_report(obj: Object | None) -> NodeReport | None:
         heartbeat_s=float(_load(obj, "heartbeat") or 0.0),
         reasons=body.get("reasons", {}),
         removing={gpuid: TakenOut(**entry) for gpuid, entry in body.get("removing", {}).items()},
+        lent=body.get("lent", {}),
+        releasing=body.get("releasing", {}),
     )
 
 

@@ -43,7 +43,9 @@ def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
             )
             for each in facility.chassis
         ),
-        nodes=tuple(NodeConfig(node.name, node.ports, node.pool) for node in facility.nodes if node.ports),
+        nodes=tuple(
+            NodeConfig(node.name, node.ports, node.pool, node.lent_to) for node in facility.nodes if node.ports
+        ),
         allocate=AllocateConfig(facility.extras.envs, facility.extras.mounts),
         **changed,
     )
@@ -104,6 +106,7 @@ def _pooled(config: KubeCompConfig) -> Pooled:
         device_env=config.uuid_env,
         announcer="device-manager",
         surprise=config.removal == "surprise",
+        unannounced=tuple(node.name for node in config.nodes if node.lent_to),
     )
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from mews.kube.component import Context, record
+from mews.kube.pulse import Pulse
 from mews.systems.kubecomp import rules
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.config_map_writer import ConfigMapWriter
 from mews.systems.kubecomp.policy import Gpu
-from mews.systems.kubecomp.pulse import Pulse
 from mews.systems.kubecomp.records import (
     NODE_PREFIX,
     WITHDRAW_PREFIX,
@@ -97,13 +97,21 @@ class Withdrawals:
         # A host takes its devices out one after the other.
         longest = max(Counter(gpu.node for gpu in gpus).values(), default=1)
         limit_s = self._timing.withdrawal_timeout_s + (longest - 1) * self._per_device_s
+        deadline_s = asyncio.get_running_loop().time() + limit_s
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout_at(deadline_s) as bound:
                 while not all(self._answer(gpu, requests[gpu.gpuid]) is not None for gpu in gpus):
                     await self.answered.wait()
+                    bound.reschedule(max(deadline_s, self._released_by_s(gpus) + limit_s))
         except TimeoutError:
             record(self._context.log, "withdrawal-timeout", devices=[gpu.gpuid for gpu in gpus])
         return frozenset(gpu.gpuid for gpu in gpus if self._answer(gpu, requests[gpu.gpuid]))
+
+    def _released_by_s(self, gpus: Sequence[Gpu]) -> float:
+        """Until when pods may take to go that use parts of these devices, by the loop's time; 0 where none have to."""
+        untils = [self._view.report(gpu.node).releasing.get(gpu.gpuid, 0.0) for gpu in gpus]
+        latest_s = max(untils, default=0.0)
+        return asyncio.get_running_loop().time() + latest_s - self._context.clock.now() if latest_s else 0.0
 
     def _answer(self, gpu: Gpu, request: str) -> bool | None:
         report = self._view.report(gpu.node)

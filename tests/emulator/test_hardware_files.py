@@ -34,6 +34,91 @@ chassis:
       - {id: "000100", uuid: GPU-1, kind: GPU, model: V100, serial: "5", port: "1"}
       - {id: "000200", uuid: FPGA-2, kind: FPGA, model: Alveo U200}
 """
+SERVER = """\
+apiVersion: mews/v1
+kind: Hardware
+metadata: {name: server}
+hosts:
+  - name: host-1
+    pcie:
+      roots: [{name: socket-0, numa_node: 0}, {name: socket-1, numa_node: 1}]
+      switches: [{name: switch-0, below: socket-0}]
+    links:
+      - [X, NV2, SYS]
+      - [NV2, X, SYS]
+      - [SYS, SYS, X]
+    devices:
+      - {id: "0", uuid: GPU-0, model: V100-SXM2-16GB, below: switch-0}
+      - {id: "1", uuid: GPU-1, model: V100-SXM2-16GB, below: socket-0}
+      - {id: "2", uuid: GPU-2, model: V100-SXM2-16GB, below: socket-1}
+      - {id: nic, uuid: NIC-0, kind: RDMA, below: switch-0, virtual_functions: 4}
+chassis:
+  - {name: A, ports: {"1": null}}
+"""
+WRONG_SERVERS = [
+    (
+        "roots: [{name: socket-0, numa_node: 0}, {name: socket-1, numa_node: 1}]",
+        "roots: []",
+        "hosts[0].pcie.roots: []: must be a list of 1 to 16",
+    ),
+    ("roots: [", "rots: [", "hosts[0].pcie.rots: unknown key; allowed: roots, switches"),
+    ("numa_node: 1}", "numa_node: 99}", "hosts[0].pcie.roots[1].numa_node: 99: must be a whole number from -1 to 15"),
+    ("numa_node: 1}", "numa: 1}", "hosts[0].pcie.roots[1].numa: unknown key; allowed: name, numa_node"),
+    (
+        "{name: switch-0, below: socket-0}",
+        "{name: switch-0, below: socket-9}",
+        "below: 'socket-9': must be a root complex or a switch before it in the list: socket-0, socket-1",
+    ),
+    (
+        "{name: switch-0, below: socket-0}",
+        "{name: switch-0, below: switch-0}",
+        "hosts[0].pcie.switches[0].below: 'switch-0': must be a root complex or a switch before it",
+    ),
+    (
+        "{name: switch-0, below: socket-0}",
+        "{name: socket-1, below: socket-0}",
+        "hosts[0].pcie: name 'socket-1' is there twice",
+    ),
+    (
+        "below: socket-1}",
+        "below: socket-2}",
+        "hosts[0].devices[2].below: 'socket-2': must be one of socket-0, socket-1, switch-0",
+    ),
+    (", below: socket-1}", "}", "hosts[0].devices[2].below: null: must be one of socket-0, socket-1, switch-0"),
+    (
+        "virtual_functions: 4",
+        "virtual_functions: 128",
+        "hosts[0].devices[3].virtual_functions: 128: must be a whole number from 0 to 127",
+    ),
+    (
+        "below: socket-1}",
+        "below: socket-1, virtual_functions: 1}",
+        "hosts[0].devices[2].virtual_functions: is for kinds NIC, RDMA alone",
+    ),
+    ("- [SYS, SYS, X]", "- [SYS, SYS]", "hosts[0].links[2]: 2 words: must be one for each of the host's 3 GPUs"),
+    ("      - [SYS, SYS, X]\n", "", "hosts[0].links: 2 rows: must be one for each of the host's 3 GPUs"),
+    ("- [SYS, SYS, X]", "- [SYS, SYS, SYS]", "hosts[0].links[2][2]: 'SYS': must be X, the GPU itself"),
+    ("- [SYS, SYS, X]", "- [PIX, SYS, X]", "hosts[0].links[2][0]: 'PIX': must be SYS, as the tree has it, or NV<n>"),
+    ("- [SYS, SYS, X]", "- [NV0, SYS, X]", "hosts[0].links[2][0]: 'NV0': must be SYS or NV<n>"),
+    ("- [SYS, SYS, X]", "- [6, SYS, X]", "hosts[0].links[2][0]: 6: must be SYS or NV<n>"),
+    ("- [NV2, X, SYS]", "- [NV1, X, SYS]", "hosts[0].links[1][0]: 1 NVLinks, and row 0 has 2; must be the same"),
+    (
+        "NV2, SYS]\n      - [NV2, X",
+        "NV7, SYS]\n      - [NV7, X",
+        "hosts[0].links: GPU 0 has 7 NVLinks; a Tesla V100-SXM2-16GB has 6",
+    ),
+    (
+        "model: V100-SXM2-16GB, below: switch-0",
+        "model: V100, below: switch-0",
+        "hosts[0].links: GPU 0 has 2 NVLinks; a Tesla V100-PCIE-32GB has 0",
+    ),
+]
+WRONG_LINKS = [
+    ("cube-mesh", "hosts[0].links: 'cube-mesh': joins 8 GPUs, and the host has 3"),
+    ("nvswitch", "hosts[0].links: 'nvswitch': joins GPUs that have it, and the host has Tesla V100-SXM2-16GB"),
+    ("ring", "hosts[0].links: 'ring': must be one of cube-mesh, nvswitch, or a list of rows"),
+]
+LINK_ROWS = SERVER[SERVER.index("    links:") : SERVER.index("    devices:")]
 FAULT_KINDS = "fault kind 'lying': must be one of slow-operation, lying-result"
 
 WRONG = [
@@ -127,6 +212,58 @@ def test_a_mistake_is_one_line_with_the_line_of_the_file_place_value_and_what_is
         load_hardware(path)
     assert str(raised.value).startswith(f"{path}:{complaint}")
     assert "\n" not in str(raised.value)
+
+
+def test_a_server_says_what_is_in_it_and_how_it_is_joined(tmp_path):
+    host = load_hardware(_file(tmp_path, SERVER)).hosts[0]
+    jsonschema.validate(read_document(SERVER, "lab").value, hardware_schema())
+    assert host.pcie.names() == ("socket-0", "socket-1", "switch-0")
+    assert host.links.counts == ((0, 2, 0), (2, 0, 0), (0, 0, 0))
+    assert [(device.below, device.virtual_functions) for device in host.devices][2:] == [
+        ("socket-1", None),
+        ("switch-0", 4),
+    ]
+
+
+@pytest.mark.parametrize(("old", "new", "complaint"), WRONG_SERVERS)
+def test_what_is_wrong_inside_a_server_is_one_line(tmp_path, old, new, complaint):
+    assert old in SERVER
+    path = _file(tmp_path, SERVER.replace(old, new, 1))
+    with pytest.raises(HardwareError) as raised:
+        load_hardware(path)
+    assert complaint in str(raised.value)
+    assert str(raised.value).startswith(f"{path}:")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "complaint"), WRONG_LINKS)
+def test_a_name_for_links_needs_the_gpus_that_have_them(tmp_path, name, complaint):
+    path = _file(tmp_path, SERVER.replace(LINK_ROWS, f"    links: {name}\n"))
+    with pytest.raises(HardwareError) as raised:
+        load_hardware(path)
+    assert complaint in str(raised.value)
+
+
+def test_a_place_in_a_tree_needs_a_tree(tmp_path):
+    tree = SERVER[SERVER.index("    pcie:") : SERVER.index("    links:")]
+    with pytest.raises(HardwareError, match=r"hosts\[0\]\.devices\[0\]\.below: needs a tree: give the host `pcie`"):
+        load_hardware(_file(tmp_path, SERVER.replace(tree, "")))
+
+
+def test_a_tree_without_room_for_its_devices_is_refused(tmp_path):
+    more = "".join(f"      - {{id: f{n}, uuid: F-{n}, kind: FPGA, below: socket-1}}\n" for n in range(31))
+    text = SERVER.replace("chassis:\n", f"{more}chassis:\n")
+    with pytest.raises(HardwareError, match=r"hosts\[0\]\.pcie: socket-1: has 32 ports; at most 31"):
+        load_hardware(_file(tmp_path, text))
+
+
+def test_a_wrong_server_stops_a_command_with_exit_code_2(tmp_path):
+    path = _file(tmp_path, SERVER.replace("below: socket-1}", "below: socket-2}"))
+    done = _mews("validate", str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"{path}:16: hosts[0].devices[2].below: 'socket-2': must be one of socket-0, socket-1, switch-0\n"
+    )
 
 
 @pytest.mark.parametrize("model", ["V100", "v100", "NVIDIA A100", "Tesla T4", "rtx3090", "RTX 3090", " H100 "])

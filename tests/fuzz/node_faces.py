@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,9 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.metrics_options import MetricsOptions
 from mews.kube.metrics_server import MetricsServer
+from mews.kube.streaming.port_forward import Dial
+from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StreamSession
+from mews.kube.streaming.usage import PodUsage
 from tests.fuzz.faces import TOKEN, address_of, as_json, on_a_loop
 from tests.fuzz.judge import Face
 from tests.fuzz.requests import Sent
@@ -44,6 +48,9 @@ class OnePod:
         follow: bool = False,
         previous: bool = False,
         tail_lines: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
+        limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
         """Two lines."""
         _check(namespace, pod)
@@ -53,7 +60,38 @@ class OnePod:
     async def exec(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> ExecResult:
         """What was asked for."""
         _check(namespace, pod)
-        return ExecResult(0, " ".join(command), "")
+        return ExecResult(0, " ".join(command).encode())
+
+    def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
+        """Sends the command's words."""
+        _check(namespace, pod)
+
+        async def run(streams: StandardStreams) -> int:
+            await streams.write(STDOUT, " ".join(command).encode())
+            return 0
+
+        return run
+
+    def attachment(self, namespace: str, pod: str, container: str) -> StreamSession:
+        """Sends a word and ends."""
+        return self.command(namespace, pod, container, ["attached"])
+
+    def ports(self, namespace: str, pod: str) -> Dial:
+        """Nobody listens."""
+        _check(namespace, pod)
+
+        async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            raise ConnectionRefusedError("nobody listens")
+
+        return dial
+
+    def pods(self) -> Sequence[dict[str, Any]]:
+        """Its pod."""
+        return [{"metadata": {"namespace": "default", "name": "p"}}]
+
+    def usage(self) -> Sequence[PodUsage]:
+        """Nothing."""
+        return []
 
     def kubelet_of(self, node: str) -> OnePod | None:
         """Itself, on its node."""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 
 from mews.callers import callers
 from mews.kube.api.errors import ApiError
+from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.wire.boundary import guarded_server
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, KubeletDirectory
-from mews.kube.emulated.apiserver.wire.parameters import flag, number
-from mews.kube.emulated.apiserver.wire.streams import send_exec
+from mews.kube.emulated.apiserver.wire.kubelet_face import answer_as_kubelet
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 
 _CALLERS = callers("127.0.0.1")
-_Answer = Callable[[KubeletApi, web.BaseRequest, Sequence[str]], Awaitable[web.StreamResponse]]
+_CLOCK = Clock.wall()
 
 
 class KubeletServers:
     """One server for each host, on a port of its own; it answers while that host's kubelet runs, and only the API
-    server, which shows its certificate. Logs: ``/containerLogs/{namespace}/{pod}/{container}``; commands:
-    ``/exec/{namespace}/{pod}/{container}`` over a WebSocket (upstream pkg/kubelet/server/server.go)."""
+    server, which shows its certificate."""
 
     def __init__(self, directory: KubeletDirectory, context: ssl.SSLContext) -> None:
         self._directory = directory
@@ -60,56 +59,9 @@ class KubeletServers:
                 assert request.transport is not None
                 request.transport.abort()
                 raise ConnectionResetError(f"the kubelet of {host} is dead")
-            parts = request.path.strip("/").split("/")
-            if parts == ["healthz"]:
-                return web.Response(text="ok")
-            answer = _ANSWERS.get(parts[0])
-            if answer is None or len(parts) != 4:
-                return web.Response(status=404, text="404 page not found\n")
             try:
-                return await answer(kubelet, request, parts[1:])
+                return await answer_as_kubelet(kubelet, request, request.path, now=_CLOCK.now())
             except ApiError as error:
                 return web.Response(status=error.code, text=f"{error}\n")
 
         return handle
-
-
-async def _log(kubelet: KubeletApi, request: web.BaseRequest, target: Sequence[str]) -> web.StreamResponse:
-    namespace, pod, container = target
-    query = request.query
-    stream = kubelet.log(
-        namespace,
-        pod,
-        container,
-        follow=flag(query, "follow"),
-        previous=flag(query, "previous"),
-        tail_lines=number(query, "tailLines"),
-    )
-    return await _send(request, stream)
-
-
-async def _send(request: web.BaseRequest, stream: AsyncIterator[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-    prepared = False
-    try:
-        async for chunk in stream:
-            if not prepared:  # only now, so that a refusal is still an answer
-                await response.prepare(request)
-                prepared = True
-            await response.write(chunk)
-        if not prepared:
-            await response.prepare(request)
-    except ConnectionError:
-        pass  # the reader has gone away
-    return response
-
-
-async def _exec(kubelet: KubeletApi, request: web.BaseRequest, target: Sequence[str]) -> web.StreamResponse:
-    namespace, pod, container = target
-    if request.headers.get("Upgrade", "").lower() != "websocket":
-        return web.Response(status=400, text="commands need a WebSocket: SPDY is not spoken here\n")
-    result = await kubelet.exec(namespace, pod, container, request.query.getall("command", []))
-    return await send_exec(request, result)
-
-
-_ANSWERS: Mapping[str, _Answer] = {"containerLogs": _log, "exec": _exec}

@@ -111,8 +111,6 @@ class Servers:
             *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),
             *(f"--kubelet-certificate-authority={certificate}", "--kubelet-preferred-address-types=InternalIP"),
             *(f"--kubelet-client-certificate={certificate}", f"--kubelet-client-key={key}"),
-            # With the gate on, a WebSocket of kubectl becomes SPDY towards the kubelet; off, it is passed through.
-            "--feature-gates=TranslateStreamCloseWebsocketRequests=false",
         )
         self.url = f"https://127.0.0.1:{secure}"
         self._await_ready()

@@ -20,7 +20,7 @@ from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.ports import ClusterPorts, ProcessesPort
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
-from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.ports.cluster import DEVICE_ENV, ComponentsCrashed
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.run_context import RunContext
@@ -48,10 +48,12 @@ from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
 
-DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
-"""Where containers learn of their devices in a stack that pools none: as NVIDIA's container toolkit has it."""
 HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
+
+
+_LINES_KEPT = 10_000
+"""Of the journal of a cluster that stays up."""
 
 
 class EmbeddedCluster:
@@ -169,8 +171,9 @@ class EmbeddedCluster:
             if pooled is None or pooled.announcer not in running:
                 continue
             for row in rows:
-                if row["host"] is not None and row["kind"] == pooled.device_kind:
-                    there = wanted[row["host"]]
+                host = row["host"]
+                if host is not None and row["kind"] == pooled.device_kind and host not in pooled.unannounced:
+                    there = wanted[host]
                     there[pooled.resource] = there.get(pooled.resource, 0) + 1
         return wanted
 
@@ -234,7 +237,8 @@ class EmbeddedCluster:
         return [f"{unit.name}: {unit.crash!r}" for unit in units if unit.crash is not None]
 
     def keep_alive(self) -> None:
-        """From now on what crashes is started again."""
+        """From now on what crashes is started again, and the journal is remembered in part only."""
+        self.journal.keep_latest(_LINES_KEPT)
         for unit in (self._controllers, *self._units.values()):
             unit.revives = True
 

@@ -67,6 +67,7 @@ class EmbeddedControlPlane:
             kubelets=kubelets,
             tokens={self._token: "admin"} if self._token else None,
             ssl_context=context,
+            usage=True,
             allow_hosts=self._serving.allow_hosts,
         )
         try:

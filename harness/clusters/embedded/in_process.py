@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
@@ -146,9 +147,9 @@ class InProcessServices(LocalServices):
     def __init__(self, run: RunContext) -> None:
         super().__init__(run.rng("services"))
 
-    def url(self, service: str) -> str:
+    def place(self, service: str, path: str) -> dict[str, Any]:
         """By its name."""
-        return f"http://{service}"
+        return {"urlPrefix": f"http://{service}{path}"}
 
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
         """Ask one of those that serve it."""

@@ -42,22 +42,24 @@ class ReplacementProcesses:
         self._ports = ports
         self._dialect = dialect
         self._facility = facility
-        self._free_ports: dict[int, int] = {}
+        self._free_ports: dict[int | str, int] = {}
 
     @property
     def loaded(self) -> LoadedReplacements:
         """What can be said of it without a cluster."""
         return self._loaded
 
-    def program(self, component: str, host: str | None = None) -> Program | None:
+    def program(self, component: str, host: str | None = None, *, serves: bool = False) -> Program | None:
         """The process or image in that component's place, if one is given; ``host``: of a component that each node
-        has."""
+        has; ``serves``: it is to listen on ``{port}``."""
         yours = self._loaded.of(component)
         if yours is None or (yours.process is None and yours.image is None):
             return None
         check_images(self._scenario)
         argv = yours.process or (*(image_argv(str(yours.image)) or ()), *yours.args)
         places = self._places(host, yours.system)
+        if serves:
+            places["port"] = str(self.port(component))
         log = self._ports.needed_processes().scratch / f"yours-{component}{f'-{host}' if host else ''}.log"
         named = {} if host is None else {"NODE_NAME": host}
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **named, **yours.env}, places, log)
@@ -84,7 +86,7 @@ class ReplacementProcesses:
     def extenders(self) -> list[dict[str, Any]]:
         """The extenders' configuration, their ports filled in."""
         return [
-            filled(extender.config, {"port": str(self._port(number))})
+            filled(extender.config, {"port": str(self.port(number))})
             for number, extender in enumerate(self._stack.extenders)
         ]
 
@@ -95,16 +97,17 @@ class ReplacementProcesses:
                 yield f"extender/{number + 1}", self._extender(number, extender, extender.process)
 
     def _extender(self, number: int, extender: Extender, argv: Sequence[str]) -> Program:
-        places = {**self._places(None), "port": str(self._port(number))}
+        places = {**self._places(None), "port": str(self.port(number))}
         log = self._ports.needed_processes().scratch / f"extender-{number + 1}.log"
         return self._process(argv, {"KUBECONFIG": places["kubeconfig"], **extender.env}, places, log)
 
-    def _port(self, number: int) -> int:
-        if number not in self._free_ports:
+    def port(self, whose: int | str) -> int:
+        """A free port of loopback: an extender's, by its number, or that of a component with a service."""
+        if whose not in self._free_ports:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
-                self._free_ports[number] = int(probe.getsockname()[1])
-        return self._free_ports[number]
+                self._free_ports[whose] = int(probe.getsockname()[1])
+        return self._free_ports[whose]
 
     def _places(self, host: str | None, system: str = "") -> dict[str, str]:
         """What is filled in, for a component of that system ("": the cluster's own)."""

@@ -25,6 +25,7 @@ from mews.harness.run_context import RunContext
 from mews.harness.systems import find_program
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.controllers.service_names import HOSTS_FILE
+from mews.kube.emulated.kubelet.in_cluster import InCluster
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 
 MakeControlPlane = Callable[[Path, Certificates | None], ControlPlane]
@@ -69,10 +70,13 @@ class ServedPorts:
         self._hosts = ServedHosts(
             self.scratch, self._chassis.hardware_file, self._chassis.ready_file, run, env=env, options=options
         )
-        self._services = ServedServices(run.rng("services"))
+        self._services = ServedServices(run.rng("services"), self._trust.certificates)
         self.names_file = self.scratch / "hosts"
         known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
-        self.runtime = ProcessRuntime(self.scratch / "pods", known, speed=run.speed, programs=find_program)
+        access = InCluster(self._control_plane, self.scratch / "accounts")
+        self.runtime = ProcessRuntime(
+            self.scratch / "pods", known, speed=run.speed, programs=find_program, in_cluster=access
+        )
 
     def ports(self) -> ClusterPorts:
         """All of them."""

@@ -6,8 +6,10 @@ import asyncio
 import random
 import socket
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mews.certificates import Certificates
+from mews.harness.manifests.kube_scheduler import extender_place
 from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServicePort, LocalServices
 from mews.kube.serving import serve_on
@@ -17,11 +19,16 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 
-class ServedServices:
-    """A ServicesPort. A service answers from its first component on; before that, its connections are refused."""
+_LOOPBACK = "127.0.0.1"
 
-    def __init__(self, rng: random.Random) -> None:
+
+class ServedServices:
+    """A ServicesPort. A service answers from its first component on; before that, its connections are refused. Under
+    TLS where the run has ``certificates``."""
+
+    def __init__(self, rng: random.Random, certificates: Certificates | None = None) -> None:
         self._local = LocalServices(rng)
+        self._certificates = certificates
         self._sockets: dict[str, socket.socket] = {}
         self._runners: dict[str, web.AppRunner] = {}
 
@@ -29,21 +36,28 @@ class ServedServices:
         """Where one incarnation of a component serves."""
         return ServedServicePort(self, self._local.port(service, fence), service)
 
-    def url(self, service: str) -> str:
+    def _url(self, service: str) -> str:
         """On a free port of loopback, the same for as long as the cluster lives."""
         if service not in self._sockets:
             # Bound now, so that nobody else gets the port; it listens once there is somebody to answer.
             held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-            held.bind(("127.0.0.1", 0))
+            held.bind((_LOOPBACK, 0))
             self._sockets[service] = held
-        return f"http://127.0.0.1:{self._sockets[service].getsockname()[1]}"
+        scheme = "http" if self._certificates is None else "https"
+        return f"{scheme}://{_LOOPBACK}:{self._sockets[service].getsockname()[1]}"
+
+    def place(self, service: str, path: str) -> dict[str, Any]:
+        """As an extender's entry says it; under TLS the certificates must be made by now."""
+        made = self._certificates
+        authority = None if made is None else made.authority.read_text(encoding="ascii")
+        return extender_place(f"{self._url(service)}{path}", authority, _LOOPBACK)
 
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
         """For our scheduler, in process."""
         for service in self._sockets:
-            if url.startswith(f"{self.url(service)}/"):
+            if url.startswith(f"{self._url(service)}/"):
                 async with asyncio.timeout(POST_TIMEOUT_S):
-                    reply = await self._local.call(service, "POST", url.removeprefix(self.url(service)), body)
+                    reply = await self._local.call(service, "POST", url.removeprefix(self._url(service)), body)
                 return reply.status, reply.body
         raise ConnectionError(f"{url}: no such service")
 
@@ -51,8 +65,9 @@ class ServedServices:
         """Open the service to others; nothing while it is open."""
         if service in self._runners:
             return
-        self.url(service)
-        self._runners[service] = await serve_on(self._sockets[service], partial(self._local.call, service))
+        self._url(service)
+        tls = None if self._certificates is None else self._certificates.server_context()
+        self._runners[service] = await serve_on(self._sockets[service], partial(self._local.call, service), tls=tls)
 
     async def close(self) -> None:
         """Stop listening."""

@@ -9,8 +9,10 @@ from functools import partial
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clusters.embedded.forwarding import ForwardedService
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.ports import ClusterPorts, ReleasedNvml
+from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import Lacks
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
@@ -86,20 +88,33 @@ class StackUnits:
     def _system(self, configured: ConfiguredSystem) -> Iterator[Unit]:
         for name, component in configured.components():
             if component.nodes is None:
-                yield from self._own_or(name, partial(self._component, configured, component, name))
+                ours = partial(self._component, configured, component, name)
+                yield from self._own_or(name, ours, service=component.service)
                 continue
             for node in component.nodes(configured.configuration):
-                ours = partial(self._component_on, configured, component, name, node)
-                yield from self._own_or(name, ours, node)
+                on_node = partial(self._component_on, configured, component, name, node)
+                yield from self._own_or(name, on_node, node)
 
-    def _own_or(self, component: str, ours: Callable[[], Unit], host: str | None = None) -> list[Unit]:
+    def _own_or(
+        self, component: str, ours: Callable[[], Unit], host: str | None = None, *, service: str = ""
+    ) -> list[Unit]:
         """The unit of the user's program for a component, of ours without one; none where a manifest brings it."""
         if self.replacements.loaded.is_elsewhere(component):
             return []
-        theirs = self.replacements.program(component, host)
+        theirs = self.replacements.program(component, host, serves=bool(service))
         if theirs is None:
             return [ours()]
+        if service:
+            theirs = self._forwarded(theirs, component, service)
         return [Unit(f"{component}/{host}" if host else component, self.run.journal, theirs)]
+
+    def _forwarded(self, program: Program, component: str, service: str) -> Program:
+        port = self.replacements.port(component)
+
+        def make(fence: Fence) -> Runnable:
+            return ForwardedService(program(fence), self.ports.services.port(service, fence), port)
+
+        return make
 
     def _component(self, configured: ConfiguredSystem, component: Component, name: str) -> Unit:
         parts = self.replacements.loaded.parts(name)
@@ -191,7 +206,7 @@ class StackUnits:
     def _own_extenders(self) -> list[dict[str, Any]]:
         """The extenders that the stack's systems bring, as kube-scheduler's configuration has them."""
         return [
-            {"urlPrefix": f"{self.ports.services.url(each.service)}{each.path}", **each.config}
+            {**self.ports.services.place(each.service, each.path), **each.config}
             for configured in self.systems
             for each in configured.system.extenders(configured.configuration)
         ]

@@ -32,7 +32,7 @@ from mews.harness.leftovers import (
 
 Notify = Callable[[str], None]
 
-_CREATE_S = 300.0
+_CREATE_S = 600.0
 _INOTIFY = "no inotify instances are left: delete other kind clusters, or raise fs.inotify.max_user_instances"
 _STATUS_S = "1s"
 """How often kubelets look whether their node's status changed; their default is 10 s."""

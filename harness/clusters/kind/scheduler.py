@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from mews.harness.clusters.kind.tools import call
-from mews.harness.clusters.programs.scheduler import configuration
 from mews.harness.errors import Lacks
+from mews.harness.manifests.kube_scheduler import configuration
 from mews.kube.api.objects import condition_of, is_deleting
 
 _FOLDER = "/etc/kubernetes"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from mews.harness.clusters.process import ProcessComponent
 from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.clusters.programs.finding import SCHEDULER, find
+from mews.harness.manifests.kube_scheduler import configuration
 from mews.harness.ports.fence import Fence
 from mews.kube.component import Runnable
 
@@ -33,19 +33,6 @@ def kube_scheduler(
     config = folder / "kube-scheduler.json"
     config.write_text(json.dumps(content), encoding="utf-8")
     return program([path, f"--config={config}", *no_server(kubeconfig)], folder / "default-scheduler.log")
-
-
-def configuration(
-    kubeconfig: str, extenders: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, Any]:
-    """A KubeSchedulerConfiguration of one scheduler that is alone; ``connection`` is more of its clientConnection."""
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": kubeconfig, **connection},
-        "leaderElection": {"leaderElect": False},
-        "extenders": [dict(extender) for extender in extenders],
-    }
 
 
 def program(argv: Sequence[str], log: Path) -> Program:

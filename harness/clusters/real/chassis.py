@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import aiohttp
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
+from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.ports.hardware_http import HttpHardwareControl
-from mews.harness.scenario.errors import Lacking
 from mews.kube.clock import rest
 
 _ANSWER_S = 60.0
@@ -23,10 +23,14 @@ _BROKEN = (aiohttp.ClientError, TimeoutError, RuntimeError, OSError)
 
 
 class PodHardware:
-    """HardwareControl of the chassis in the cluster. The hosts are the cluster's own: they show no emulated devices."""
+    """HardwareControl of the chassis in the cluster, and of the hosts that its nodes show."""
 
-    def __init__(self, control: HttpHardwareControl) -> None:
+    def __init__(
+        self, control: HttpHardwareControl, hosts: PodHosts, users_known: Callable[[], Awaitable[None]]
+    ) -> None:
         self._control = control
+        self._hosts = hosts
+        self._users_known = users_known
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """The device lookup tables."""
@@ -41,20 +45,23 @@ class PodHardware:
         await self._control.fault(chassis, spec)
 
     async def clear(self, name: str | None = None) -> None:
-        """Undo all faults, or those of one chassis."""
-        await self._control.clear(name)
+        """Undo all faults, or those of one chassis or host."""
+        await self._hosts.clear(name)
+        if name not in self._hosts.names:
+            await self._control.clear(name)
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
-        """Raises Lacking."""
-        raise Lacking("needs a look into the hosts: real nodes have no emulated host")
+        """What each host sees. Raises Lacking."""
+        await self._users_known()
+        return await self._hosts.view()
 
     async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
-        """Raises Lacking."""
-        raise Lacking(f"needs a fault on {host}: real nodes have no emulated host")
+        """Add a fault to a host. Raises ValueError, Lacking."""
+        await self._hosts.fault(host, spec)
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
-        """Raises Lacking."""
-        raise Lacking(f"needs an operator on {host}: real nodes have no emulated host")
+        """What an operator does there. Raises ValueError, Lacking."""
+        return await self._hosts.operate(host, action, wait_s)
 
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
         """What every board shows now."""
@@ -66,6 +73,7 @@ class PodHardware:
 
     async def reset(self) -> None:
         """As at the start."""
+        await self._hosts.clear()
         await self._control.reset()
 
 

@@ -14,8 +14,10 @@ from mews.emulator.nvml import library
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
+from mews.harness.clusters.real.extenders import addressed_extenders
 from mews.harness.clusters.real.following import LogFollower
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
+from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.clusters.real.replacement_pods import ReplacementPods
@@ -28,9 +30,10 @@ from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.nodes import NODE_AGENT
-from mews.harness.manifests.parts import labels
+from mews.harness.manifests.parts import TLS_SECRET, TRUST, labels
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import extender_name, is_deployed_last
+from mews.harness.manifests.services import SERVICES_CA, SERVICES_TLS, extender_entries
 from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.harness.manifests.stack import manifests
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, HardwareControl
@@ -89,7 +92,8 @@ class RealCluster:
         self._admin = self._gate.kube("admin")
         known = deployments()
         swept = [resource for each in known for resource in each.swept()]
-        self._reset = Reset(self._admin, admin.target, notify, swept)
+        notes = [(where, start) for each in known for where, starts in each.notes.items() for start in starts]
+        self._reset = Reset(self._admin, admin.target, notify, swept, notes)
         fit = Fitting(image_book(deployment.scenario), admin.target.image, admin.target.nodes, run.speed, known)
         self._fit = fit
         self.kube: KubeApi = self._view("admin", self._reset.made)
@@ -100,6 +104,8 @@ class RealCluster:
             self._view("recorder"), self.journal, watched=watched_by(self.systems), ignored=ignored
         )
         self._recording: asyncio.Task[None] | None = None
+        shares = any(each.system.part_of is not None for each in deployment.stack.systems if each.components)
+        self._pod_hosts = PodHosts(self._gate, ours, reports=shares)
         self._nodes = Nodes(
             self._gate,
             self._view("nodes"),
@@ -108,6 +114,7 @@ class RealCluster:
             records=self.records,
             component=deployment.stack.node_component() or "",
             ignored=ignored,
+            users=self._pod_hosts.users,
         )
         self._stack = replace(deployment.stack, allow_hosts=self._gate.names())
         self._replacements = ReplacementPods(
@@ -119,7 +126,7 @@ class RealCluster:
         )
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
-        self.hardware: HardwareControl = PodHardware(control)
+        self.hardware: HardwareControl = PodHardware(control, self._pod_hosts, self._nodes.users_known)
         self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}
         self._agent_pods: dict[str, str] = {}
@@ -154,8 +161,9 @@ class RealCluster:
         await self._cluster_admin.extend(())
         self._notify("deploying the components")
         token = await self._reset.token(self._stack.token)
-        certificate = await self._reset.certificate(self._stack.certificate)
-        stack = self._stack = replace(self._stack, token=token, certificate=certificate)
+        chassis = await self._reset.certificate(TLS_SECRET, TRUST, self._stack.certificate)
+        served = await self._reset.certificate(SERVICES_TLS, SERVICES_CA, self._stack.service_certificate)
+        stack = self._stack = replace(self._stack, token=token, certificate=chassis, service_certificate=served)
         objects = manifests(stack)
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])
@@ -168,6 +176,7 @@ class RealCluster:
         await self._chassis.open(speed=self.pace.speed)
         await self._begin_recording()
         for host, pod in self._agent_pods.items():
+            await self._pod_hosts.follow(host, pod, stack.token)
             await self._nodes.follow(host, self._target.namespace, pod, stack.token)
         readiness = self._readiness()
         await self._replacements.begin()
@@ -196,9 +205,11 @@ class RealCluster:
         """By now all of ours is scheduled."""
         if self._stack.is_replaced(DEFAULT_SCHEDULER):
             await self._cluster_admin.kill(DEFAULT_SCHEDULER)
-        if self._deployment.settings:
+        settings = [*await addressed_extenders(self._stack, self._admin), *self._deployment.settings]
+        if settings:
             self._notify("giving the default scheduler its extenders")
-            await self._cluster_admin.extend(self._deployment.settings)
+            await self._cluster_admin.extend(settings)
+            await self._rollout.ready(self._replacements.check)  # a service has its pods back
 
     async def _make_namespaces(self) -> None:
         for name in self._target.namespaces.values():
@@ -267,7 +278,7 @@ class RealCluster:
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""
-        pooled = [each.pooled for each in self._stack.systems if each.pooled is not None]
+        pooled = [each.pooled for each in self._stack.systems if each.components and each.pooled is not None]
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
         for row in rows:
@@ -286,7 +297,9 @@ class RealCluster:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._nodes.close()
-        if self._deployment.settings or self._stack.is_replaced(DEFAULT_SCHEDULER):
+        await self._pod_hosts.close()
+        extended = self._deployment.settings or extender_entries(self._stack)
+        if extended or self._stack.is_replaced(DEFAULT_SCHEDULER):
             with contextlib.suppress(Lacks):
                 await self._cluster_admin.restore()
         with contextlib.suppress(ApiError, Unavailable, Lacks):
@@ -343,8 +356,7 @@ class RealCluster:
         self._check_kept(component)
         if component not in self.components():
             raise ValueError(f"component {component!r}: must be one of {', '.join(self.components())}")
-        killing = self._killing.pop(component, None)
-        await (killing if killing is not None else self._kill(component))
+        await (self._killing.pop(component, None) or self._kill(component))
 
     async def _kill(self, component: str) -> None:
         if component in self._down:
@@ -425,8 +437,7 @@ class RealCluster:
 
     def ready(self) -> dict[str, Any]:
         """Where the cluster is."""
-        path = self._target.kubeconfig
-        return {"kubeconfig": str(path) if path is not None else "", "context": self._target.context}
+        return {"kubeconfig": str(self._target.kubeconfig or ""), "context": self._target.context}
 
     async def artefacts(self) -> Mapping[str, str]:
         """Logs that the API does not have, and in somebody's cluster, of which the scenario sees its own namespace

@@ -13,7 +13,7 @@ from mews.kube.api.resources import EVENTS, NODES, Resource
 _COUNT = re.compile(r"\b(\d+)/(\d+) nodes are available: (.*?)(?=\.(?: |$))")
 _CORDONED = ("were unschedulable",)
 _TAINTED = ("had untolerated taint",)
-_NO_VICTIMS = ("Preemption is not helpful", "No preemption victims")
+_NOT_HELPED, _NO_VICTIMS = ("Preemption is not helpful",), ("No preemption victims",)
 
 
 class HiddenNodes:
@@ -57,7 +57,11 @@ class HiddenNodes:
             return found[0]
         clauses = found[3].split(", ")
         closed = min(self._cordoned, strangers)
-        for words, number in ((_CORDONED, closed), (_TAINTED, strangers - closed), (_NO_VICTIMS, strangers)):
+        unhelped = sum(
+            int(each.partition(" ")[0]) for each in clauses if _NOT_HELPED[0] in each and each[:1].isdecimal()
+        )
+        counted = ((_CORDONED, closed), (_TAINTED, strangers - closed), (_NOT_HELPED, strangers))
+        for words, number in (*counted, (_NO_VICTIMS, max(strangers - unhelped, 0))):
             clauses = list(_fewer(clauses, words, number))
         if all(clause[:1].isdecimal() for clause in clauses):
             clauses.sort()

@@ -32,13 +32,25 @@ from mews.emulator.serve import ENDINGS
 from mews.harness.clusters.real.agent import TOKEN
 
 THIS = "this"
+_ANYWHERE = "0.0.0.0"
 _PATIENCE_S, _AGAIN_S = 60.0, 0.5
 _LINKS = ("libnvidia-ml.so.1", "libnvidia-ml.so", "nvidia-smi")
 
 
-def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: float, seed: str, tidy: bool) -> None:
+def serve(
+    hardware: Hardware,
+    host: str,
+    *,
+    chassis: str,
+    root: Path,
+    speed: float,
+    seed: str,
+    tidy: bool,
+    port: int,
+    allow_hosts: Sequence[str],
+) -> None:
     """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' back door. ``tidy``: leave the
-    folder empty.
+    folder empty. Its own back door is at ``port``, by the names ``allow_hosts`` or any address.
 
     Raises Lost where that does not answer.
     """
@@ -48,7 +60,17 @@ def serve(hardware: Hardware, host: str, *, chassis: str, root: Path, speed: flo
         ready.touch(mode=0o600)
         ready.write_text(json.dumps({"control": {"url": chassis, "token": os.environ.get(TOKEN, "")}}))
         await_chassis(chassis)
-        server = HostServer(alone, chassis=ready, root=root, fuse="no", speed=speed, seed=seed)
+        server = HostServer(
+            alone,
+            chassis=ready,
+            root=root,
+            fuse="no",
+            speed=speed,
+            seed=seed,
+            token=os.environ.get(TOKEN) or None,
+            control=(_ANYWHERE, port),
+            allow_hosts=allow_hosts,
+        )
         bring(root / host)
         point(root / THIS, host)
         point(root / FILES / THIS, host)
@@ -110,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", required=True, type=Path, metavar="DIR")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--seed", default="0")
+    parser.add_argument("--port", type=int, default=0, help="of its back door")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     parser.add_argument("--tidy", action="store_true", help="empty the folder in the end")
     chosen = parser.parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
@@ -126,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             speed=chosen.speed,
             seed=chosen.seed,
             tidy=chosen.tidy,
+            port=chosen.port,
+            allow_hosts=chosen.allow_host,
         )
     except (OSError, Lost) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")

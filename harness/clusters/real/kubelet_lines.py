@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from mews.harness.journal import Journal
-from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, uid_of
+from mews.harness.ports.cluster import DEVICE_ENV
+from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, uid_of
+from mews.kube.emulated.kubelet.users import DeviceUsers
 
 Slot = tuple[str, str, str]
 
@@ -19,10 +22,12 @@ REJECTIONS = ("UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "NodeName
 
 
 class KubeletLines:
-    """The lines of one host's kubelet."""
+    """The lines of one host's kubelet. ``users`` is told which GPUs containers see, as ``DEVICE_ENV`` has them."""
 
-    def __init__(self, journal: Journal, host: str) -> None:
+    def __init__(self, journal: Journal, host: str, users: DeviceUsers | None = None) -> None:
         self._journal = journal
+        self._users = users
+        self._using: dict[str, set[str]] = {}
         self._actor = f"kubelet/{host}"
         self._pods: dict[str, Object] = {}
         self._held: dict[Slot, tuple[str, ...]] = {}
@@ -118,6 +123,14 @@ class KubeletLines:
         self._begun.add(begun)
         return True
 
+    def knows(self, pod: Object) -> bool:
+        """Whether all of a pod's containers that run by now are known."""
+        return all(
+            (uid_of(pod), str(each["name"]), str(each.get("containerID"))) in self._begun
+            for each in (pod.get("status") or {}).get("containerStatuses") or ()
+            if "running" in (each.get("state") or {})
+        )
+
     def given(self, uid: str, container: str) -> Mapping[str, str]:
         """What device plugins gave that container to have in its environment; {} while none is known."""
         return self._envs.get((uid, container), {})
@@ -128,8 +141,23 @@ class KubeletLines:
         known = self.given(uid, container)
         seen = {name: env[name] for name in sorted(known) if name in env}
         self._write("container-started", pod=key_of(pod), uid=uid, container=container, env=seen)
+        if uid not in self._closed:
+            self._use(pod, container, [uuid for uuid in seen.get(DEVICE_ENV, "").split(",") if uuid])
+
+    def _use(self, pod: Object, container: str, uuids: Sequence[str]) -> None:
+        if self._users is None or not uuids:
+            return
+        uid = uid_of(pod)
+        key = f"pod/{uid}/{container}"
+        # Its number on its node is nobody's business here: one that no process of a Linux machine can have.
+        pid = 0x400000 + crc32(key.encode()) % 0x3FFFFF
+        self._users.begin(key, uuids, pid=pid, name=f"{name_of(pod)}/{container}")
+        self._using.setdefault(uid, set()).add(key)
 
     def _end(self, uid: str) -> None:
+        if self._users is not None:
+            for key in sorted(self._using.pop(uid, ())):
+                self._users.end(key)
         if uid in self._closed or uid not in self._pods:
             return
         self._closed.add(uid)

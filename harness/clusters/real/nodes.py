@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import aiohttp
@@ -30,6 +30,7 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import PluginError, PodDevices
+from mews.kube.emulated.kubelet.users import DeviceUsers
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,8 @@ _TRIES = 25
 
 class Nodes:
     """All hosts' kubelets. ``hosts`` maps hosts to nodes; ``records`` takes what the ``component`` logs beside which
-    their agents are; pods of the namespaces ``ignored`` are no news."""
+    their agents are; pods of the namespaces ``ignored`` are no news. ``users``: whom a host is told by who uses its
+    devices."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Nodes:
         records: Journal,
         component: str = "",
         ignored: Collection[str] = (),
+        users: Callable[[str], DeviceUsers | None] = lambda host: None,
     ) -> None:
         self._gate = gate
         self._kube = kube
@@ -60,7 +63,7 @@ class Nodes:
         self._component = component
         self._ignored = frozenset(ignored)
         self._hosts = {node: host for host, node in hosts.items()}
-        self._lines = {host: KubeletLines(journal, host) for host in hosts}
+        self._lines = {host: KubeletLines(journal, host, users(host)) for host in hosts}
         self._agents: dict[str, AgentClient] = {}
         self._feed = Feed(kube, PODS, self._see)
         self._tasks: list[asyncio.Task[None]] = []
@@ -100,6 +103,23 @@ class Nodes:
         if agent is None:
             raise PluginError("Unavailable", f"no agent runs on {host}")
         return await agent.pod_resources()
+
+    async def users_known(self) -> None:
+        """Return once it is known what all containers with devices see that run by now, or after a while: looking into
+        them takes a moment."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _ALLOCATION_S
+        while loop.time() < deadline_s:
+            pods = (await self._kube.list(PODS)).items
+            waiting = any(
+                node_name_of(pod) in self._hosts
+                and namespace_of(pod) not in self._ignored
+                and not self._lines[self._hosts[node_name_of(pod)]].knows(pod)
+                for pod in pods
+            )
+            if not waiting and not self._asking:
+                return
+            await rest(_AGAIN_S)
 
     async def knows_pods(self, host: str) -> None:
         """Return once a kubelet that was started tells of all pods there that hold devices, or after a while: it reads

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mews.certificates import make_certificates
 from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.clock import unix_s
 from mews.emulator.tls import made
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.cluster import Deployment, RealCluster
@@ -19,10 +21,12 @@ from mews.harness.clusters.real.systems import check_exclusive, installed_system
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.manifests.chassis import host_name
 from mews.harness.manifests.replacement_objects import manifest_objects
-from mews.harness.manifests.spec import ChassisCertificate, StackSpec
+from mews.harness.manifests.services import service_host
+from mews.harness.manifests.spec import ServerCertificate, StackSpec
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
+from mews.harness.systems import all_systems
 
 
 def stack_spec(
@@ -54,16 +58,27 @@ def stack_spec(
         tidy=target.tidy,
         named=namespaces_of(scenario, facility),
         certificate=_certificate(target.namespace),
+        service_certificate=_service_certificate(target.namespace),
     )
     return spec if replacements is None else replacements.into(spec)
 
 
-def _certificate(namespace: str) -> ChassisCertificate:
+def _certificate(namespace: str) -> ServerCertificate:
     """Made now, for the name by which the components call the chassis."""
     with tempfile.TemporaryDirectory(prefix="mews-tls-") as folder:
         identity = made(Path(folder), [host_name(namespace)])
         text = identity.certificate_text()
-        return ChassisCertificate(text, identity.key.read_text(encoding="ascii"), text)
+        return ServerCertificate(text, identity.key.read_text(encoding="ascii"), text)
+
+
+def _service_certificate(namespace: str) -> ServerCertificate:
+    """Made now, by an authority of its own, for all that any system serves: a cluster keeps it from one to the next."""
+    served = [each.service for system in all_systems() for each in system.components if each.service]
+    names = [service_host(namespace, service) for service in dict.fromkeys(served)]
+    with tempfile.TemporaryDirectory(prefix="mews-tls-") as folder:
+        found = make_certificates(Path(folder), unix_s(), names)
+        texts = (path.read_text(encoding="ascii") for path in (found.certificate, found.key, found.authority))
+        return ServerCertificate(*texts)
 
 
 async def open_real(

@@ -10,8 +10,8 @@ from collections.abc import Sequence, Set
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import Lacks
-from mews.harness.manifests.parts import CA_FILE, MANAGED, TLS_SECRET, TOKEN_SECRET, TRUST
-from mews.harness.manifests.spec import ChassisCertificate
+from mews.harness.manifests.parts import CA_FILE, MANAGED, TOKEN_SECRET
+from mews.harness.manifests.spec import ServerCertificate
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
@@ -26,9 +26,17 @@ _GONE_S = 120.0
 
 class Reset:
     """What scenarios leave in one cluster, and how it goes. ``swept`` are the kinds of systems of whose objects none
-    stays."""
+    stays; ``notes`` where they have ConfigMaps in namespaces of others, and with what their names begin."""
 
-    def __init__(self, kube: KubeApi, target: DeploymentTarget, notify: Notify, swept: Sequence[Resource] = ()) -> None:
+    def __init__(
+        self,
+        kube: KubeApi,
+        target: DeploymentTarget,
+        notify: Notify,
+        swept: Sequence[Resource] = (),
+        notes: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self._notes = notes
         self._kube = kube
         self._target = target
         self._notify = notify
@@ -46,14 +54,15 @@ class Reset:
             return base64.b64decode(secret["data"]["token"]).decode()
         return fresh
 
-    async def certificate(self, fresh: ChassisCertificate | None) -> ChassisCertificate | None:
-        """The chassis' certificate of the stack that is there, else a fresh one."""
+    async def certificate(self, secret: str, trust: str, fresh: ServerCertificate | None) -> ServerCertificate | None:
+        """The certificate of the stack that is there, else a fresh one; ``secret`` has it, the ConfigMap ``trust`` what
+        to trust."""
         namespace = self._target.namespace
         with contextlib.suppress(NotFound):
-            secret = (await self._kube.get(SECRETS, TLS_SECRET, namespace=namespace))["data"]
-            trusted = (await self._kube.get(CONFIGMAPS, TRUST, namespace=namespace))["data"][CA_FILE]
-            certificate, key = (base64.b64decode(secret[name]).decode() for name in ("tls.crt", "tls.key"))
-            return ChassisCertificate(certificate, key, trusted)
+            files = (await self._kube.get(SECRETS, secret, namespace=namespace))["data"]
+            trusted = (await self._kube.get(CONFIGMAPS, trust, namespace=namespace))["data"][CA_FILE]
+            certificate, key = (base64.b64decode(files[name]).decode() for name in ("tls.crt", "tls.key"))
+            return ServerCertificate(certificate, key, trusted)
         return fresh
 
     async def scenario_objects(self) -> None:
@@ -107,6 +116,16 @@ class Reset:
             if not labelled and name != "kube-root-ca.crt":
                 with contextlib.suppress(NotFound):
                     await self._kube.delete(CONFIGMAPS, name, namespace=namespace)
+        if self._target.ours:
+            await self._delete_notes()
+
+    async def _delete_notes(self) -> None:
+        for where in dict.fromkeys(where for where, _ in self._notes):
+            starts = tuple(start for each, start in self._notes if each == where)
+            for note in (await self._kube.list(CONFIGMAPS, namespace=where)).items:
+                if name_of(note).startswith(starts):
+                    with contextlib.suppress(NotFound):
+                        await self._kube.delete(CONFIGMAPS, name_of(note), namespace=where)
 
     async def cordon(self, wanted: set[str] | None) -> None:
         """Close those of our own nodes for which the scenario has no host, open the others; None: open all."""

@@ -20,6 +20,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.systems import all_systems
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.images import ImageBook, load_images
+from mews.kube.nvml_library import LIBRARY
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.deployment import SystemDeployment
 from mews.kube.system.facility import ContainerExtras, Facility
@@ -44,7 +45,7 @@ def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: st
     }
     trusted = f"{TRUST_FOLDER}/{CA_FILE}"
     found = facility_of(hardware, dialect=dialect, endpoints=endpoints, ca_file=trusted, speed=speed)
-    nodes = tuple(replace(node, name=target.nodes[node.name]) for node in found.nodes)
+    nodes = tuple(replace(node, name=target.nodes[node.name], host=node.name) for node in found.nodes)
     return replace(
         found,
         nodes=nodes,
@@ -52,6 +53,7 @@ def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: st
         extras=_extras(),
         host_files=HOST_FILES,
         nvidia_smi=f"{NVML}/nvidia-smi",
+        nvml=f"{NVML}/{LIBRARY}",
     )
 
 

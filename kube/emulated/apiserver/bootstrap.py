@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from mews.kube.api.objects import Object
-from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES, SERVICES
+from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
 from mews.kube.emulated.apiserver.admission import type_checking
 from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
 from mews.kube.emulated.apiserver.objects.creation import create
@@ -74,14 +74,3 @@ def note_legacy_tokens(store: Store) -> None:
     if store.find(kind, "kube-system", _TOKEN_TRACKING) is None:
         body: Object = {"metadata": {"name": _TOKEN_TRACKING}, "data": {"since": store.timestamp()[:10]}}
         create(store, kind, "kube-system", body)
-
-
-def note_own_service(store: Store, port: int) -> None:
-    """Make the Service ``default/kubernetes`` of a server that listens on that port, as kube-apiserver does when it
-    starts to serve."""
-    kind = store.kinds.of(SERVICES)
-    if store.find(kind, "default", "kubernetes") is None:
-        labels = {"component": "apiserver", "provider": "kubernetes"}
-        ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]
-        spec = {"type": "ClusterIP", "clusterIP": "10.96.0.1", "ports": ports, "sessionAffinity": "None"}
-        create(store, kind, "default", {"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec})

@@ -17,6 +17,7 @@ from mews.kube.api.resources import (
     NODES,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
@@ -86,6 +87,13 @@ def _replica_sets(parts: Parts) -> Runnable:
 
     events = parts.recorder("replicaset-controller")
     return ReplicaSetController(parts.context, informers=parts.informers, events=events)
+
+
+def _replication_controllers(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.replicaset.controller import ReplicaSetController
+
+    events, informers = parts.recorder("replication-controller"), parts.informers
+    return ReplicaSetController(parts.context, informers=informers, events=events, resource=REPLICATION_CONTROLLERS)
 
 
 def _deployments(parts: Parts) -> Runnable:
@@ -193,6 +201,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,
+    "replicationcontroller-controller": _asleep(_replication_controllers, REPLICATION_CONTROLLERS),
 }
 
 

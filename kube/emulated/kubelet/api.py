@@ -1,14 +1,18 @@
-"""The kubelet's own API, as the API server uses it: logs and commands."""
+"""The kubelet's own API, as the API server uses it: logs, commands, attachments, ports."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
 from mews.kube.api.errors import BadRequest, ServerError
-from mews.kube.api.objects import name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.errors import ExecRefused, NoSuchContainer
+from mews.kube.emulated.kubelet.runtime import Process
+from mews.kube.streaming.port_forward import Dial
+from mews.kube.streaming.standard_streams import StreamSession
+from mews.kube.streaming.usage import PodUsage
 
 
 class EmulatedKubeletApi:
@@ -26,14 +30,25 @@ class EmulatedKubeletApi:
         follow: bool = False,
         previous: bool = False,
         tail_lines: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
+        limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks; with ``follow`` until the container ends.
+        """The container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds.
 
         Raises BadRequest where there is none.
         """
         try:
-            uid = self._uid(namespace, pod, container)
-            chunks = self._containerd.log(uid, container, follows=follow, previous=previous, tail_lines=tail_lines)
+            chunks = self._containerd.log(
+                self._uid(namespace, pod, container),
+                container,
+                follows=follow,
+                previous=previous,
+                tail_lines=tail_lines,
+                since=since,
+                timestamps=timestamps,
+                limit_bytes=limit_bytes,
+            )
         except NoSuchContainer as error:
             raise BadRequest(str(error)) from error
         async for chunk in chunks:
@@ -50,6 +65,46 @@ class EmulatedKubeletApi:
             raise BadRequest(str(error)) from error
         except ExecRefused as error:
             raise ServerError(str(error)) from error
+
+    def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
+        """A command in a running container, to be run with a client's streams.
+
+        Raises ServerError where the container does not run.
+        """
+        process = self._running(namespace, pod, container)
+        return lambda streams: process.run(command, streams)
+
+    def attachment(self, namespace: str, pod: str, container: str) -> StreamSession:
+        """A client's connection to the streams of a running container.
+
+        Raises ServerError where the container does not run.
+        """
+        return self._running(namespace, pod, container).attach
+
+    def ports(self, namespace: str, pod: str) -> Dial:
+        """What connects to the ports of a pod.
+
+        Raises ServerError where it is not there.
+        """
+        try:
+            uid = self._uid(namespace, pod, "")
+        except NoSuchContainer as error:
+            raise ServerError(f'pod not found ("{pod}_{namespace}")', reason="") from error
+        return lambda port: self._containerd.dial(uid, port)
+
+    def pods(self) -> Sequence[Object]:
+        """The pods of this node, oldest first, as their sandboxes were made."""
+        return [sandbox.pod for sandbox in self._containerd.sandboxes()]
+
+    def usage(self) -> Sequence[PodUsage]:
+        """What the pods of this node use."""
+        return self._containerd.usage()
+
+    def _running(self, namespace: str, pod: str, container: str) -> Process:
+        try:
+            return self._containerd.running(self._uid(namespace, pod, container), container)
+        except NoSuchContainer as error:
+            raise ServerError(f'container not found ("{container}")', reason="") from error
 
     def _uid(self, namespace: str, pod: str, container: str) -> str:
         for sandbox in reversed(self._containerd.sandboxes()):

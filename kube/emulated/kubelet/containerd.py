@@ -6,13 +6,19 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.kubelet.errors import NoSuchContainer
-from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
-from mews.kube.emulated.kubelet.runtime import Launch, Process, Runtime, follow
+from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
+from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
+from mews.kube.emulated.kubelet.runtime import Launch, LogMark, Process, Runtime
+from mews.kube.streaming.usage import PodUsage
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.usage import UsageMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ class Containerd:
         self._sandboxes: dict[str, Sandbox] = {}
         self._listeners: list[Listener] = []
         self._watching: set[asyncio.Task[None]] = set()
+        self._meter: UsageMeter | None = None
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Hear of changes; call the result to stop."""
@@ -175,24 +182,55 @@ class Containerd:
         self._sandboxes.pop(uid, None)
 
     def log(
-        self, uid: str, container: str, *, follows: bool = False, previous: bool = False, tail_lines: int | None = None
+        self,
+        uid: str,
+        container: str,
+        *,
+        follows: bool = False,
+        previous: bool = False,
+        tail_lines: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
+        limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """A container's log in chunks.
+        """A container's log in chunks; ``since`` in unix seconds.
 
         Raises NoSuchContainer at once.
         """
         process = self._process(uid, container, previous=previous)
-        return _chunks(process, follows=follows, tail_lines=tail_lines)
+        selection = LogSelection(tail_lines, since, timestamps, limit_bytes)
+        return _chunks(process, selection, follows=follows, clock=self._clock)
 
     async def exec(self, uid: str, container: str, command: Sequence[str]) -> ExecResult:
         """Run a command beside a running container.
 
         Raises NoSuchContainer, ExecRefused.
         """
+        return await self.running(uid, container).exec(command)
+
+    def running(self, uid: str, container: str) -> Process:
+        """The process of a container that runs.
+
+        Raises NoSuchContainer.
+        """
         process = self._process(uid, container)
         if not self._sandboxes[uid].instances[container][-1].running:
             raise NoSuchContainer(f"container {container} is not running")
-        return await process.exec(command)
+        return process
+
+    async def dial(self, uid: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a port of a pod: to the first of its containers that listens there.
+
+        Raises OSError.
+        """
+        sandbox, fault = self._sandboxes[uid], ConnectionRefusedError(not_listening(port))
+        for name, starts in sandbox.instances.items():
+            if starts and starts[-1].running:
+                try:
+                    return await sandbox.processes[name][-1].dial(sandbox.ip, port)
+                except ConnectionRefusedError as error:
+                    fault = error
+        raise fault
 
     async def ask(self, uid: str, container: str, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action in a container.
@@ -200,6 +238,27 @@ class Containerd:
         Raises NoSuchContainer.
         """
         return await self._process(uid, container).ask(question)
+
+    def usage(self) -> list[PodUsage]:
+        """What the pods use whose sandboxes are up."""
+        from mews.kube.emulated.kubelet.usage import RunningContainer, UsageMeter, group_usages
+
+        if self._meter is None:
+            self._meter = UsageMeter()
+        groups = {} if self._processes is None else group_usages()
+        now = self._clock.now()
+        found = []
+        for sandbox in self._sandboxes.values():
+            running = [
+                RunningContainer(
+                    name, starts[-1].id, starts[-1].started_at, int(getattr(sandbox.processes[name][-1], "pid", 0))
+                )
+                for name, starts in sandbox.instances.items()
+                if starts and starts[-1].running
+            ]
+            if sandbox.ready:
+                found.append(self._meter.pod(sandbox.pod, running, groups, now))
+        return found
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)
@@ -234,16 +293,23 @@ def _last_words(log: bytes) -> str:
     return b"".join(log.splitlines(keepends=True)[-80:])[-2048:].decode("utf-8", "replace")
 
 
-async def _chunks(process: Process, *, follows: bool, tail_lines: int | None) -> AsyncIterator[bytes]:
-    text = process.log.read()
-    if tail_lines is not None:
-        lines = text.splitlines(keepends=True)
-        start = len(text) - len(b"".join(lines[-tail_lines:] if tail_lines else []))
-    else:
-        start = 0
-    if not follows:
-        if text[start:]:
-            yield text[start:]
-        return
-    async for chunk in follow(process, start):
-        yield chunk
+async def _chunks(process: Process, selection: LogSelection, *, follows: bool, clock: Clock) -> AsyncIterator[bytes]:
+    shown, log = LogText(selection), process.log
+    epoch_s = clock.now() - asyncio.get_running_loop().time()
+    text = log.read()
+    offset = tail_start(text, selection.tail_lines)
+    text = text[offset:]
+    plain = selection.since is None and not selection.timestamps
+    while True:
+        # Without times nothing depends on where the log was cut, and reading the marks costs time.
+        cut = [(text, LogMark(offset, 0.0))] if plain else list(pieces(text, offset, log.marks(offset)))
+        chunk = b"".join(shown.show(piece, epoch_s + mark.loop_s) for piece, mark in cut)
+        if chunk:
+            yield chunk
+        offset += len(text)
+        if not follows or shown.full:
+            return
+        await log.grown(offset)
+        text = log.read(offset)
+        if not text:
+            return

@@ -132,6 +132,12 @@ def refused(action: Action) -> str:
             return ""
 
 
+def not_listening(port: int) -> str:
+    """What containerd says of a forwarded port on which nobody listens."""
+    there = f"dial tcp4 127.0.0.1:{port}: connect: connection refused"
+    return f"failed to connect to localhost:{port} inside namespace, IPv4: {there}"
+
+
 def _port(port: Any, declared: Sequence[Mapping[str, Any]]) -> int:
     if isinstance(port, int):
         return port

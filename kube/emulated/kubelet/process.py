@@ -1,7 +1,8 @@
 """Containers as processes of this machine: own process group, clean environment, own working folder and log file.
 
 Nothing of the user's environment leaks in; mounts and device nodes of an allocation are not made (no root is asked
-for), only its environment.
+for), only its environment. The service account's folder is where programs look for it, by a mount namespace of the
+container's own, where this machine lets its users make one.
 """
 
 from __future__ import annotations
@@ -13,52 +14,64 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from mews.kube.api.objects import uid_of
+from mews.kube.api.objects import containers_of, init_containers_of, uid_of
 from mews.kube.client.port import ExecResult
-from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
 from mews.kube.emulated.kubelet.grpc_health import check
-from mews.kube.emulated.kubelet.handlers import Exec, GrpcCheck, HandlerResult, HttpGet, Question, TcpSocket, timed_out
+from mews.kube.emulated.kubelet.handlers import (
+    Exec,
+    GrpcCheck,
+    HandlerResult,
+    HttpGet,
+    Question,
+    TcpSocket,
+    not_listening,
+    timed_out,
+)
+from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
+from mews.kube.emulated.kubelet.listening import listener_of
+from mews.kube.emulated.kubelet.log_text import pieces
+from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart, entry_of, namespaces_lacking
 from mews.kube.emulated.kubelet.network import connect, get
+from mews.kube.emulated.kubelet.output import OutputLog, output_pipes
 from mews.kube.emulated.kubelet.programs import environment_of
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
+from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
+from mews.kube.streaming.standard_streams import STDOUT, StandardStreams
 from mews.kube.system.program import FindProgram, no_program
 
-_POLL_S = 0.1
+ACCOUNT_FOLDER = "MEWS_SERVICE_ACCOUNT"
+"""Names the folder of a pod's service account, for where nothing can be mounted."""
+
 _OUTPUT = 10 * 1024
 """So much of what a probe prints is kept."""
 
 
-class FileLog:
-    """A log in a file, written by the process itself."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.ended = False
-
-    def read(self, offset: int = 0) -> bytes:
-        """All bytes from that offset on."""
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            return file.read()
-
-    async def grown(self, offset: int) -> None:
-        """Poll until there is more or the process has ended."""
-        while not self.ended and self.path.stat().st_size <= offset:
-            await rest(_POLL_S)
-
-
 class RealProcess:
-    """A container that runs as a group of processes on this machine."""
+    """A container that runs as a group of processes on this machine; ``stdin`` is its standard input, where it has one,
+    ``terminal`` what it runs on instead."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: FileLog, env: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        log: OutputLog,
+        around: Surroundings,
+        *,
+        stdin: Descriptor | None = None,
+        stdin_once: bool = False,
+        terminal: Terminal | None = None,
+    ) -> None:
         self.log = log
         self._process = process
-        self._env = env
-        self._folder = folder
+        self._around = around
+        self._stdin = stdin
+        self._stdin_once = stdin_once
+        self._terminal = terminal
 
     @property
     def pid(self) -> int:
@@ -69,8 +82,20 @@ class RealProcess:
         """Its exit code; 128 + n when signal n ended it."""
         code = await self._process.wait()
         self._signal(signal.SIGKILL)  # as in a container: with its first process all others end
-        self.log.ended = True
+        self.finish()
         return code if code >= 0 else 128 - code
+
+    def enter_by(self, entry: tuple[str, ...]) -> None:
+        """Commands see what the process sees by going through that program first."""
+        self._around = replace(self._around, entry=entry)
+
+    def finish(self) -> None:
+        """Its process is gone: read what it left, close its streams."""
+        self.log.end()
+        if self._stdin is not None:
+            self._stdin.close()
+        if self._terminal is not None:
+            self._terminal.ours.close()
 
     async def stop(self, grace_s: float) -> None:
         """TERM to the group, KILL after the grace; real seconds, since the process lives in them."""
@@ -87,12 +112,12 @@ class RealProcess:
         """Run a command in the container's environment and folder."""
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *(*self._around.entry, *command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=self._env,
-                cwd=self._folder,
+                env=dict(self._around.env),
+                cwd=self._around.folder,
                 start_new_session=True,
             )
         except OSError as error:
@@ -104,6 +129,58 @@ class RealProcess:
             await process.wait()
         code = process.returncode or 0
         return ExecResult(code if code >= 0 else 128 - code, stdout, stderr)
+
+    async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
+        """Run a command in the container's environment and folder, with a client's streams.
+
+        Raises StartRefused.
+        """
+        return await run_command(command, streams, self._around)
+
+    async def attach(self, streams: StandardStreams) -> int:
+        """What the container writes from now on goes to the client; what the client sends goes to its standard input,
+        if it has one, which ends with the first client where the pod says so (``stdinOnce``)."""
+        others = []
+        if self._terminal is not None:
+            others.append(asyncio.create_task(resize_terminal(streams, self._terminal)))
+        stdin = self._terminal.ours if self._terminal is not None else self._stdin
+        if streams.options.stdin and stdin is not None:
+            others.append(asyncio.create_task(self._feed(streams, stdin)))
+        try:
+            await self._show(streams)
+        finally:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+        return 0
+
+    async def _feed(self, streams: StandardStreams, stdin: Descriptor) -> None:
+        await feed_terminal(streams, stdin)
+        if self._stdin_once and self._stdin is not None:
+            self._stdin.close()
+
+    async def _show(self, streams: StandardStreams) -> None:
+        offset = self.log.size
+        while True:
+            await self.log.grown(offset)
+            text = self.log.read(offset)
+            if not text:
+                return
+            for piece, mark in pieces(text, offset, self.log.marks(offset)):
+                await streams.write(mark.stream, piece)
+            offset += len(text)
+
+    async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the pod's address, else to another one on which the container itself listens at the port.
+
+        Raises OSError.
+        """
+        with contextlib.suppress(ConnectionRefusedError):
+            return await asyncio.open_connection(ip, port)
+        there = await asyncio.to_thread(listener_of, self.pid, port)
+        if there is None:
+            raise ConnectionRefusedError(not_listening(port))
+        return await asyncio.open_connection(there, port)
 
     async def ask(self, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action; its time is real, since the process lives in it."""
@@ -141,8 +218,10 @@ class ProcessRuntime:
         *,
         speed: float = 1.0,
         programs: FindProgram = no_program,
+        in_cluster: InCluster | None = None,
     ) -> None:
         self._env = dict(env)
+        self._in_cluster = in_cluster
         self._speed = speed
         self._programs = programs
         self._own = folder is None
@@ -156,33 +235,130 @@ class ProcessRuntime:
         """
         folder = self._folder / uid_of(launch.pod) / launch.container
         work = _make(folder / "work")
-        log = FileLog(folder / f"{launch.attempt}.log")
-        given = {**self._env, **environment_of(launch, self._programs, self._speed), **launch.env}
+        known, mounts = await self._cluster_view(launch)
+        given = {**self._env, **known, **environment_of(launch, self._programs, self._speed), **launch.env}
         env = {"PATH": SEARCH_PATH, "HOME": str(work), "TMPDIR": str(work), **given}
-        where = _existing(launch.working_dir) or work
-        argv = _argv(launch)
-        try:
-            with log.path.open("wb") as file:
-                process = await asyncio.create_subprocess_exec(
-                    *argv, stdin=asyncio.subprocess.DEVNULL, stdout=file, stderr=file, env=env, cwd=where,
-                    start_new_session=True,
-                )  # fmt: skip
-        except OSError as error:
-            raise StartError("RunContainerError", f"exec: {argv[0]!r}: {error.strerror}") from error
-        except ValueError as error:  # a null byte, or half a surrogate pair, among arguments or variables
-            raise StartError("RunContainerError", f"exec: {argv[0]!r}: {error}") from error
+        around = Surroundings(env, _existing(launch.working_dir) or work)
+        log = OutputLog(folder / f"{launch.attempt}.log")
+        if mounts:
+            started = await self._started_in_a_namespace(launch, log, around, mounts)
+        else:
+            started = await self._started(launch, log, around)
         self._running = [one for one in self._running if one._process.returncode is None]
-        started = RealProcess(process, log, env, where)
         self._running.append(started)
         return started
+
+    async def _cluster_view(self, launch: Launch) -> tuple[Mapping[str, str], Mounts]:
+        """The variables and files by which a program finds the API of its cluster."""
+        if self._in_cluster is None:
+            return {}, ()
+        variables, folder = dict(self._in_cluster.variables()), await self._in_cluster.account(launch)
+        if folder is None:
+            return variables, ()
+        variables[ACCOUNT_FOLDER] = str(folder)
+        lacking = await asyncio.to_thread(namespaces_lacking)
+        return variables, () if lacking else ((folder, FOLDER),)
+
+    async def _started_in_a_namespace(
+        self, launch: Launch, log: OutputLog, around: Surroundings, mounts: Mounts
+    ) -> RealProcess:
+        start = NamespaceStart(mounts)
+        try:
+            started = await self._started(launch, log, around, start)
+        except BaseException:
+            start.abandon()
+            raise
+        fault = await start.fault()
+        if fault:
+            await started.stop(0.0)
+            started.finish()
+            raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {fault}")
+        started.enter_by(entry_of(started.pid))
+        return started
+
+    async def _started(
+        self, launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None = None
+    ) -> RealProcess:
+        known = (*init_containers_of(launch.pod), *containers_of(launch.pod)) if "spec" in launch.pod else ()
+        spec = next((container for container in known if container["name"] == launch.container), {})
+        try:
+            if spec.get("tty"):
+                return await _on_a_terminal(launch, log, around, start)
+            stdin, once = bool(spec.get("stdin")), bool(spec.get("stdinOnce"))
+            return await _over_pipes(launch, log, around, start, stdin=stdin, once=once)
+        except OSError as error:
+            log.end()
+            raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {error.strerror}") from error
+        except ValueError as error:  # a null byte, or half a surrogate pair, among arguments or variables
+            log.end()
+            raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {error}") from error
 
     async def close(self) -> None:
         """Kill what still runs; nothing is left behind."""
         for process in self._running:
             await process.stop(0.0)
+            process.finish()
+        if self._in_cluster is not None:
+            await self._in_cluster.close()
         self._running.clear()
         if self._own:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+async def _over_pipes(
+    launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None, *, stdin: bool, once: bool
+) -> RealProcess:
+    outputs = output_pipes()
+    source, sink = os.pipe() if stdin else (asyncio.subprocess.DEVNULL, -1)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *_prefix(start), *_argv(launch), stdin=source, stdout=outputs[0].write_end, stderr=outputs[1].write_end,
+            env=dict(around.env), cwd=around.folder, start_new_session=True,
+            pass_fds=_passed(start),
+        )  # fmt: skip
+    except BaseException:
+        for end in (*(each.read_end for each in outputs), sink):
+            if end >= 0:
+                os.close(end)
+        raise
+    finally:
+        for output in outputs:
+            output.close_write_end()
+        if stdin:
+            os.close(source)
+    for output in outputs:
+        log.follow(output.read_end, output.stream)
+    return RealProcess(process, log, around, stdin=Descriptor(sink) if stdin else None, stdin_once=once)
+
+
+async def _on_a_terminal(
+    launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None
+) -> RealProcess:
+    terminal, around = Terminal(), Surroundings({"TERM": "xterm", **around.env}, around.folder, around.entry)
+    argv, leads = with_terminal((*_prefix(start), *_argv(launch)))
+    end = terminal.process_end
+    try:
+        if shutil.which(_argv(launch)[0], path=around.env["PATH"]) is None:
+            raise FileNotFoundError(2, "No such file or directory")
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=end, stdout=end, stderr=end, env=dict(around.env), cwd=around.folder,
+            start_new_session=not leads, pass_fds=_passed(start),
+        )  # fmt: skip
+    except BaseException:
+        terminal.ours.close()
+        raise
+    finally:
+        terminal.close_process_end()
+    log.follow(terminal.ours.number, STDOUT, borrowed=True)
+    return RealProcess(process, log, around, terminal=terminal)
+
+
+def _prefix(start: NamespaceStart | None) -> tuple[str, ...]:
+    return () if start is None else start.prefix
+
+
+def _passed(start: NamespaceStart | None) -> tuple[int, ...]:
+    return () if start is None else (start.descriptor,)
 
 
 def _make(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
+from mews.kube.streaming.standard_streams import StandardStreams
 
 SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where a process finds programs, if its container does not say."""
@@ -37,8 +39,26 @@ class Launch:
     gpus: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LogMark:
+    """From ``offset`` on a log was written at ``loop_s`` (seconds of the loop) to ``stream`` (1: output, 2: error)."""
+
+    offset: int
+    loop_s: float
+    stream: int = 1
+
+
 class Log(Protocol):
     """What a container wrote, standard output and error in one."""
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        ...
+
+    def marks(self, offset: int = 0) -> Sequence[LogMark]:
+        """When the pieces that end after ``offset`` were written, oldest first."""
+        ...
 
     def read(self, offset: int = 0) -> bytes:
         """Return all bytes from ``offset`` on."""
@@ -69,6 +89,24 @@ class Process(Protocol):
         """Run a command in the container, beside its main process.
 
         Raises ExecRefused where that cannot be played.
+        """
+        ...
+
+    async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
+        """Run a command in the container with a client's streams; returns its exit code.
+
+        Raises StartRefused.
+        """
+        ...
+
+    async def attach(self, streams: StandardStreams) -> int:
+        """Connect a client to the container's own streams until it ends."""
+        ...
+
+    async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a port of the container, in the pod of that address.
+
+        Raises OSError with the text for the client.
         """
         ...
 

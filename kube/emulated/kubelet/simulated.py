@@ -11,13 +11,23 @@ from mews.kube.api.objects import annotations_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Pace
 from mews.kube.emulated.kubelet.errors import ExecRefused, StartError
-from mews.kube.emulated.kubelet.handlers import Action, Exec, HandlerResult, HttpGet, Question, refused, timed_out
+from mews.kube.emulated.kubelet.handlers import (
+    Action,
+    Exec,
+    HandlerResult,
+    HttpGet,
+    Question,
+    not_listening,
+    refused,
+    timed_out,
+)
 from mews.kube.emulated.kubelet.images import ContainerBehaviour, render
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
-from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.emulated.kubelet.runtime import Launch, LogMark, follow
 from mews.kube.emulated.kubelet.script import ScriptRun, play
 from mews.kube.emulated.kubelet.stages import windows_of
 from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
+from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StartRefused
 
 DURATION = "mews.dev/duration-s"
 EXIT_CODE = "mews.dev/exit-code"
@@ -30,11 +40,13 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self._marks: list[LogMark] = []
         self._ended = False
         self._waiters: list[asyncio.Future[None]] = []
 
     def write(self, text: str) -> None:
         """Append."""
+        self._marks.append(LogMark(len(self._data), asyncio.get_running_loop().time()))
         self._data += text.encode()
         self._wake()
 
@@ -42,6 +54,16 @@ class MemoryLog:
         """Nothing follows."""
         self._ended = True
         self._wake()
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return len(self._data)
+
+    def marks(self, offset: int = 0) -> Sequence[LogMark]:
+        """The pieces that end after that offset."""
+        first = max((index for index, mark in enumerate(self._marks) if mark.offset <= offset), default=0)
+        return self._marks[first:]
 
     def read(self, offset: int = 0) -> bytes:
         """All bytes from that offset on."""
@@ -123,6 +145,28 @@ class SimulatedProcess:
             )
         await asyncio.sleep(self._pace.loop_s(scene.duration_s))
         return ExecResult(scene.exit_code, "".join(text for _, text in scene.outputs).encode())
+
+    async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
+        """Play a command; what the client sends is read by nobody.
+
+        Raises StartRefused.
+        """
+        try:
+            done = await self.exec(command)
+        except ExecRefused as error:
+            raise StartRefused(str(error)) from error
+        await streams.write(STDOUT, done.stdout)
+        return done.exit_code
+
+    async def attach(self, streams: StandardStreams) -> int:
+        """Show what it writes from now on."""
+        async for chunk in follow(self, self.log.size):
+            await streams.write(STDOUT, chunk)
+        return 0
+
+    async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Nobody listens."""
+        raise ConnectionRefusedError(not_listening(port))
 
     async def ask(self, question: Question) -> HandlerResult:
         """Ill as the pod's annotation and the image's stages say; a command is played where it can be."""

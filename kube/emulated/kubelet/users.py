@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
 
-from mews.kube.api.objects import annotations_of, name_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.load import LOAD, REASON, load_of
 from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
+from mews.kube.streaming.standard_streams import StandardStreams
 
 
 class DeviceUsers(Protocol):
@@ -22,7 +25,9 @@ class DeviceUsers(Protocol):
         """Raises ValueError for what ``begin`` would not take as a load."""
         ...
 
-    def begin(self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None) -> None:
+    def begin(
+        self, key: str, uuids: Sequence[str], *, pid: int, name: str, load: Any = None, cgroup: str = "/"
+    ) -> None:
         """A process has opened devices, on which it works as ``load`` says (None: not at all)."""
         ...
 
@@ -58,7 +63,8 @@ class ReportingRuntime:
         key = f"pod/{uid_of(launch.pod)}/{launch.container}/{launch.attempt}"
         # A simulated process has no number of its own: one that no process of a Linux machine can have.
         pid = getattr(process, "pid", 0) or 0x400000 + crc32(key.encode()) % 0x3FFFFF
-        self._users.begin(key, uuids, pid=pid, name=f"{name_of(launch.pod)}/{launch.container}", load=load)
+        name = f"{name_of(launch.pod)}/{launch.container}"
+        self._users.begin(key, uuids, pid=pid, name=name, load=load, cgroup=_cgroup(launch.pod, key))
         return _ReportingProcess(process, self._users, key)
 
     def _load(self, launch: Launch) -> Any:
@@ -77,6 +83,13 @@ class ReportingRuntime:
         await self._runtime.close()
 
 
+def _cgroup(pod: Object, key: str) -> str:
+    """As a kubelet has it with cgroup v2 and the driver cgroupfs; a guaranteed pod has no folder of its class."""
+    quality = str((pod.get("status") or {}).get("qosClass", "BestEffort")).lower()
+    above = "/kubepods" if quality == "guaranteed" else f"/kubepods/{quality}"
+    return f"{above}/pod{uid_of(pod)}/{sha256(key.encode()).hexdigest()}"
+
+
 class _ReportingProcess:
     """A process whose end is told."""
 
@@ -89,6 +102,10 @@ class _ReportingProcess:
     def log(self) -> Log:
         return self._process.log
 
+    @property
+    def pid(self) -> int:
+        return int(getattr(self._process, "pid", 0))
+
     async def wait(self) -> int:
         code = await self._process.wait()
         self._users.end(self._key)
@@ -99,6 +116,15 @@ class _ReportingProcess:
 
     async def exec(self, command: Sequence[str]) -> ExecResult:
         return await self._process.exec(command)
+
+    async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
+        return await self._process.run(command, streams)
+
+    async def attach(self, streams: StandardStreams) -> int:
+        return await self._process.attach(streams)
+
+    async def dial(self, ip: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await self._process.dial(ip, port)
 
     async def ask(self, question: Question) -> HandlerResult:
         return await self._process.ask(question)

@@ -105,8 +105,8 @@ def test_proc_tells_what_the_container_toolkit_reads(pair):
     assert "DeviceFileMode: 438" in text(pair, "proc/driver/nvidia/params")
 
 
-def test_only_gpus_have_nodes_and_proc_entries(pair):
-    assert pair.tree.names("dev") == ["nvidia-uvm", "nvidia0", "nvidiactl"]
+def test_only_gpus_have_nodes_and_proc_entries_of_nvidias_driver(pair):
+    assert pair.tree.names("dev") == ["infiniband", "nvidia-uvm", "nvidia0", "nvidiactl"]
     assert pair.tree.names("proc/driver/nvidia/gpus") == [pair.device("000001").bdf]
 
 
@@ -198,7 +198,7 @@ def test_another_driver_takes_it_where_it_is_told_to(pair):
         pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
     pair.tree.write("sys/bus/pci/drivers/vfio-pci/bind", bdf, 0.0)
     assert (pair.device("000001").bound, pair.device("000001").minor) == ("vfio-pci", None)
-    assert pair.tree.names("dev") == []
+    assert pair.tree.names("dev") == ["infiniband"]
     assert text(pair, f"{DEVICES}/{bdf}/driver_override") == "vfio-pci\n"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
 from mews.emulator.hostd import fuse_mount
 from mews.emulator.nvml.library import library_path
@@ -63,12 +64,23 @@ def child(folder, module, ready, *options):
         process.wait(10)
 
 
+def alone(hardware, host, folder):
+    """A hardware file with one host of another alone."""
+    document = yaml.safe_load(hardware.read_text())
+    document["hosts"] = [each for each in document["hosts"] if each["name"] == host]
+    path = folder / "hardware.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
 class Served:
     """Both processes, their doors and the first host's files."""
 
-    def __init__(self, folder, fuse):
-        self.folder, self.fuse = folder, fuse
-        self.hardware = str(shipped("hardware", "demo"))
+    def __init__(self, folder, fuse, hardware="demo", host="host-1"):
+        self.folder, self.fuse, self.host = folder, fuse, host
+        self.hardware = str(shipped("hardware", hardware))
+        if hardware != "demo":
+            self.hardware = str(alone(Path(self.hardware), host, folder))
 
     def chassis(self):
         state = str(self.folder / "table.sqlite")
@@ -94,7 +106,7 @@ class Served:
 
     @property
     def files(self):
-        return self.folder / "h" / "fs" / "host-1"
+        return self.folder / "h" / "fs" / self.host
 
     @property
     def devices(self):
@@ -157,6 +169,28 @@ def test_the_files_follow_the_chassis_and_writes_act(served):
     served.edit("000500", None)
     until(lambda: "): 79, " in (served.files / "var/log/kern.log").read_text(), "the XID")
     until(lambda: len(served.gpus()) == 4, "it to be gone")
+
+
+@pytest.mark.parametrize("fuse", [pytest.param("yes", marks=needs_fuse), "no"])
+def test_virtual_functions_are_made_by_writing_their_number(folder, fuse):
+    served = Served(folder, fuse, "seed-004", "rdma-fpga")
+    with served.chassis(), served.hosts():
+        adapter = (served.files / "sys/class/infiniband/mlx5_0/device").resolve()
+        (adapter / "sriov_numvfs").write_text("2")
+        until(lambda: (adapter / "virtfn1" / "infiniband" / "mlx5_2").is_dir(), "two virtual functions")
+        assert (served.files / "sys/class/infiniband/mlx5_2").resolve().parents[1] == (adapter / "virtfn1").resolve()
+        assert (served.devices / (adapter / "virtfn0").resolve().name / "physfn").resolve() == adapter
+        assert sorted(os.listdir(served.files / "dev/infiniband"))[-3:] == ["uverbs0", "uverbs1", "uverbs2"]
+        if fuse == "yes":
+            for text, code in (("3", errno.EBUSY), ("9", errno.ERANGE), ("x", errno.EINVAL)):
+                with pytest.raises(OSError, match=r"\[Errno") as raised:
+                    (adapter / "sriov_numvfs").write_text(text)
+                assert raised.value.errno == code
+        nodes = served.folder / "h" / served.host / "root" / "dev" / "infiniband"
+        until(lambda: "uverbs2" in os.listdir(nodes), "its node in the driver root")
+        (adapter / "sriov_numvfs").write_text("0")
+        until(lambda: not (adapter / "virtfn0").is_symlink(), "none again")
+        until(lambda: os.listdir(served.files / "sys/class/infiniband") == ["mlx5_0"], "its RDMA device alone")
 
 
 def test_lspci_reads_the_tree(served):

@@ -10,7 +10,7 @@ import pytest
 from mews.emulator.nvml.compile import system_compiler
 from mews.emulator.nvml.library import sources
 from mews.emulator.nvml.state import NvmlEvent, NvmlHost, NvmlProcess, render
-from mews.emulator.nvml.topology import cube_mesh
+from mews.emulator.nvml.topology import cube_mesh, pcie
 from tests.emulator.nvml.hosts import gpu
 
 DRIVER = r"""
@@ -40,7 +40,12 @@ def sample():
     processes = (NvmlProcess(1, "a b%", 10), NvmlProcess(2, "ü" * 200, 20, "G"))
     events = tuple(NvmlEvent(number, "xid", gpu(0).bus_id, 79) for number in range(1, 9))
     return render(
-        NvmlHost(gpus=tuple(gpu(n, processes=processes) for n in range(8)), topology=cube_mesh(), events=events)
+        NvmlHost(
+            gpus=tuple(gpu(n, processes=processes, link_ends=("0000:11:00.0",) * 6) for n in range(8)),
+            topology=cube_mesh(),
+            levels=pcie((0, 0, 0, 0, 1, 1, 1, 1)),
+            events=events,
+        )
     )
 
 

@@ -30,6 +30,12 @@ SHIPPED = (
     "kubelet/09-succeeded-then-restart",
     "kubelet/10-deleted-while-down",
     "kubelet/12-probes",
+    "gpushare/01-three-nodes",
+    "gpushare/02-bind",
+    "gpushare/03-developers",
+    "gpushare/04-inference",
+    "gpushare/10-two-replicas",
+    "gpushare/extender-191-cards-changed",
 )
 """Not elastic/08: its refusal lasts for the one second that a killed process is given, and the operator must have asked
 within it; virtual time decides that, a loaded machine does not."""

@@ -119,3 +119,16 @@ def test_a_node_that_was_there_before_offers_what_another_comes_to_offer():
 
 def test_every_reason_says_why():
     assert all(len(reason.why.split()) > 4 for reason in REASONS)
+
+
+def test_where_an_extender_is_and_what_a_replicaset_names_its_pods_makes_no_difference():
+    def run(url, *names):
+        created = [("api", f"pod/default/{name}", "created", {"node": "", "phase": "Pending"}) for name in names]
+        refused = {"type": "Warning", "reason": "F", "object": f"pod/default/{names[1]}"}
+        text = f"failed bind with extender at URL {url}/x/bind, code 500; {names[0]}"
+        return stories(*created, ("api", "default-scheduler", "event", {**refused, "message": text}))
+
+    first = run("http://gpushare-extender", "job-647d9475d5-2p5zf", "job-647d9475d5-9dwsq", "own")
+    assert first == run("https://10.96.0.9:39999", "job-647d9475d5-jznw7", "job-647d9475d5-klvhp", "own")
+    assert ("pod/default/job-647d9475d5-#2", "states") in first
+    assert first != run("https://10.96.0.9:39999", "job-647d9475d5-jznw7", "job-647d9475d5-klvhp", "other")

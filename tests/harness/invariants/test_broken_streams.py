@@ -3,7 +3,8 @@
 import pytest
 
 from mews.harness.invariants import judge
-from tests.harness.invariants.stream import Stream
+from mews.harness.invariants.invariant import JudgedSystems
+from tests.harness.invariants.stream import POOLED, Stream
 
 
 def two_ports():
@@ -147,3 +148,36 @@ def test_a_violation_is_one_object_for_the_report():
         "t": 3.5,
         "first": {"line": line.number, **line.as_dict()},
     }
+
+
+def parts_stream():
+    """Devices whose parts are called DEVICE/NUMBER."""
+
+    def whole(device):
+        return device.partition("/")[0] if "/" in device else ""
+
+    return Stream({"a": "1", "b": "1"}, JudgedSystems(pooled=(POOLED,), part_of=(whole,)))
+
+
+def give_part(stream, pod, part):
+    who = {"pod": f"default/{pod}", "uid": pod, "container": "main"}
+    return stream.kubelet("host-1", "allocated", **who, resource="example.com/part", devices=[part])
+
+
+def test_a_device_given_whole_of_which_another_pod_has_parts_breaks_3():
+    stream = parts_stream()
+    give_part(stream, "shares", "GPU-a/0")
+    stream.allocate("host-1", "whole", ["b"])
+    assert stream.numbers() == []
+    stream.allocate("host-1", "both-ways", ["a"])
+    assert stream.numbers() == [3]
+
+
+def test_parts_given_of_a_device_that_another_pod_has_whole_break_3():
+    stream = parts_stream()
+    stream.allocate("host-1", "whole", ["a"])
+    give_part(stream, "shares", "GPU-b/0")
+    give_part(stream, "too", "GPU-b/1")
+    assert stream.numbers() == []
+    give_part(stream, "both-ways", "GPU-a/0")
+    assert stream.numbers() == [3]

@@ -1,5 +1,7 @@
 """Invariant 8: what fits, and when it must have been scheduled."""
 
+from dataclasses import replace
+
 import pytest
 
 from mews.harness.invariants import Bounds
@@ -30,11 +32,11 @@ def pod(name="p", *, scheduler="default-scheduler", bound="", limits=None, phase
     }
 
 
-def judged(pods, nodes=None, *, devices=None, until=250, **bounds):
+def judged(pods, nodes=None, *, devices=None, until=250, pooled=POOLED, **bounds):
     """Whether anything was found, looked at every ten seconds with a bound of 100 s."""
     state = ObservedState(
         Bounds(scheduled_s=100, **bounds),
-        JudgedSystems(pooled=(POOLED,)),
+        JudgedSystems(pooled=(pooled,)),
         Stream(devices or {}).judge.state.world,
         FaultWindows(),
     )
@@ -103,6 +105,30 @@ def test_pooled_devices_count_over_the_pool_and_not_per_node():
     assert judged([asks_two, holder], [node(), node("host-2")], devices={"a": "1", "b": "2"}) == []
     by_node = pod(limits={"falcon.com/gpu": "2"})
     assert judged([by_node], devices={"a": "1", "b": "2"}) == []
+
+
+def test_a_node_whose_devices_are_handed_out_in_parts_fits_no_pod_that_wants_whole_ones():
+    asks_one = pod(scheduler="kubecomp-scheduler", limits={"falcon.com/gpu": "1"})
+    lent = replace(POOLED, unannounced=("host-1",))
+    assert judged([asks_one], devices={"a": "1"}, pooled=lent) == []
+    assert judged([asks_one], [node("host-2")], devices={"a": "1"}, pooled=lent)
+
+
+def test_a_device_of_which_pods_have_parts_is_not_free():
+    asks_two = pod(scheduler="kubecomp-scheduler", limits={"falcon.com/gpu": "2"})
+    world = Stream({"a": "1", "b": "2"}, JudgedSystems(part_of=(lambda device: device.partition("/")[0],)))
+    who = {"pod": "default/q", "uid": "q", "container": "main"}
+    state = ObservedState(Bounds(scheduled_s=100), JudgedSystems(pooled=(POOLED,)), world.judge.state.world)
+    objects = {"host-1": node()}, {asks_two["metadata"]["uid"]: asks_two}
+
+    def found():
+        law = Scheduled(["kubecomp-scheduler"])
+        times = (float(t) for t in range(0, 250, 10))
+        return [breach for t in times for breach in law.on_objects(t, ClusterObjects(*objects, now_s=t), state)]
+
+    assert found()
+    world.kubelet("host-2", "allocated", **who, resource="example.com/part", devices=["GPU-b/0"])
+    assert found() == []
 
 
 def test_the_clock_starts_anew_when_a_pod_stops_fitting():

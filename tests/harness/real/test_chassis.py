@@ -4,6 +4,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.chassis import PodHardware
+from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.scenario.errors import Lacking
 
 
@@ -15,6 +16,11 @@ from mews.harness.scenario.errors import Lacking
         (lambda hardware: hardware.operate("host-1", {"detach": "000100"}), "needs an operator on host-1"),
     ],
 )
-def test_what_only_emulated_hosts_have_cannot_be_had_of_real_nodes(asked, said):
-    with pytest.raises(Lacking, match=f"{said}: real nodes have no emulated host"):
-        run_virtual(lambda: asked(PodHardware(None)))
+def test_hosts_that_nobody_tells_who_uses_their_devices_are_closed(asked, said):
+    async def known():
+        return None
+
+    hosts = PodHosts(None, "pool", reports=False)
+    with pytest.raises(Lacking, match=f"{said}: real nodes do not tell their emulated hosts who uses devices"):
+        run_virtual(lambda: asked(PodHardware(None, hosts, known)))
+    assert hosts.users("host-1") is None

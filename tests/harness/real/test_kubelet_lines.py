@@ -104,3 +104,32 @@ def test_pods_that_hold_devices_and_go_on_are_known(journal, lines):
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     lines.pod(leaving)
     assert lines.holders() == {"default/stays"}
+
+
+class Users:
+    def __init__(self):
+        self.told = []
+
+    def check(self, load):
+        pass
+
+    def begin(self, key, uuids, *, pid, name, load=None):
+        self.told.append(("begin", key, list(uuids), name))
+
+    def end(self, key):
+        self.told.append(("end", key))
+
+
+def test_a_host_is_told_which_gpus_a_container_sees_until_its_pod_ends(journal):
+    users = Users()
+    lines = KubeletLines(journal, "host-1", users)
+    seen = {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}
+    status = {"containerStatuses": [{"name": "main", "containerID": "c1", "state": {"running": {}}}]}
+    running = pod("u1", **status)
+    lines.pod(running)
+    assert not lines.knows(running)
+    lines.checkpoint([["u1", "main", RESOURCE, ["d1"], seen]], {RESOURCE: ["d1"]})
+    assert lines.started(running, "main", "c1") and lines.knows(running)
+    lines.running(running, "main", seen)
+    lines.gone(running)
+    assert users.told == [("begin", "pod/u1/main", ["GPU-1"], "a/main"), ("end", "pod/u1/main")]

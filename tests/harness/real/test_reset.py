@@ -39,3 +39,17 @@ def test_in_somebodys_cluster_nothing_is_swept():
         assert await kube.get(CONFIGMAPS, "theirs", namespace="default")
 
     run_virtual(main)
+
+
+def test_notes_in_namespaces_of_others_go_and_nothing_else_there():
+    async def main():
+        kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
+        for name in ("note-a", "other"):
+            await kube.create(CONFIGMAPS, {"metadata": {"name": name}}, namespace="kube-system")
+        for ours in ((), ("host-1",)):
+            target = DeploymentTarget(None, None, "pool", "ours:1", {"host-1": "host-1"}, ours=ours)
+            await Reset(kube, target, lambda _: None, notes=[("kube-system", "note-")]).boards()
+            left = {each["metadata"]["name"] for each in (await kube.list(CONFIGMAPS, namespace="kube-system")).items}
+            assert ("note-a" in left, "other" in left) == (not ours, True)
+
+    run_virtual(main)

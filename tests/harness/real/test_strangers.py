@@ -75,3 +75,15 @@ def test_events_and_pods_tell_what_schedulers_say_without_them():
     }
     for other in ({"metadata": {}}, {"metadata": {}, "status": "Failure"}, {**event, "message": "Stopping container"}):
         assert strangers.shown(other) == other
+
+
+def test_preemption_that_finds_no_victims_is_about_the_hosts_own_nodes():
+    refused = "1 Insufficient a/b, 2 Too many pods"
+    said = (
+        f"0/4 nodes are available: {refused}, 1 node(s) had untolerated taint(s). preemption: 0/4 nodes are available: "
+    )
+    told = HiddenNodes(["a", "b", "c"]).plain(
+        f"{said}1 No preemption victims found for incoming pod, 3 Preemption is not helpful for scheduling."
+    )
+    assert told.endswith("0/3 nodes are available: 1 No preemption victims found for incoming pod, "
+                         "2 Preemption is not helpful for scheduling.")  # fmt: skip

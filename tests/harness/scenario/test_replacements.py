@@ -62,6 +62,8 @@ def test_what_cannot_take_a_components_place_is_told_in_one_line(stack, says, tm
         ("{extenders: [{config: {urlPrefix: 'http://localhost:1'}}]}", "kind", "wall", "localhost is this machine"),
         ("{extenders: [{config: {}}]}", "embedded", "virtual", "an HTTP extender needs wall-clock time"),
         ("{extenders: [{config: {}}]}", "kubeconfig", "wall", "belongs to the cluster"),
+        ("{gpushare: {}}", "kubeconfig", "wall", "stack.gpushare: it brings an extender, and the default scheduler"),
+        ("{gpushare: {}}", "kind", "wall", None),
     ],
 )
 def test_where_it_cannot_run_the_scenario_is_skipped_with_the_reason(stack, cluster, time, reason, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.chassis import PodHardware
+from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.runner import run_scenario
 from mews.kube.api.resources import PODS
@@ -133,11 +134,15 @@ def test_what_cannot_be_had_is_skipped_with_its_reason():
     assert result.reason == "needs the fault lying-result, which the dialect resource-pool has no words for"
     assert run("requires: {nodeCpus: 193}\n" + steps("sleep: 1")).verdict == "skipped"
 
+    async def known():
+        pass
+
     def bare(cluster):
-        cluster.hardware = PodHardware(cluster.hardware)
+        cluster.hardware = PodHardware(cluster.hardware, PodHosts(None, "pool", reports=False), known)
 
     result = run(steps("wait: {host: {host-1: {waiting: 0}}}"), prepare=bare)
-    assert result.reason == "needs a look into the hosts: real nodes have no emulated host"
+    why = "real nodes do not tell their emulated hosts who uses devices"
+    assert result.reason.startswith(f"needs a look into the hosts: {why}")
     assert (result.verdict, result.virtual_s) == ("skipped", 0)
 
 

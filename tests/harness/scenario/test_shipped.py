@@ -29,7 +29,7 @@ def test_a_shipped_scenario_asserts_hard_facts_at_its_end(name):
     facts = [check for step in scenario.steps for check in (*(step.wait or ()), *(step.assert_ or ()))]
     facts += [check for step in scenario.steps if step.hold for check in step.hold.check]
     told = {field for check in facts for field in check.model_fields_set}
-    assert scenario.metrics or told & {"moves", "operations", "hosts", "host"}
+    assert scenario.metrics or told & {"moves", "operations", "hosts", "host", "telemetry"}
 
 
 def test_the_names_that_scripts_rely_on_are_there():

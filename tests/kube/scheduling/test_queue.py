@@ -11,7 +11,8 @@ from mews.kube.api.resources import NODES, PODS
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.framework import SUCCESS, Action, Wake
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.kube.scheduling.queue import Queue, backoff_s
+from mews.kube.scheduling.queue import Queue, QueuePlace, backoff_s
+from mews.kube.scheduling.wake import EXTENDER
 from tests.kube.scheduling.world import default_profile, pod
 
 CONFIG = SchedulerConfig((default_profile(),))
@@ -118,3 +119,25 @@ def test_a_pod_activated_while_it_is_away_is_retried_after_its_back_off() -> Non
 def test_the_back_off_doubles_from_one_to_ten_seconds() -> None:
     assert [backoff_s(count, CONFIG) for count in range(7)] == [0, 1, 2, 4, 8, 10, 10]
     assert backoff_s(10_000, CONFIG) == 10
+
+
+def annotated(name: str, text: str) -> PodInfo:
+    raw = pod(name)
+    raw["metadata"] |= {"uid": name, "annotations": {"a": text}}
+    return pod_info(raw)
+
+
+def test_its_own_annotations_wake_a_pod_that_an_extender_refused_and_no_other() -> None:
+    async def story(queue: Queue) -> None:
+        for name, refused_by in (("sent", [EXTENDER, "Fit"]), ("kept", ["Fit"])):
+            queue.add(annotated(name, "1"))
+            queue.refuse(await queue.pop(), refused_by)
+        queue.add(annotated("kept", "2"))
+        queue.add(annotated("sent", "2"))
+        assert await order(queue, 1) == ["sent"]
+        queue.add(annotated("sent", "3"))  # while it is decided
+        queue.refuse(queue.get("sent"), [EXTENDER])
+        assert queue.get("sent").place is QueuePlace.BACKOFF
+        assert queue.get("kept").place is QueuePlace.UNSCHEDULABLE
+
+    with_queue(story)

@@ -200,6 +200,42 @@ def test_the_room_of_a_pod_bound_by_someone_else_is_taken_before_the_watch_says_
     live(story)
 
 
+class Ending(InProcessKube):
+    """Someone else binds ``p`` to node m first, and it has ended before our own binding is refused."""
+
+    async def bind(
+        self,
+        namespace: str,
+        pod: str,
+        node: str,
+        *,
+        uid: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+        resource_version: str | None = None,
+    ) -> None:
+        if pod == "p":
+            await super().bind(namespace, pod, "m", uid=uid)
+            await self.patch(PODS, pod, {"status": {"phase": "Failed"}}, namespace=namespace, subresource="status")
+            await asyncio.sleep(5)
+        await super().bind(namespace, pod, node, uid=uid, annotations=annotations)
+
+
+def test_a_pod_bound_by_someone_else_that_has_ended_takes_no_room() -> None:
+    async def story(world: World) -> None:
+        await world.add_node("a", gpus=1)
+        await world.add_node("m", gpus=1)
+        world.scheduler(default_profile(ties=Ties.BY_NAME), kube=Ending(world.store))
+        await asyncio.sleep(0.1)
+        await world.add("p", gpus=1)
+        await asyncio.sleep(30)
+        await world.add("q", gpus=1)
+        await world.add("r", gpus=1)
+        await asyncio.sleep(30)
+        assert sorted(await world.nodes_of("q", "r")) == ["a", "m"]
+
+    live(story)
+
+
 def test_a_conflict_on_a_pod_still_pending_is_an_error_that_is_retried() -> None:
     async def story(world: World) -> None:
         await world.add_node("n", gpus=1)

@@ -15,6 +15,7 @@ from mews.harness.ports.fence import Fence
 from mews.harness.ports.services import LocalServices
 from mews.kube.api.errors import ServerError
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
+from mews.kube.client.port import DeleteOptions
 from mews.kube.clock import stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -238,6 +239,22 @@ def test_inspect_shows_who_has_what_and_knows_no_unknown_node() -> None:
         assert "p     default    0                18" in details_text(nodes)
         with pytest.raises(LookupError, match='nodes "nobody" not found'):
             await inspected(bench.kube, parse(["nobody"]))
+
+    on(work)
+
+
+def test_pods_of_a_drained_node_are_counted_no_more() -> None:
+    async def work(bench: Bench) -> None:
+        await bench.node("a", 8)
+        await bench.replica()
+        await bench.pod("p", 5)
+        await bench.bind("p", "a")
+        await bench.kube.evict("default", "p", options=DeleteOptions(grace_period_s=0))
+        await asyncio.sleep(1.0)
+        _, found = await bench.call("GET", "/inspect/a")
+        assert [device["usedGPU"] for device in found["nodes"][0]["devs"]] == [0]
+        await bench.pod("q", 8)
+        assert await bench.bind("q", "a") == (200, {"Error": ""})
 
     on(work)
 

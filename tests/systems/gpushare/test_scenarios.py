@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.scenario.result import Verdict
 from mews.kube.api.objects import Object
+from mews.kube.system.nvml import ListedGpu
 from mews.systems.gpushare import allocations, extender, health, ledger, matching, node_plugin, policy
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
 
@@ -29,13 +31,16 @@ def test_every_scenario_passes_in_virtual_time(path: Path) -> None:
     assert verdict(path.stem) == "passed"
 
 
-def test_143_fails_where_only_one_container_of_a_pod_is_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("complaint", ["extender-143", "extender-219"])
+def test_143_and_219_fail_where_only_one_container_of_a_pod_is_matched(
+    monkeypatch: pytest.MonkeyPatch, complaint: str
+) -> None:
     def one_only(pod: Object, resource: str) -> list[tuple[str, int]]:
         return matching_requests(pod, resource)[:1]
 
     matching_requests = matching.container_requests
     monkeypatch.setattr(matching, "container_requests", one_only)
-    assert verdict("extender-143") == "failed"
+    assert verdict(complaint) == "failed"
 
 
 def test_218_fails_where_the_sum_of_the_node_decides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +68,24 @@ def test_191_fails_where_a_pods_gpu_goes_by_its_index(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(policy, "gpu_of", by_index)
     assert verdict("extender-191") == "failed"
+
+
+def test_191_fails_where_minor_numbers_are_taken_for_indices(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_minor(self: Any, listed: Sequence[ListedGpu]) -> tuple[SharedGpu, ...]:
+        minors = {gpu.uuid: gpu.minor for gpu in listed}
+        return tuple(replace(gpu, index=minors[gpu.uuid]) for gpu in fitting(self, listed))
+
+    fitting = node_plugin.GpuShareNodePlugin._fitting
+    monkeypatch.setattr(node_plugin.GpuShareNodePlugin, "_fitting", by_minor)
+    assert verdict("extender-191") == "failed"
+
+
+def test_pinned_fails_where_pods_past_the_extender_are_not_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Any, pod: Object) -> None:
+        return None
+
+    monkeypatch.setattr(allocations.NodeAllocations, "_claim", nothing)
+    assert verdict("11-pinned") == "failed"
 
 
 def test_1929_fails_where_only_one_slice_of_a_broken_gpu_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:

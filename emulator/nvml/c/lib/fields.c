@@ -27,6 +27,7 @@ static Told ecc_field(const Gpu *gpu, unsigned field) {
 
 static unsigned link_count(const View *view, size_t place) {
     unsigned total = 0;
+    if (view->state->gpus[place].link_ends != NULL) return (unsigned)view->state->gpus[place].link_end_count;
     for (size_t other = 0; other < view->state->gpu_count && view->state->topology; other++) {
         int told = view->state->topology[place * view->state->gpu_count + other];
         if (told >= 0) continue;

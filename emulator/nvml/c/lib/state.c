@@ -258,37 +258,57 @@ static int level_parse(const char *word, short *level) {
     return 1;
 }
 
-/* The rows come after all GPUs, one per GPU. */
-static int add_topology_row(State *state, char *rest, size_t *rows) {
-    size_t count = state->gpu_count;
+static int add_link_end(Gpu *gpu, const char *rest) {
+    LinkEnd end;
+    if (rest == NULL || gpu->link_end_count >= NVLINK_MAX) return 0;
+    if (!bus_id_parse(rest, &end.domain, &end.bus, &end.device)) return 0;
+    LinkEnd *ends = grown(gpu->link_ends, gpu->link_end_count, sizeof *ends);
+    if (ends == NULL) return 0;
+    gpu->link_ends = ends;
+    ends[gpu->link_end_count++] = end;
+    return 1;
+}
+
+/* How many rows of each of the two matrices were read; they come after all GPUs, one per GPU. */
+typedef struct {
+    size_t topology, levels;
+} Rows;
+
+static int add_row(short **matrix, size_t count, char *rest, size_t *rows) {
     if (*rows >= count) return 0;
-    if (state->topology == NULL) state->topology = calloc(count * count, sizeof *state->topology);
-    if (state->topology == NULL) return 0;
+    if (*matrix == NULL) *matrix = calloc(count * count, sizeof **matrix);
+    if (*matrix == NULL) return 0;
     for (size_t column = 0; column < count; column++) {
         char *word = next_word(&rest);
-        if (word == NULL || !level_parse(word, &state->topology[*rows * count + column])) return 0;
+        if (word == NULL || !level_parse(word, &(*matrix)[*rows * count + column])) return 0;
     }
     (*rows)++;
     return rest == NULL;
 }
 
-static int parse_line(State *state, char *line, size_t *rows) {
+static int parse_line(State *state, char *line, Rows *rows) {
     char *rest = line;
     char *key = next_word(&rest);
-    if (strcmp(key, "gpu") == 0) return *rows == 0 && add_gpu(state);
-    if (strcmp(key, "topology") == 0) return rest != NULL && add_topology_row(state, rest, rows);
+    if (strcmp(key, "gpu") == 0) return rows->topology == 0 && rows->levels == 0 && add_gpu(state);
+    if (strcmp(key, "topology") == 0)
+        return rest != NULL && add_row(&state->topology, state->gpu_count, rest, &rows->topology);
+    if (strcmp(key, "level") == 0) return rest != NULL && add_row(&state->levels, state->gpu_count, rest, &rows->levels);
     if (strcmp(key, "event") == 0) return add_event(state, rest);
     Gpu *gpu = state->gpu_count ? &state->gpus[state->gpu_count - 1] : NULL;
     if (strcmp(key, "process") == 0) return gpu != NULL && add_process(gpu, rest);
     if (strcmp(key, "span") == 0) return gpu != NULL && add_span(gpu, rest);
+    if (strcmp(key, "link_end") == 0) return gpu != NULL && add_link_end(gpu, rest);
     if (strcmp(key, "detail") == 0) return gpu != NULL && add_detail(gpu, rest);
     const char *value = rest ? rest : "";
     if (gpu != NULL) return set_field(GPU_FIELDS, COUNT(GPU_FIELDS), gpu, key, value);
     return set_field(HOST_FIELDS, COUNT(HOST_FIELDS), state, key, value);
 }
 
-static int plausible(const State *state, size_t rows) {
-    if (state->topology != NULL && rows != state->gpu_count) return 0;
+static int plausible(const State *state, const Rows *rows) {
+    if (state->topology != NULL && rows->topology != state->gpu_count) return 0;
+    if (state->levels != NULL && (rows->levels != state->gpu_count || state->topology == NULL)) return 0;
+    for (size_t i = 0; state->levels != NULL && i < state->gpu_count * state->gpu_count; i++)
+        if (state->levels[i] < 0) return 0;
     for (size_t i = 0; i < state->gpu_count; i++) {
         Gpu *gpu = &state->gpus[i];
         if (gpu->uuid[0] == 0 || !bus_id_parse(gpu->bus_id, &gpu->domain, &gpu->bus, &gpu->device)) return 0;
@@ -335,7 +355,7 @@ static const char *checked_body(const char *bytes, size_t length, size_t *body_l
 }
 
 static int parse_body(State *state, char *body) {
-    size_t rows = 0;
+    Rows rows = {0, 0};
     while (*body) {
         char *newline = strchr(body, '\n');
         if (newline == NULL) return 0;
@@ -345,10 +365,10 @@ static int parse_body(State *state, char *body) {
     }
     /* Topology rows follow the order of the GPUs, so GPUs out of order cannot have any. */
     if (!in_order(state)) {
-        if (state->topology != NULL) return 0;
+        if (state->topology != NULL || state->levels != NULL) return 0;
         qsort(state->gpus, state->gpu_count, sizeof *state->gpus, by_index);
     }
-    return plausible(state, rows);
+    return plausible(state, &rows);
 }
 
 State *state_parse(const char *bytes, size_t length) {
@@ -378,9 +398,11 @@ void state_free(State *state) {
         free(state->gpus[i].spans);
         free(state->gpus[i].shares);
         free(state->gpus[i].details);
+        free(state->gpus[i].link_ends);
     }
     free(state->gpus);
     free(state->topology);
+    free(state->levels);
     free(state->events);
     free(state);
 }

@@ -28,6 +28,10 @@ typedef struct {
 } Detail;
 
 typedef struct {
+    unsigned domain, bus, device;
+} LinkEnd;
+
+typedef struct {
     char bus_id[BUS_ID_SIZE], uuid[UUID_SIZE], serial[64], vbios[32], name[NAME_SIZE], part_number[64], cpus[256];
     long long index, minor, numa_node;
     long long brand, architecture, cc_major, cc_minor, cores, bus_width, device_id, subsystem_id;
@@ -49,6 +53,8 @@ typedef struct {
     size_t share_count;
     Detail *details;
     size_t detail_count;
+    LinkEnd *link_ends; /* of the GPUs at the ends of its NVLinks, in their order, there or not; NULL = by topology */
+    size_t link_end_count;
 } Gpu;
 
 typedef struct {
@@ -65,6 +71,7 @@ typedef struct {
     Gpu *gpus;
     size_t gpu_count;
     short *topology; /* gpu_count squared: a level, or minus the number of NVLinks; NULL = not told */
+    short *levels;   /* likewise, PCIe levels alone; NULL = by NUMA node where NVLinks join a pair */
     Event *events;
     size_t event_count;
 } State;

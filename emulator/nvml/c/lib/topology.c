@@ -13,10 +13,11 @@ static int joint(const View *view, size_t a, size_t b) {
     return view->state->topology[a * count + b];
 }
 
-/* The PCIe level also of those that NVLinks join: by their NUMA nodes. */
+/* The PCIe level also of those that NVLinks join: by their NUMA nodes where the state has no levels. */
 static unsigned level_of(const View *view, size_t a, size_t b) {
     int told = joint(view, a, b);
     if (told >= 0) return (unsigned)told;
+    if (view->state->levels != NULL) return (unsigned)view->state->levels[a * view->state->gpu_count + b];
     return view->state->gpus[a].numa_node == view->state->gpus[b].numa_node ? LEVEL_NODE : LEVEL_SYSTEM;
 }
 
@@ -85,8 +86,21 @@ EXPORT Return nvmlDeviceGetP2PStatus(Device one, Device two, unsigned index, uns
 
 /* ---- NVLinks: numbered in the order of the GPUs at their other ends ---- */
 
+static int is_at(const Gpu *gpu, const LinkEnd *end) {
+    return gpu->domain == end->domain && gpu->bus == end->bus && gpu->device == end->device;
+}
+
+/* A link whose other GPU is away is inactive. */
+static unsigned active(const View *view, const Gpu *gpu, unsigned link) {
+    if (gpu->link_ends == NULL) return 1;
+    for (size_t other = 0; other < view->state->gpu_count; other++)
+        if (is_at(&view->state->gpus[other], &gpu->link_ends[link])) return !view->state->gpus[other].lost;
+    return 0;
+}
+
 static unsigned links_of(const View *view, size_t gpu) {
     unsigned total = 0;
+    if (view->state->gpus[gpu].link_ends != NULL) return (unsigned)view->state->gpus[gpu].link_end_count;
     if (view->state->switched && view->state->gpus[gpu].nvlinks > 0) return (unsigned)view->state->gpus[gpu].nvlinks;
     for (size_t other = 0; other < view->state->gpu_count; other++) {
         int told = joint(view, gpu, other);
@@ -136,7 +150,7 @@ static unsigned link_version(const Gpu *gpu) {
     return gpu->architecture == ARCH_HOPPER ? 4 : 5;
 }
 
-LINK(nvmlDeviceGetNvLinkState, unsigned, 1)
+LINK(nvmlDeviceGetNvLinkState, unsigned, active(&view, gpu, link))
 LINK(nvmlDeviceGetNvLinkVersion, unsigned, link_version(gpu))
 LINK(nvmlDeviceGetNvLinkRemoteDeviceType, unsigned, view.state->switched ? REMOTE_SWITCH : REMOTE_GPU)
 
@@ -176,12 +190,17 @@ static void address(PciInfo *info, unsigned domain, unsigned bus, unsigned devic
 
 /* Two links to each of six switches, as an A100 has them; switches sit on buses of their own. */
 EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, unsigned link, PciInfo *info) {
-    enum { SWITCHES = 6, SWITCH_BUS = 0xC4, SWITCH_ID = 0x1AF110DE };
+    enum { SWITCHES = 6, SWITCH_BUS = 0xF0, SWITCH_ID = 0x1AF110DE };
     View view;
     const Gpu *gpu;
     size_t place;
     Return result = enter_link(device, link, info, &view, &gpu, &place);
     if (result != OK) return result;
+    if (gpu->link_ends != NULL) {
+        const LinkEnd *there = &gpu->link_ends[link];
+        address(info, there->domain, there->bus, there->device, (unsigned)gpu->device_id);
+        return session_leave(OK);
+    }
     const Gpu *end = view.state->switched ? NULL : link_end(&view, place, link);
     if (end != NULL)
         address(info, end->domain, end->bus, end->device, (unsigned)end->device_id);

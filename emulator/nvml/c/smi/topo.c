@@ -1,10 +1,11 @@
-/* topo -m: how the GPUs are joined. */
+/* topo -m: how the GPUs are joined, and how near the RDMA devices are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 #include "gpus.h"
+#include "nics.h"
 
 static const char *level_word(unsigned level) {
     switch (level) {
@@ -63,7 +64,7 @@ static void cpu_list(Device device) {
     }
 }
 
-static void row(const Selection *selection, unsigned index) {
+static void row(const Selection *selection, const Places *places, unsigned index) {
     unsigned node = 0;
     printf("GPU%u", index);
     for (unsigned other = 0; other < selection->count; other++) {
@@ -72,6 +73,8 @@ static void row(const Selection *selection, unsigned index) {
         else
             joint(selection->devices[index], selection->devices[other]);
     }
+    for (unsigned nic = 0; nic < places->nic_count; nic++)
+        printf("\t%s", nearness(&places->gpus[index], &places->nics[nic]));
     cpu_list(selection->devices[index]);
     if (api.nvmlDeviceGetNumaNodeId(selection->devices[index], &node) == OK)
         printf("\t%u", node);
@@ -80,11 +83,23 @@ static void row(const Selection *selection, unsigned index) {
     puts("\t\tN/A");
 }
 
+static void nic_row(const Selection *selection, const Places *places, unsigned index) {
+    printf("NIC%u", index);
+    for (unsigned gpu = 0; gpu < selection->count; gpu++)
+        printf("\t%s", nearness(&places->nics[index], &places->gpus[gpu]));
+    for (unsigned other = 0; other < places->nic_count; other++)
+        printf("\t%s", other == index ? " X " : nearness(&places->nics[index], &places->nics[other]));
+    putchar('\n');
+}
+
 int show_topology(void) {
     Selection selection = select_gpus(NULL, "No devices were found");
+    Places places = places_of(&selection);
     for (unsigned i = 0; i < selection.count; i++) printf("\tGPU%u", i);
+    for (unsigned i = 0; i < places.nic_count; i++) printf("\tNIC%u", i);
     puts("\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID");
-    for (unsigned i = 0; i < selection.count; i++) row(&selection, i);
+    for (unsigned i = 0; i < selection.count; i++) row(&selection, &places, i);
+    for (unsigned i = 0; i < places.nic_count; i++) nic_row(&selection, &places, i);
     puts("\nLegend:\n\n"
          "  X    = the GPU itself\n"
          "  SYS  = across NUMA nodes\n"
@@ -93,6 +108,9 @@ int show_topology(void) {
          "  PXB  = across several PCIe bridges, without the host bridge\n"
          "  PIX  = across one PCIe bridge at most\n"
          "  NV#  = over # bonded NVLinks");
+    if (places.nic_count > 0) puts("\nNIC Legend:\n");
+    for (unsigned i = 0; i < places.nic_count; i++) printf("  NIC%u: %s\n", i, places.nics[i].name);
+    places_free(&places);
     free(selection.devices);
     return 0;
 }

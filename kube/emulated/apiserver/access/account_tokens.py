@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 import json
-import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +12,7 @@ from mews.kube.api.resources import NODES, PODS, Resource
 from mews.kube.emulated.apiserver.store.users import SERVICE_ACCOUNT, User, account_groups
 
 if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.access.token_signer import TokenSigner
     from mews.kube.emulated.apiserver.store.store import Store
 
 AUDIENCE = "https://kubernetes.default.svc"
@@ -23,7 +21,7 @@ _SECRETS = Resource("", "v1", "secrets", "Secret")
 BOUND: Mapping[str, Resource] = {"Pod": PODS, "Secret": _SECRETS, "Node": NODES}
 """What a token may be bound to, by kind."""
 
-_HEAD = {"alg": "HS256", "typ": "JWT"}
+_REMEMBERED = 1000
 _EXTRA = "authentication.kubernetes.io/"
 
 
@@ -32,7 +30,31 @@ class AccountTokens:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._key = secrets.token_bytes(32)
+        self._signer: TokenSigner | None = None
+        self._claims: dict[str, dict[str, Any]] = {}
+
+    @property
+    def _key(self) -> TokenSigner:
+        """Made when it is first needed: it costs some milliseconds."""
+        if self._signer is None:
+            from mews.kube.emulated.apiserver.access.token_signer import TokenSigner
+
+            self._signer = TokenSigner()
+        return self._signer
+
+    def configuration(self, url: str) -> Mapping[str, Any]:
+        """How strangers check tokens (OpenID Connect Discovery 1.0)."""
+        return {
+            "issuer": AUDIENCE,
+            "jwks_uri": f"{url}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+
+    def public_keys(self) -> Mapping[str, Any]:
+        """The keys that tokens are signed with, as a JWK set."""
+        return {"keys": [self._key.public()]}
 
     def issue(self, account: Mapping[str, Any], audiences: list[str], lifetime_s: int, bound: Mapping[str, Any]) -> str:
         """A token for an account, ``bound`` to ``{kind: {name, uid}}`` or to nothing."""
@@ -49,18 +71,28 @@ class AccountTokens:
             "nbf": now_s,
             "sub": f"{SERVICE_ACCOUNT}{metadata['namespace']}:{metadata['name']}",
         }
-        text = ".".join(_coded(json.dumps(part, separators=(",", ":")).encode()) for part in (_HEAD, claims))
-        return f"{text}.{self._signature(text)}"
+        head = {"alg": "ES256", "kid": self._key.name}
+        text = ".".join(_coded(json.dumps(part, separators=(",", ":")).encode()) for part in (head, claims))
+        return f"{text}.{_coded(self._key.sign(text.encode()))}"
 
-    def _signature(self, text: str) -> str:
-        return _coded(hmac.new(self._key, text.encode(), hashlib.sha256).digest())
+    def _checked(self, token: str) -> dict[str, Any] | None:
+        """What a token claims, if it is signed here; remembered, since a client shows its own every time."""
+        known = self._claims.get(token)
+        if known is None:
+            text, dot, signature = token.rpartition(".")
+            if not dot or text.count(".") != 1 or not self._key.signed(text.encode(), _bytes(signature)):
+                return None
+            known = _claims(text.partition(".")[2])
+            if len(self._claims) >= _REMEMBERED:
+                self._claims.clear()
+            self._claims[token] = known
+        return known
 
     def owner(self, token: str) -> User | None:
         """Whose token that is; None for a strange or expired one, once its account or what it is bound to is gone."""
-        text, dot, signature = token.rpartition(".")
-        if not dot or not hmac.compare_digest(self._signature(text).encode(), signature.encode()):
+        claims = self._checked(token)
+        if claims is None:
             return None
-        claims = _claims(text.partition(".")[2])
         about = claims["kubernetes.io"]
         namespace, account = about["namespace"], about["serviceaccount"]
         if claims["exp"] <= self._store.now() or not self._lives(_ACCOUNTS, namespace, account):
@@ -85,6 +117,14 @@ class AccountTokens:
 
 def _coded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    """What base64 says; nothing for what is none."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def _claims(text: str) -> dict[str, Any]:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import NotFound, ServerError, TooManyRequests
-from mews.kube.api.objects import Object, clone, is_deleting, is_terminal, labels_of, node_name_of, phase_of
+from mews.kube.api.objects import (
+    Object,
+    clone,
+    condition_of,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    node_name_of,
+    phase_of,
+)
 from mews.kube.api.resources import PODS
 from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import DeleteOptions
@@ -148,6 +157,8 @@ def _check_budgets(store: Store, pod: Object, request: WriteRequest) -> None:
         raise ServerError(_TOO_MANY_BUDGETS, reason="")
     for budget in budgets:
         status = budget.get("status") or {}
+        if _may_go_unhealthy(budget, status, pod):
+            continue
         name, allowed = budget["metadata"]["name"], int(status.get("disruptionsAllowed", 0))
         if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
             raise _over_budget(f"{name} is still being processed by the server.", _NOT_SEEN_S)
@@ -156,6 +167,16 @@ def _check_budgets(store: Store, pod: Object, request: WriteRequest) -> None:
             raise _over_budget(f"{name} needs {healthy} healthy pods and has {known} currently")
         if not request.dry_run:
             store_written(store, kind, budget, _with_disruption(budget, pod, allowed - 1, store.timestamp()))
+
+
+def _may_go_unhealthy(budget: Object, status: Mapping[str, Any], pod: Object) -> bool:
+    """A pod that is not ready counts for no budget: by its policy it may go always, or while enough others are healthy
+    (registry/core/pod/storage/eviction.go)."""
+    if (condition_of(pod, "Ready") or {}).get("status") == "True":
+        return False
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    return int(status.get("currentHealthy", 0)) >= int(status.get("desiredHealthy", 0)) > 0
 
 
 def _covers(budget: Object, pod: Object) -> bool:

@@ -3,6 +3,7 @@ CustomResourceDefinitions add to the registry at run time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +99,21 @@ class Kind:
 GroupVersion = tuple[str, str]
 
 
+VersionRank = tuple[int, int, int, str]
+_UNRANKED: VersionRank = (0, 0, 0, "")
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def version_rank(version: str) -> VersionRank:
+    """Sorts versions as Kubernetes does: v2, v1, v2beta1, v1beta2, v1alpha1, then others by their letters
+    (apimachinery pkg/version/helpers.go)."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return (stage, -int(found[1]), -int(found[3] or 0), "")
+
+
 class Registry:
     """All kinds served now, by group, version and plural. The first version of a group to be added is preferred."""
 
@@ -130,11 +146,19 @@ class Registry:
         return kind
 
     def group_versions(self) -> dict[GroupVersion, list[Kind]]:
-        """Kinds by (group, version), the core group first, in order of registration."""
+        """Kinds by (group, version), the core group first, in order of registration; versions of a custom group by
+        Kubernetes' priority, the preferred one first."""
         found: dict[GroupVersion, list[Kind]] = {}
+        groups: dict[str, int] = {"": 0}
         for kind in self:
+            groups.setdefault(kind.resource.group, len(groups))
             found.setdefault((kind.resource.group, kind.resource.version), []).append(kind)
-        return dict(sorted(found.items(), key=lambda item: item[0][0] != ""))
+
+        def rank(item: tuple[GroupVersion, list[Kind]]) -> tuple[int, VersionRank]:
+            (group, version), kinds = item
+            return groups[group], version_rank(version) if kinds[0].custom else _UNRANKED
+
+        return dict(sorted(found.items(), key=rank))
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(list(self._kinds.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,7 +38,8 @@ _MAX_SUBDOMAIN = 253
 _MAX_LABEL = 63
 
 _LABEL_NAMED = frozenset({"namespaces", "services"})
-_PATH_NAMED = frozenset({"clusterrolebindings", "clusterroles", "rolebindings", "roles"})
+_PATH_NAMED = frozenset({"apiservices", "clusterrolebindings", "clusterroles", "rolebindings", "roles"})
+_ADDRESS_NAMED = "ipaddresses"
 
 
 DNS_1035_TEXT = (
@@ -88,7 +90,21 @@ def metadata_part_faults(metadata: Mapping[str, Any]) -> list[FieldError]:
     return found
 
 
+def _address_faults(name: str) -> list[FieldError]:
+    """An IPAddress is named by its address (networking validation.go ValidateIPAddressName)."""
+    try:
+        canonical = str(ipaddress.ip_address(name))
+    except ValueError:
+        text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        return [refusals.bad("metadata.name", name, text)]
+    if canonical != name:
+        return [refusals.bad("metadata.name", name, f'must be in canonical form ("{canonical}")')]
+    return []
+
+
 def _name_faults(kind: Kind, name: str, prefix: str) -> list[FieldError]:
+    if kind.plural == _ADDRESS_NAMED and not kind.custom and name:
+        return _address_faults(name)
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required")]
     if kind.plural in _PATH_NAMED:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -30,18 +31,35 @@ class BodyError(ValueError):
 
 
 class _Connection(RequestHandler):
-    __slots__ = ("asked", "half_closed", "streams")
+    __slots__ = ("asked", "half_closed", "streams", "tunnel")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.asked = False
         self.half_closed = False
         self.streams = False
+        self.tunnel: Tunnel | None = None
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the client."""
+        if self.tunnel is not None:
+            self.tunnel.feed(data)
+            return
         super().data_received(data)
         self.asked = self.asked or bool(self._messages)
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        """The client has gone."""
+        if self.tunnel is not None:
+            self.tunnel.end()
+        super().connection_lost(error)
+
+    async def room(self) -> None:
+        """Return once there is room for more to send.
+
+        Raises ConnectionError.
+        """
+        await self._drain_helper()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
         """The client will send no more. True keeps the connection for the answer."""
@@ -54,6 +72,68 @@ class _Connection(RequestHandler):
             self._current_request.content.set_exception(BodyError(_CUT))
         self.close()
         return True
+
+
+_MOST_UNREAD = 256 * 1024
+
+
+class Tunnel:
+    """A connection that no longer speaks HTTP: the bytes of both sides as they are."""
+
+    def __init__(self, connection: _Connection, transport: asyncio.Transport) -> None:
+        self._connection = connection
+        self._transport = transport
+        self._unread = bytearray()
+        self._ended = False
+        self._changed = asyncio.Event()
+
+    def feed(self, data: bytes) -> None:
+        """Bytes of the client."""
+        self._unread += data
+        if len(self._unread) > _MOST_UNREAD:
+            self._transport.pause_reading()
+        self._changed.set()
+
+    def end(self) -> None:
+        """The client has gone."""
+        self._ended = True
+        self._changed.set()
+
+    async def read(self) -> bytes:
+        """What came; empty at the end."""
+        while not self._unread and not self._ended:
+            self._changed.clear()
+            await self._changed.wait()
+        data = bytes(self._unread)
+        self._unread.clear()
+        if not self._ended and not self._transport.is_reading():
+            self._transport.resume_reading()
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Send.
+
+        Raises ConnectionError.
+        """
+        if self._transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        self._transport.write(data)
+        await self._connection.room()
+
+
+async def open_tunnel(request: web.BaseRequest, headers: Mapping[str, str]) -> tuple[Tunnel, web.StreamResponse]:
+    """Switch protocols with these headers. The response is what the handler returns at the end; then the connection
+    closes."""
+    connection, transport = request.protocol, request.transport
+    assert isinstance(connection, _Connection)
+    if transport is None or connection.half_closed:
+        raise ConnectionResetError("the client has gone")
+    assert isinstance(transport, asyncio.Transport)
+    connection.tunnel = Tunnel(connection, transport)
+    response = web.StreamResponse(status=101, headers=headers)
+    response.force_close()
+    await response.prepare(request)
+    return connection.tunnel, response
 
 
 class _Server(web.Server):

@@ -25,6 +25,7 @@ from mews.kube.emulated.apiserver.wire.boundary import BodyError, read_at_most
 from mews.kube.emulated.apiserver.wire.event_texts import EventTexts
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.negotiation import Form
+from mews.kube.emulated.apiserver.wire.request_metrics import RequestMetrics
 from mews.kube.emulated.apiserver.wire.routes import Route
 
 MAX_BODY = 3 * 1024 * 1024
@@ -43,6 +44,7 @@ class ServerContext:
     patience_s: float
     texts: EventTexts = field(default_factory=EventTexts)
     watches: dict[WatchInbox, None] = field(default_factory=dict)
+    metrics: RequestMetrics = field(default_factory=RequestMetrics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,18 @@ def find(
     node = node_name_of(pod)
     if not node:
         return ContainerTarget(chosen, None)
+    return ContainerTarget(chosen, kubelet_of(kubelets, node))
+
+
+def kubelet_of(kubelets: KubeletDirectory, node: str) -> KubeletApi:
+    """The kubelet of a node.
+
+    Raises ServerError where none answers.
+    """
     kubelet = kubelets.kubelet_of(node)
     if kubelet is None:
         raise ServerError(f'Get "https://{node}:10250/": dial tcp: connect: connection refused', reason="")
-    return ContainerTarget(chosen, kubelet)
+    return kubelet
 
 
 def _container(pod: Object, asked: str | None) -> str:

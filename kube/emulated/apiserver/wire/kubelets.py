@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
+from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
+from mews.kube.streaming.port_forward import Dial
+from mews.kube.streaming.standard_streams import StreamSession
+from mews.kube.streaming.usage import PodUsage
 
 
 class KubeletApi(Protocol):
@@ -20,12 +24,35 @@ class KubeletApi(Protocol):
         follow: bool = False,
         previous: bool = False,
         tail_lines: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
+        limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks; with ``follow`` until the container ends."""
+        """The container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds."""
         ...
 
     async def exec(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> ExecResult:
         """Run a command in a running container."""
+        ...
+
+    def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
+        """A command in a running container, to be run with a client's streams."""
+        ...
+
+    def attachment(self, namespace: str, pod: str, container: str) -> StreamSession:
+        """A client's connection to the streams of a running container."""
+        ...
+
+    def ports(self, namespace: str, pod: str) -> Dial:
+        """What connects to the ports of a pod."""
+        ...
+
+    def pods(self) -> Sequence[Object]:
+        """The pods that it runs."""
+        ...
+
+    def usage(self) -> Sequence[PodUsage]:
+        """What they use."""
         ...
 
 

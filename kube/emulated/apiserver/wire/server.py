@@ -11,17 +11,30 @@ from aiohttp import web
 
 from mews.callers import callers
 from mews.kube.api.errors import ApiError, Forbidden
-from mews.kube.emulated.apiserver.access.access_roles import furnish_roles
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
-from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens, note_own_service
+from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
+from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
-from mews.kube.emulated.apiserver.wire import connects, discovery, openapi, reads, routes, streams, writes
+from mews.kube.emulated.apiserver.wire import (
+    connects,
+    discovery,
+    health,
+    metrics_api,
+    openapi,
+    pod_streams,
+    proxies,
+    reads,
+    routes,
+    streams,
+    writes,
+)
 from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_server
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
+from mews.kube.emulated.apiserver.wire.housekeeping import Housekeeping
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
 from mews.kube.emulated.apiserver.wire.parameters import flag
@@ -33,8 +46,6 @@ Handler = Callable[[Call], Awaitable[web.StreamResponse]]
 
 IN_CLUSTER = tuple(f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".default.svc.cluster.local"))
 """The API server's names within its cluster."""
-
-_HEALTH = ("healthz", "livez", "readyz")
 
 _OF_OBJECTS: Mapping[str, Handler] = {
     "GET": reads.get,
@@ -48,10 +59,21 @@ _OF_COLLECTIONS: Mapping[str, Handler] = {
     "POST": writes.post,
     "DELETE": writes.delete_collection,
 }
-_OF_STREAMS: Mapping[str, Handler] = {"log": streams.log, "exec": streams.exec_, "attach": streams.attach}
-_STREAM_METHODS: Mapping[str, tuple[str, ...]] = {"log": ("GET",), "exec": ("GET", "POST"), "attach": ("GET", "POST")}
-_UNSERVED = frozenset({"proxy", "portforward", *_OF_STREAMS})
-"""Subresources that are known and have no handler, or none for the method."""
+_OF_STREAMS: Mapping[str, Handler] = {
+    "log": pod_streams.log,
+    "exec": pod_streams.exec_,
+    "attach": pod_streams.attach,
+    "portforward": pod_streams.portforward,
+    "proxy": proxies.proxy,
+}
+_UPGRADED = ("GET", "POST")
+_STREAM_METHODS: Mapping[str, tuple[str, ...]] = {
+    "log": ("GET",),
+    "exec": _UPGRADED,
+    "attach": _UPGRADED,
+    "portforward": _UPGRADED,
+    "proxy": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+}
 _VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -59,9 +81,10 @@ class ApiServer:
     """Serves a store on loopback or elsewhere.
 
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
-    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. Who watches and
-    takes nothing for ``patience_s`` is cut off. Requests of web pages, and by names that are not the server's, are
-    refused (``mews.callers``); ``allow_hosts`` adds names.
+    administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. ``usage``: what
+    the kubelets' pods use is served, as a metrics-server would. Who watches and takes nothing for ``patience_s`` is cut
+    off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``);
+    ``allow_hosts`` adds names.
     """
 
     def __init__(
@@ -71,6 +94,7 @@ class ApiServer:
         kubelets: KubeletDirectory | None = None,
         tokens: Mapping[str, str | User] | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        usage: bool = False,
         patience_s: float = 30.0,
         allow_hosts: Iterable[str] = (),
     ) -> None:
@@ -84,6 +108,8 @@ class ApiServer:
         self._allow_hosts = (*IN_CLUSTER, *allow_hosts)
         self._callers = callers("localhost", self._allow_hosts)
         self._runner: web.ServerRunner | None = None
+        self._usage = usage
+        self._stops: list[Callable[[], object]] = []
         self._address = ("", 0)
 
     @property
@@ -100,19 +126,26 @@ class ApiServer:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
         self._callers = callers(host, self._allow_hosts)
-        furnish_roles(self._world.store)
-        note_legacy_tokens(self._world.store)
         self._runner = web.ServerRunner(guarded_server(self._handle), shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=self._ssl)
         await site.start()
         self._address = self._runner.addresses[0][:2]
-        note_own_service(self._world.store, self._address[1])
+        store = self._world.store
+        note_legacy_tokens(store)
+        furnish(store, self.url)
+        self._stops.append(keep_addresses(store))
+        if self._usage:
+            metrics_api.serve_kinds(store)
+        keeping = asyncio.create_task(Housekeeping(store).run())
+        self._stops.append(keeping.cancel)
 
     async def stop(self) -> None:
         """End all watches, then close."""
         for subscription in list(self._world.watches):
             subscription.end()
+        while self._stops:
+            self._stops.pop()()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -151,10 +184,16 @@ class ApiServer:
         stored = "get" in kind.verbs or request.method != "POST"
         forms = accepted(request.headers.get("Accept", ""), streamed=streamed, reshaped=stored)
         call = Call(self._world, request, user, route, kind, forms)
-        handler = _handler(call)
-        if route.subresource in connects.CONNECTED:
-            await connects.admit(call)
-        response = await handler(call)
+        asked = self._world.metrics.begin(_verb(request, route), route)
+        try:
+            handler = _handler(call)
+            if route.subresource in connects.CONNECTED:
+                await connects.admit(call)
+            response = await handler(call)
+        except ApiError as error:
+            asked.end(error.code)
+            raise
+        asked.end(response.status)
         if kind.warning and not response.prepared:
             response.headers.add("Warning", warning(kind.warning))
         return response
@@ -172,10 +211,15 @@ class ApiServer:
                 body = discovery.root_paths(kinds)
             case ["version"]:
                 body = discovery.version()
-            case [name] if name in _HEALTH:
-                return text("ok")
-            case [name, "ping" | "etcd" | "log"] if name in _HEALTH:
-                return text("ok")
+            case [name, *rest] if name in health.FACES:
+                return health.answer(self._world.store, name, rest, request.query)
+            case ["metrics"]:
+                return self._world.metrics.answer(self._world.store, len(self._world.watches))
+            case [".well-known", "openid-configuration"]:
+                return answer(self._world.authenticator.accounts.configuration(self.url))
+            case ["openid", "v1", "jwks"]:
+                keys = self._world.authenticator.accounts.public_keys()
+                return answer(keys, content_type="application/jwk-set+json")
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=parts[0] == "api")
             case ["api", version]:
@@ -215,17 +259,24 @@ class ApiServer:
 def _handler(call: Call) -> Handler:
     """What serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
+    if (
+        route.group == metrics_api.GROUP
+        and not route.subresource
+        and method == "GET"
+        and not _is_watch(call.request, route)
+    ):
+        return metrics_api.serve
     if route.rest and route.subresource != "proxy":
         raise refusals.unknown_resource()
     if route.subresource in _OF_STREAMS and method in _STREAM_METHODS[route.subresource]:
-        if flag(call.query, "follow") or route.subresource != "log":
+        if flag(call.query, "follow") or route.subresource not in ("log", "proxy"):
             begin_stream(call.request)
         return _OF_STREAMS[route.subresource]
     if route.subresource:
         sub = call.kind.subresource(route.subresource)
         if sub is None or _VERBS.get(method) not in sub.verbs:
             raise refusals.wrong_method()
-        if route.subresource in _UNSERVED:  # never the object itself: a DELETE would take that away
+        if route.subresource in _OF_STREAMS:  # never the object itself: a DELETE would take that away
             reads.check_there(call)
             raise refusals.wrong_method()
     elif _verb(call.request, route) not in call.kind.verbs or _deletes_everywhere(call):

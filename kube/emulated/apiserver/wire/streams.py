@@ -1,23 +1,22 @@
-"""Answers that go on: watches, logs, commands in containers."""
+"""Watches."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError, BadRequest, Gone
+from mews.kube.api.errors import ApiError, Gone
 from mews.kube.api.objects import Object
-from mews.kube.client.port import EventType, ExecResult, WatchEvent
+from mews.kube.client.port import EventType, WatchEvent
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.store.shelf import WatchInbox
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.tables import tables
-from mews.kube.emulated.apiserver.wire import containers, parameters, reads
+from mews.kube.emulated.apiserver.wire import parameters, reads
 from mews.kube.emulated.apiserver.wire.call import Call, headers, warning
 from mews.kube.emulated.apiserver.wire.negotiation import JSON, encode
 
@@ -162,94 +161,3 @@ class _Lines:
             shown = tables.partial(ended, form.version)
             table["rows"] = [{"cells": tables.empty_cells(self._call.kind), "object": shown}]
         return table
-
-
-async def log(call: Call) -> web.StreamResponse:
-    """A container's log; 204 while its pod is unassigned."""
-    world, query, route = call.world, call.query, call.route
-    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
-    if target.kubelet is None:
-        return web.Response(status=204, headers=headers())
-    stream = target.kubelet.log(
-        call.namespace,
-        route.name,
-        target.container,
-        follow=parameters.flag(query, "follow"),
-        previous=parameters.flag(query, "previous"),
-        tail_lines=parameters.number(query, "tailLines"),
-    )
-    return await _send(call, stream)
-
-
-async def _send(call: Call, stream: AsyncIterator[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={**headers(), "Content-Type": "text/plain"})
-    prepared = False
-    try:
-        async for chunk in stream:
-            if not prepared:  # only now, so that a refusal of the kubelet is still an answer
-                await response.prepare(call.request)
-                prepared = True
-            await response.write(chunk)
-        if not prepared:
-            await response.prepare(call.request)
-    except ConnectionError:
-        pass  # the reader has gone away
-    return response
-
-
-async def attach(call: Call) -> web.StreamResponse:
-    """Attaching to a running container is refused, in upstream's words as far as it refuses too."""
-    world, query, route = call.world, call.query, call.route
-    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
-    if target.kubelet is None:
-        raise BadRequest(f"pod {route.name} does not have a host assigned")
-    raise BadRequest("attaching to a container is not served here; run a command in it with exec")
-
-
-_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_STDOUT, _STDERR, _ERROR = 1, 2, 3
-
-
-async def exec_(call: Call) -> web.StreamResponse:
-    """A command in a container, over a WebSocket: channels 1 and 2 carry its output, 3 its end."""
-    world, query, route = call.world, call.request.query, call.route
-    command = query.getall("command", [])
-    target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
-    if not command:
-        raise BadRequest("you must specify at least 1 command for the container")
-    if target.kubelet is None:
-        raise BadRequest(f"pod {route.name} does not have a host assigned")
-    if call.request.headers.get("Upgrade", "").lower() != "websocket":
-        raise BadRequest("Upgrade request required")
-    result = await target.kubelet.exec(call.namespace, route.name, target.container, command)
-    return await send_exec(call.request, result)
-
-
-async def send_exec(request: web.BaseRequest, result: ExecResult) -> web.StreamResponse:
-    """What came of a command, over the WebSocket that the request asks for.
-
-    Raises BadRequest for a key that is none.
-    """
-    if not request.headers.get("Sec-WebSocket-Key", "").isascii():  # aiohttp raises what is no answer
-        raise BadRequest("malformed Sec-WebSocket-Key")
-    socket = web.WebSocketResponse(protocols=_PROTOCOLS)
-    await socket.prepare(request)
-    for channel, output in ((_STDOUT, result.stdout), (_STDERR, result.stderr)):
-        if output:
-            await socket.send_bytes(bytes([channel]) + output)
-    await socket.send_bytes(bytes([_ERROR]) + json.dumps(_end(result)).encode())
-    await socket.close()
-    return socket
-
-
-def _end(result: ExecResult) -> Object:
-    if result.exit_code == 0:
-        return {"metadata": {}, "status": "Success"}
-    cause = {"reason": "ExitCode", "message": str(result.exit_code)}
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "message": f"command terminated with non-zero exit code: exit status {result.exit_code}",
-        "reason": "NonZeroExitCode",
-        "details": {"causes": [cause]},
-    }

@@ -1,4 +1,4 @@
-"""Keeps as many pods of each ReplicaSet as it wants."""
+"""Keeps as many pods of each ReplicaSet, and of each ReplicationController, as it wants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from mews.kube.api.errors import ApiError, NotFound
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, uid_of
-from mews.kube.api.resources import PODS, REPLICA_SETS
+from mews.kube.api.resources import PODS, REPLICA_SETS, Resource
 from mews.kube.api.selectors import match_expressions
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.owners import Informers, controller_of, controller_reference
@@ -23,17 +23,19 @@ from mews.kube.events import EventRecorder
 
 
 class ReplicaSetController:
-    """Component: one for a cluster. ``events`` records as ``replicaset-controller``."""
+    """Component: one for a cluster. ``events`` records as ``replicaset-controller``, or ``replication-controller``
+    where ``resource`` is that: upstream, too, has one code for both (pkg/controller/replication/conversion.go)."""
 
-    def __init__(self, context: Context, *, informers: Informers, events: EventRecorder) -> None:
+    def __init__(
+        self, context: Context, *, informers: Informers, events: EventRecorder, resource: Resource = REPLICA_SETS
+    ) -> None:
         self._context = context
-        self._sets = informers.of(REPLICA_SETS)
-        self._siblings = informers.owned(REPLICA_SETS)
+        self._resource = resource
+        self._sets = informers.of(resource)
+        self._siblings = informers.owned(resource)
         self._pods = informers.owned(PODS)
         self._expectations = Expectations()
-        self._control = PodControl(
-            context, events, resource=REPLICA_SETS, pods=self._pods, expectations=self._expectations
-        )
+        self._control = PodControl(context, events, resource=resource, pods=self._pods, expectations=self._expectations)
         self._loop = SyncLoop(context, self._sync)
 
     async def run(self) -> None:
@@ -45,18 +47,19 @@ class ReplicaSetController:
         await self._loop.run()
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        for key in owners_of_change(old, new, REPLICA_SETS.kind):
+        for key in owners_of_change(old, new, self._resource.kind):
             self._loop.add(key)
         if new is not None and controller_of(new) is None and len(self._sets):
             for replica_set in self._sets.items():
-                if namespace_of(replica_set) == namespace_of(new) and _selects(replica_set, new):
+                if namespace_of(replica_set) == namespace_of(new) and _selects(_with_a_selector(replica_set), new):
                     self._loop.add(key_of(replica_set))
 
     async def _sync(self, key: str) -> None:
-        replica_set = self._sets.at(key)
-        if replica_set is None:
+        stored = self._sets.at(key)
+        if stored is None:
             self._expectations.forget(key)
             return
+        replica_set = _with_a_selector(stored)
         if not self._expectations.met(key):
             return
         claimed = await self._control.claim(replica_set)
@@ -64,7 +67,7 @@ class ReplicaSetController:
         failure: Exception | None = None
         if not is_deleting(replica_set):
             failure = await self._manage(replica_set, active)
-        await self._write_status(replica_set, active, failure)
+        await self._write_status(stored, active, failure)
         if failure is not None:
             raise failure
 
@@ -72,7 +75,7 @@ class ReplicaSetController:
         missing = policy.to_create(replica_set, active)
         if missing:
             pod = pod_of(
-                replica_set["spec"]["template"], name_of(replica_set), controller_reference(replica_set, REPLICA_SETS)
+                replica_set["spec"]["template"], name_of(replica_set), controller_reference(replica_set, self._resource)
             )
             failure = await slow_start(missing, lambda _: self._control.create(replica_set, pod))
             return None if failure is not None and is_terminating_namespace(failure) else failure
@@ -97,7 +100,7 @@ class ReplicaSetController:
         if status != (replica_set.get("status") or {}):
             try:
                 written = await self._context.kube.replace(
-                    REPLICA_SETS, {**replica_set, "status": status}, subresource="status", field_manager=MANAGER
+                    self._resource, {**replica_set, "status": status}, subresource="status", field_manager=MANAGER
                 )
             except NotFound:
                 return
@@ -105,6 +108,14 @@ class ReplicaSetController:
         span_s = policy.min_ready_s(replica_set)
         if span_s and status.get("readyReplicas", 0) != status.get("availableReplicas", 0):
             self._loop.add_after(key_of(replica_set), next_availability_s(active, span_s, now))
+
+
+def _with_a_selector(workload: Object) -> Object:
+    """With a selector of labels and expressions: a ReplicationController's is the labels themselves."""
+    selector = workload["spec"].get("selector") or {}
+    if "matchLabels" in selector or "matchExpressions" in selector:
+        return workload
+    return {**workload, "spec": {**workload["spec"], "selector": {"matchLabels": selector}}}
 
 
 def _selects(replica_set: Object, pod: Object) -> bool:

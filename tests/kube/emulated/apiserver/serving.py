@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from mews.kube.api.objects import Object
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.streaming.port_forward import Dial
+from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefused, StreamSession
+from mews.kube.streaming.usage import PodUsage
 
 KUBECONFIG = """
 apiVersion: v1
@@ -40,6 +44,9 @@ class FakeKubelet:
         follow: bool = False,
         previous: bool = False,
         tail_lines: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
+        limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
         lines = [f"{pod}/{container} one\n".encode(), b"two\n"]
         for line in lines[-tail_lines:] if tail_lines else lines:
@@ -52,6 +59,36 @@ class FakeKubelet:
         if command[0] == "fail":
             return ExecResult(3, b"", b"no\n")
         return ExecResult(0, " ".join(command[1:]).encode() + b"\n")
+
+    def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
+        async def run(streams: StandardStreams) -> int:
+            if command[0] == "nosuch":
+                raise StartRefused("no such program")
+            if command[0] == "cat":
+                while data := await streams.read():
+                    await streams.write(STDOUT, data)
+                return 0
+            done = await self.exec(namespace, pod, container, command)
+            await streams.write(STDOUT, done.stdout)
+            await streams.write(STDERR, done.stderr)
+            return done.exit_code
+
+        return run
+
+    def attachment(self, namespace: str, pod: str, container: str) -> StreamSession:
+        return self.command(namespace, pod, container, ["cat"])
+
+    def ports(self, namespace: str, pod: str) -> Dial:
+        async def dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            return await asyncio.open_connection("127.0.0.1", port)
+
+        return dial
+
+    def pods(self) -> Sequence[Object]:
+        return []
+
+    def usage(self) -> Sequence[PodUsage]:
+        return []
 
 
 class FakeKubelets:

@@ -211,6 +211,38 @@ def test_a_disruption_budget_refuses_an_eviction() -> None:
     run(check)
 
 
+@pytest.mark.parametrize(
+    ("policy", "healthy", "goes"),
+    [
+        (None, 1, True),
+        (None, 0, False),
+        ("IfHealthyBudget", 1, True),
+        ("IfHealthyBudget", 0, False),
+        ("AlwaysAllow", 0, True),
+    ],
+)
+def test_a_pod_that_is_not_ready_goes_by_its_budget_s_policy(policy: str | None, healthy: int, goes: bool) -> None:
+    async def check(store: Store, kube: InProcessKube) -> None:
+        body = {**pod("p"), "metadata": {"name": "p", "labels": {"app": "x"}}}
+        await kube.create(PODS, body, namespace="default")
+        await kube.bind("default", "p", "n1")
+        await kube.patch(PODS, "p", {"status": {"phase": "Running"}}, namespace="default", subresource="status")
+        spec = {"selector": {"matchLabels": {"app": "x"}}, "minAvailable": 1}
+        spec |= {"unhealthyPodEvictionPolicy": policy} if policy else {}
+        await kube.create(BUDGETS, {"metadata": {"name": "b"}, "spec": spec}, namespace="default")
+        status = {"observedGeneration": 1, "disruptionsAllowed": 0, "desiredHealthy": 1, "currentHealthy": healthy}
+        await kube.patch(BUDGETS, "b", {"status": status}, namespace="default", subresource="status")
+        if goes:
+            await kube.evict("default", "p")
+        else:
+            with pytest.raises(TooManyRequests):
+                await kube.evict("default", "p")
+        status = (await kube.get(BUDGETS, "b", namespace="default"))["status"]
+        assert not status.get("disruptedPods")
+
+    run(check)
+
+
 SCRIPT = """
 import json, random
 from mews.harness.clock import run_virtual, virtual_clock

@@ -27,6 +27,7 @@ from mews.kube.api.resources import (
     JOBS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SERVICE_ACCOUNTS,
     SERVICES,
@@ -43,6 +44,7 @@ SHOWN = (
     *(
         DEPLOYMENTS,
         REPLICA_SETS,
+        REPLICATION_CONTROLLERS,
         DAEMON_SETS,
         STATEFUL_SETS,
         CONTROLLER_REVISIONS,
@@ -236,6 +238,20 @@ async def adopts_and_lets_go(stage: Stage) -> None:
     await stage.until("let go", replaced)
 
 
+async def controls_replicas(stage: Stage) -> None:
+    spec = {"selector": {"app": "rc"}, "template": template("rc"), "replicas": 2}
+    await stage.make(REPLICATION_CONTROLLERS, "rc", spec=spec)
+    await stage.until("made", lambda: stage.status(REPLICATION_CONTROLLERS, "rc", readyReplicas=2))
+    await stage.change(REPLICATION_CONTROLLERS, "rc", {"spec": {"replicas": 3}})
+    await stage.until("grown", lambda: stage.status(REPLICATION_CONTROLLERS, "rc", availableReplicas=3))
+    await stage.change(REPLICATION_CONTROLLERS, "rc", {"spec": {"replicas": 0}})
+
+    async def none() -> bool:
+        return not await stage.all(PODS)
+
+    await stage.until("shrunk", none)
+
+
 # Jobs
 
 
@@ -384,7 +400,7 @@ async def _gone(stage: Stage, resource: Resource, name: str) -> bool:
 
 
 STORIES: Sequence[Callable[[Stage], Awaitable[None]]] = (
-    *(rolls_out_and_back, pauses, recreates, gets_stuck, adopts_and_lets_go),
+    *(rolls_out_and_back, pauses, recreates, gets_stuck, adopts_and_lets_go, controls_replicas),
     *(completes, completes_by_index, fails, fails_by_rule, runs_out_of_time, is_suspended, is_not_kept),
     *(is_everywhere, goes_one_by_one, is_served, leaves_nothing, leaves_orphans, loses_an_owner),
 )

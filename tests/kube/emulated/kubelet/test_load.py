@@ -38,7 +38,7 @@ class Told:
     def check(self, load):
         parse_load(load)
 
-    def begin(self, key, uuids, *, pid, name, load=None):
+    def begin(self, key, uuids, *, pid, name, load=None, cgroup="/"):
         self.loads.append((tuple(uuids), load))
 
     def end(self, key):

@@ -1,0 +1,124 @@
+"""How a component gets whole devices of a node back that another component hands out in parts there.
+
+Both speak by annotations of the Node, with one writer each:
+
+- ``device-requests.mews.dev/HOLDER``: UUID -> request, by whoever wants devices whole (for a move, for example). It is
+  there, if empty, as soon as somebody may ask.
+- ``device-holder.mews.dev/HOLDER``: how many pods use each device that the holder hands out, and its answers.
+
+Whoever asks takes no answer, and an answer to another request, as "in use". A holder that has answered ``released`` has
+the device open no longer and gives it to nobody while the request stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from mews.kube.api.objects import Object, annotations_of
+
+REQUESTS_PREFIX, HOLDER_PREFIX = "device-requests.mews.dev/", "device-holder.mews.dev/"
+
+
+class ReleaseState(StrEnum):
+    """What a holder says to a request."""
+
+    RELEASING = "releasing"
+    """Its users are being sent away; until then it waits."""
+    RELEASED = "released"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """A whole device is wanted; the request lapses at ``until_s`` (unix s) unless it is renewed."""
+
+    request: str
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAnswer:
+    """The answer to one request: ``reason`` of a refusal, ``until_s`` (unix s) of one that needs time."""
+
+    request: str
+    state: ReleaseState
+    reason: str = ""
+    until_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HolderRecord:
+    """What a holder says: UUID -> how many pods use parts of it, of all that it hands out; UUID -> answer."""
+
+    users: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[str, DeviceAnswer] = field(default_factory=dict)
+
+
+def may_ask(node: Object | None, holder: str) -> bool:
+    """Whether somebody asks that holder for devices, now or some time."""
+    return node is not None and REQUESTS_PREFIX + holder in annotations_of(node)
+
+
+def device_requests(node: Object | None, holder: str) -> dict[str, DeviceRequest]:
+    """UUID -> request; what cannot be read is as if it were not there."""
+    found = {}
+    for uuid, row in _mapping(node, REQUESTS_PREFIX + holder).items():
+        try:
+            found[uuid] = DeviceRequest(str(row["request"]), float(row["until"]))
+        except (KeyError, TypeError, ValueError):
+            continue
+    return found
+
+
+def requests_annotation(holder: str, requests: Mapping[str, DeviceRequest]) -> dict[str, str]:
+    """The annotation with these requests."""
+    rows = {uuid: {"request": each.request, "until": round(each.until_s, 3)} for uuid, each in requests.items()}
+    return {REQUESTS_PREFIX + holder: _text(rows)}
+
+
+def holder_record(node: Object | None, holder: str) -> HolderRecord:
+    """What the holder wrote; nothing where it cannot be read."""
+    read = _mapping(node, HOLDER_PREFIX + holder)
+    answers = {}
+    for uuid, row in _dict(read.get("answers")).items():
+        try:
+            state, reason = ReleaseState(row["state"]), str(row.get("reason", ""))
+            answers[uuid] = DeviceAnswer(str(row["request"]), state, reason, float(row.get("until", 0.0)))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+    users = {uuid: count for uuid, count in _dict(read.get("users")).items() if isinstance(count, int)}
+    return HolderRecord(users, answers)
+
+
+def holder_annotation(holder: str, record: HolderRecord) -> dict[str, str]:
+    """The annotation that says this."""
+    answers = {uuid: _answer_row(answer) for uuid, answer in record.answers.items()}
+    return {HOLDER_PREFIX + holder: _text({"users": dict(record.users), "answers": answers})}
+
+
+def _answer_row(answer: DeviceAnswer) -> dict[str, Any]:
+    row: dict[str, Any] = {"request": answer.request, "state": answer.state.value}
+    if answer.reason:
+        row["reason"] = answer.reason
+    if answer.until_s:
+        row["until"] = round(answer.until_s, 3)
+    return row
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+def _mapping(node: Object | None, annotation: str) -> dict[str, Any]:
+    try:
+        return _dict(json.loads(annotations_of(node or {"metadata": {}}).get(annotation, "{}")))
+    except ValueError:
+        return {}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,83 @@
+"""``/healthz``, ``/livez`` and ``/readyz``: each check under kube-apiserver's name, made when it is asked for (upstream
+apiserver pkg/server/healthz)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from aiohttp import web
+from multidict import MultiMapping
+
+from mews.kube.api.resources import NAMESPACES, SERVICES
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.call import headers
+
+FACES = ("healthz", "livez", "readyz")
+_Check = Callable[[Store], bool]
+
+
+def _has(group: str, plural: str, name: str, namespace: str = "") -> _Check:
+    def check(store: Store) -> bool:
+        kind = store.kinds.find(group, "v1", plural)
+        return kind is not None and store.find(kind, namespace, name) is not None
+
+    return check
+
+
+def _answers(store: Store) -> bool:
+    return store.find(store.kinds.of(NAMESPACES), "", "default") is not None
+
+
+_CHECKS: Mapping[str, _Check] = {
+    "ping": lambda store: True,
+    "log": lambda store: True,
+    "etcd": _answers,
+    "poststarthook/start-system-namespaces-controller": _has("", "namespaces", "kube-system"),
+    "poststarthook/start-legacy-token-tracking-controller": _has(
+        "", "configmaps", "kube-apiserver-legacy-service-account-token-tracking", "kube-system"
+    ),
+    "poststarthook/rbac/bootstrap-roles": _has("rbac.authorization.k8s.io", "clusterroles", "cluster-admin"),
+    "poststarthook/scheduling/bootstrap-system-priority-classes": _has(
+        "scheduling.k8s.io", "priorityclasses", "system-cluster-critical"
+    ),
+    "poststarthook/priority-and-fairness-config-producer": _has(
+        "flowcontrol.apiserver.k8s.io", "flowschemas", "catch-all"
+    ),
+    "poststarthook/bootstrap-controller": lambda store: (
+        store.find(store.kinds.of(SERVICES), "default", "kubernetes") is not None
+    ),
+    "poststarthook/start-kubernetes-service-cidr-controller": _has("networking.k8s.io", "servicecidrs", "kubernetes"),
+    "poststarthook/apiservice-registration-controller": _has("apiregistration.k8s.io", "apiservices", "v1."),
+}
+
+
+def answer(store: Store, face: str, rest: Sequence[str], query: MultiMapping[str]) -> web.Response:
+    """``ok``, or all checks one by one where one fails or ``verbose`` is asked for; one of them by its path."""
+    if rest:
+        check = _CHECKS.get("/".join(rest))
+        if check is None:
+            return _text("404 page not found\n", 404)
+        well = check(store)
+        return _text("ok" if well else "internal server error: reason withheld\n", 200 if well else 500)
+    skipped = set(query.getall("exclude", []))
+    found = {name: name in skipped or check(store) for name, check in _CHECKS.items()}
+    well = all(found.values())
+    if well and "verbose" not in query and skipped <= set(_CHECKS):
+        return _text("ok", 200)
+    lines = [_line(name, good, name in skipped) for name, good in found.items()]
+    unknown = sorted(skipped - set(_CHECKS))
+    if unknown:
+        shown = ", ".join(f'"{name}"' for name in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {shown}")
+    lines.append(f"{face} check {'passed' if well else 'failed'}")
+    return _text("\n".join(lines) + "\n", 200 if well else 500)
+
+
+def _line(name: str, well: bool, skipped: bool) -> str:
+    if skipped:
+        return f"[+]{name} excluded: ok"
+    return f"[+]{name} ok" if well else f"[-]{name} failed: reason withheld"
+
+
+def _text(body: str, status: int) -> web.Response:
+    return web.Response(text=body, status=status, headers={**headers(), "X-Content-Type-Options": "nosniff"})

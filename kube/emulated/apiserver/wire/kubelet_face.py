@@ -1,0 +1,74 @@
+"""A kubelet's own HTTP API (upstream pkg/kubelet/server): what ``nodes/proxy`` and the real API server ask."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from aiohttp import web
+
+from mews.kube.api.errors import BadRequest
+from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
+from mews.kube.emulated.apiserver.wire.pod_streams import log_of, send_log
+from mews.kube.emulated.apiserver.wire.upgrades import (
+    ATTACHMENT,
+    COMMAND,
+    OF_THE_KUBELET,
+    serve_command,
+    serve_ports,
+    stream_options,
+)
+
+_Target = Sequence[str]
+_Answer = Callable[[KubeletApi, web.BaseRequest, _Target, float], Awaitable[web.StreamResponse]]
+
+
+async def answer_as_kubelet(
+    kubelet: KubeletApi, request: web.BaseRequest, path: str, *, now: float
+) -> web.StreamResponse:
+    """``/containerLogs``, ``/exec``, ``/attach`` (namespace, pod, perhaps its uid, container), ``/portForward``
+    (namespace, pod), ``/healthz``, ``/pods``.
+
+    Raises ApiError for what must be refused.
+    """
+    parts = [part for part in path.split("/") if part]
+    if parts in (["healthz"], ["healthz", "ping"]):
+        return web.Response(text="ok")
+    if parts in (["pods"], ["runningpods"]):
+        items = [{**pod, "kind": "Pod", "apiVersion": "v1"} for pod in kubelet.pods()]
+        return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
+    answer, lengths = _ANSWERS.get(parts[0] if parts else "", (None, ()))
+    if answer is None or len(parts) - 1 not in lengths:
+        return web.Response(status=404, text="404 page not found\n")
+    return await answer(kubelet, request, parts[1:], now)
+
+
+async def _log(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, now: float) -> web.StreamResponse:
+    namespace, pod, container = target
+    return await send_log(request, log_of(kubelet, request.query, (namespace, pod, container), now=now), {})
+
+
+async def _exec(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, now: float) -> web.StreamResponse:
+    options = stream_options(request.query, OF_THE_KUBELET)
+    command = request.query.getall("command", [])
+    if not command:
+        raise BadRequest("you must specify at least 1 command for the container")
+    session = kubelet.command(target[0], target[1], target[-1], command)
+    return await serve_command(request, session, options, COMMAND)
+
+
+async def _attach(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, now: float) -> web.StreamResponse:
+    options = stream_options(request.query, OF_THE_KUBELET)
+    session = kubelet.attachment(target[0], target[1], target[-1])
+    return await serve_command(request, session, options, ATTACHMENT)
+
+
+async def _ports(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, now: float) -> web.StreamResponse:
+    return await serve_ports(request, kubelet.ports(target[0], target[1]), target[1])
+
+
+_ANSWERS: Mapping[str, tuple[_Answer, tuple[int, ...]]] = {
+    "containerLogs": (_log, (3,)),
+    "exec": (_exec, (3, 4)),
+    "attach": (_attach, (3, 4)),
+    "portForward": (_ports, (2, 3)),
+}

@@ -1,0 +1,101 @@
+"""``/metrics`` of the API server: what it counts about itself, under kube-apiserver's names, in Prometheus' text."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from aiohttp import web
+
+from mews.kube.emulated.apiserver.store.selection import EVERYTHING
+from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.routes import Route
+
+_Labels = tuple[tuple[str, str], ...]
+_KINDS = {"apiserver_request_total": "counter", "process_cpu_seconds_total": "counter"}
+
+
+class RequestMetrics:
+    """Counts requests for resources, by what they asked for and how they ended."""
+
+    def __init__(self) -> None:
+        self._ended: Counter[_Labels] = Counter()
+        self._open = 0
+
+    def begin(self, verb: str, route: Route) -> AskedRequest:
+        """A request has come."""
+        scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
+        labels = (
+            ("component", "apiserver"),
+            ("group", route.group),
+            ("resource", route.plural),
+            ("scope", scope),
+            ("subresource", route.subresource),
+            ("verb", verb.upper()),
+            ("version", route.version),
+        )
+        self._open += 1
+        return AskedRequest(self, labels)
+
+    def end(self, labels: _Labels, code: int) -> None:
+        """It has its answer."""
+        self._open -= 1
+        self._ended[(("code", str(code)), *labels)] += 1
+
+    def answer(self, store: Store, watches: int) -> web.Response:
+        """All of it as text."""
+        lines: list[str] = []
+        for name, samples in self._families(store, watches).items():
+            lines.append(f"# TYPE {name} {_KINDS.get(name, 'gauge')}")
+            lines += [f"{name}{_shown(labels)} {value}" for labels, value in samples.items()]
+        text = "\n".join(lines) + "\n"
+        return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    def _families(self, store: Store, watches: int) -> Mapping[str, Mapping[_Labels, float]]:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "apiserver_request_total": dict(sorted(self._ended.items())),
+            "apiserver_current_inflight_requests": {(("request_kind", "all"),): self._open - watches},
+            "apiserver_registered_watchers": {(): watches},
+            "apiserver_storage_objects": dict(_objects(store)),
+            "kubernetes_build_info": {(("git_version", "v1.34.2"), ("major", "1"), ("minor", "34")): 1},
+            "process_cpu_seconds_total": {(): usage.ru_utime + usage.ru_stime},
+            "process_resident_memory_bytes": {(): resident_bytes()},
+        }
+
+
+class AskedRequest:
+    """One request on its way."""
+
+    def __init__(self, metrics: RequestMetrics, labels: _Labels) -> None:
+        self._metrics = metrics
+        self._labels = labels
+
+    def end(self, code: int) -> None:
+        """It has its answer."""
+        self._metrics.end(self._labels, code)
+
+
+def resident_bytes() -> int:
+    """How much memory this process holds now; 0 where there is no /proc."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def _objects(store: Store) -> Iterator[tuple[_Labels, float]]:
+    for kind in store.kinds:
+        if not kind.view:
+            count = sum(1 for _ in store.shelf(kind).select(EVERYTHING))
+            if count:
+                group = kind.resource.group
+                yield (("group", group), ("resource", kind.plural)), count
+
+
+def _shown(labels: _Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels) + "}"

@@ -1,0 +1,68 @@
+"""A mount namespace for a process' container, where this machine lets its users make one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from mews.kube.emulated.kubelet import namespace_entry
+
+_PYTHON = (sys.executable, "-I", "-S", str(Path(namespace_entry.__file__)))
+_PROBE_S = 10.0
+
+Mounts = Sequence[tuple[Path, str]]
+"""What stands where: a file or folder of this machine, and the absolute path at which the container finds it."""
+
+
+@cache
+def namespaces_lacking() -> str:
+    """Why no namespace can be made here; "" where it can (asked once, blocking)."""
+    import subprocess
+
+    if not sys.platform.startswith("linux"):
+        return f"there are no user namespaces on {sys.platform}"
+    try:
+        asked = subprocess.run(
+            [*_PYTHON, "boot", "2", "--"], capture_output=True, text=True, timeout=_PROBE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if asked.returncode == 0 else asked.stderr.strip() or f"exit code {asked.returncode}"
+
+
+class NamespaceStart:
+    """The start of one process in a namespace: ``prefix`` goes before its program, ``descriptor`` is passed on."""
+
+    def __init__(self, mounts: Mounts) -> None:
+        self._read, self.descriptor = os.pipe()
+        os.set_inheritable(self.descriptor, True)
+        placed = [word for source, target in mounts for word in (str(source), target)]
+        self.prefix = (*_PYTHON, "boot", str(self.descriptor), *placed, "--")
+
+    async def fault(self) -> str:
+        """Once the program runs: ""; else why it does not."""
+        self._close_ours()
+        return (await asyncio.to_thread(self._read_all)).decode("utf-8", "replace").strip()
+
+    def _close_ours(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _read_all(self) -> bytes:
+        with os.fdopen(self._read, "rb") as file:
+            return file.read()
+
+    def abandon(self) -> None:
+        """The process was not even made."""
+        self._close_ours()
+        os.close(self._read)
+
+
+def entry_of(pid: int) -> tuple[str, ...]:
+    """What goes before a command that is to see what that process sees."""
+    return (*_PYTHON, "enter", str(pid), "--")

@@ -1,0 +1,3 @@
+module mews.dev/goextender
+
+go 1.24

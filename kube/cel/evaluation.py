@@ -15,8 +15,6 @@ COST_LIMIT = 1_000_000
 AUTHORIZATION_COST = 350_000
 """The steps of a look at what a user may do."""
 
-Variables = dict[str, Any]
-
 _NO_INDEX = "unsupported index type 'string' in list"
 _TYPES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "net.IP", "net.CIDR")
 

@@ -27,7 +27,7 @@ _NOT_TEXT = (
 _UNREAD = "could not parse formatting clause: "
 
 
-class Clause(NamedTuple):
+class FormatClause(NamedTuple):
     """What stands before a clause, its letter ("" after the last one) and its precision."""
 
     before: str
@@ -35,7 +35,7 @@ class Clause(NamedTuple):
     precision: int
 
 
-def clauses(text: str) -> list[Clause]:
+def clauses(text: str) -> list[FormatClause]:
     """The clauses of a text; the last has no letter.
 
     Raises ``CelError``.
@@ -58,12 +58,12 @@ def clauses(text: str) -> list[Clause]:
             raise CelError(f"{_UNREAD}error while parsing precision: {why}")
         if letter != "s" and letter not in _TAKES:
             raise CelError(f'{_UNREAD}unrecognized formatting clause "{letter}"')
-        found.append(Clause(before, letter, int(precision[1:]) if precision else 6))
+        found.append(FormatClause(before, letter, int(precision[1:]) if precision else 6))
         before = ""
-    return [*found, Clause(before, "", 0)]
+    return [*found, FormatClause(before, "", 0)]
 
 
-def count_fault(found: Sequence[Clause], given: int) -> str:
+def count_fault(found: Sequence[FormatClause], given: int) -> str:
     """What is wrong with the number of arguments, "" when nothing is."""
     wanted = len(found) - 1
     if given < wanted:
@@ -99,7 +99,7 @@ def formatted(text: str, args: list[Any]) -> str:
     return "".join([*parts, found[-1].before])
 
 
-def _put(clause: Clause, value: Any) -> str:
+def _put(clause: FormatClause, value: Any) -> str:
     letter = clause.letter
     if letter == "s":
         return _text(value)

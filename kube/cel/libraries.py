@@ -165,8 +165,8 @@ class AddressBlock:
 
 
 def _bad_block(text: str, why: str) -> CelError:
-    said_twice = "network address parse error during conversion from string: " * 2
-    return CelError(f'{said_twice}netip.ParsePrefix("{text}"): {why}')
+    prefix = "network address parse error during conversion from string: " * 2
+    return CelError(f'{prefix}netip.ParsePrefix("{text}"): {why}')
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+Variables = dict[str, Any]
+"""What an expression sees, by name."""
+
 
 class CelError(Exception):
     """An expression that cannot be evaluated: its message."""

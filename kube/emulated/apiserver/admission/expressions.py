@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.cel.evaluation import Variables
-from mews.kube.cel.expressions import program
-from mews.kube.cel.values import CelError, LazyMap, Receiver
+from mews.kube.cel.values import CelError, LazyMap, Receiver, Variables
 from mews.kube.emulated.apiserver.access.authorization import AccessDecision, Attributes, Authorizer
 from mews.kube.emulated.apiserver.admission.matching import namespace_of
 from mews.kube.emulated.apiserver.store import names
@@ -91,6 +89,8 @@ def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -
 
 def evaluated(source: str, known: Variables) -> Any:
     """The value of an expression; what goes wrong is a ``CelError`` in admission's words."""
+    from mews.kube.cel.expressions import program
+
     text = source.strip()
     try:
         return program(text).evaluate(known)[0]
@@ -109,6 +109,8 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> V
 
     def maker(variable: Mapping[str, Any]) -> Any:
         def make() -> Any:
+            from mews.kube.cel.expressions import program
+
             try:
                 return program(variable["expression"].strip()).evaluate(extended)[0]
             except CelError as error:

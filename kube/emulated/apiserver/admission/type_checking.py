@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.cel.expressions import compiled
 from mews.kube.cel.types import DYN, Type
 from mews.kube.emulated.apiserver.admission.policies import POLICIES
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.types.cel_types import kind_type
 from mews.kube.emulated.apiserver.types.policy_expressions import policy_variables
 
 _MOST_KINDS = 10
@@ -58,6 +56,9 @@ def _expressions(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: Type) -> str:
     """What is wrong with an expression about objects of that kind."""
+    from mews.kube.cel.expressions import compiled
+    from mews.kube.emulated.apiserver.types.cel_types import kind_type
+
     mine = kind_type(kind)
     declared: dict[str, Type] = {}
 
@@ -74,6 +75,8 @@ def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: Type) -> s
 
 
 def _params(store: Store, spec: Mapping[str, Any]) -> Type:
+    from mews.kube.emulated.apiserver.types.cel_types import kind_type
+
     wanted = spec.get("paramKind") or {}
     for kind in store.kinds:
         if (kind.resource.api_version, kind.resource.kind) == (wanted.get("apiVersion"), wanted.get("kind")):

@@ -6,10 +6,13 @@ Source: k8s.io/apiserver pkg/admission/plugin/cel (compile.go), pkg/cel/environm
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from mews.kube.cel.expressions import CompiledExpression
 from mews.kube.cel.signatures import AUTHORIZER, RESOURCE_CHECK
 from mews.kube.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of, struct
+
+if TYPE_CHECKING:
+    from mews.kube.cel.expressions import CompiledExpression
 
 _STRINGS = list_of(STRING)
 _KIND = struct("kubernetes.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.cel.expressions import compiled
 from mews.kube.cel.types import Type
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
@@ -71,6 +70,8 @@ def _default_webhooks(configuration: Object) -> None:
 def _expression_fault(
     path: str, expression: str, known: Mapping[str, Type], allowed: tuple[str, ...], text: str
 ) -> Iterator[FieldError]:
+    from mews.kube.cel.expressions import compiled
+
     source = expression.strip()
     if not source:
         yield required(path, text)
@@ -126,6 +127,8 @@ def _validation_faults(validation: Spec, path: str, known: Mapping[str, Type]) -
 
 
 def _variable_faults(spec: Spec, declared: dict[str, Type]) -> Iterator[FieldError]:
+    from mews.kube.cel.expressions import compiled
+
     for index, variable in enumerate(spec.get("variables") or ()):
         path, name = f"spec.variables[{index}]", variable.get("name") or ""
         if not name:
@@ -302,6 +305,8 @@ def _action_faults(actions: list[str], path: str) -> Iterator[FieldError]:
 
 
 def _mutation_faults(spec: Spec, known: Mapping[str, Type]) -> Iterator[FieldError]:
+    from mews.kube.cel.expressions import compiled
+
     if not spec.get("mutations"):
         yield required("spec.mutations", "mutations must contain at least one item")
     yield from _choice("spec.reinvocationPolicy", spec.get("reinvocationPolicy"), ("Never", "IfNeeded"))

@@ -192,6 +192,7 @@ class ApiServer:
             response = await handler(call)
         except ApiError as error:
             asked.end(error.code)
+            error.warnings = call.warnings
             raise
         asked.end(response.status)
         if kind.warning and not response.prepared:

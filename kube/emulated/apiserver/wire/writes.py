@@ -40,8 +40,7 @@ _JOB_ORPHANS = (
 def _request(call: Call, options: str) -> WriteRequest:
     agent = call.request.headers.get("User-Agent", "unknown")
     found = parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
-    call.request["warnings"] = found.warnings  # a refusal carries them too
-    return found
+    return replace(found, warnings=call.warnings)  # a refusal carries them too
 
 
 def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:

@@ -34,9 +34,11 @@ import yaml
 Body = dict[str, Any]
 LEAVES = {"Time": "time", "MicroTime": "microtime", "Quantity": "quantity", "IntOrString": "intstr"}
 LEAVES |= {"RawExtension": "raw", "FieldsV1": "fields"}
+LEAVES |= {"JSONSchemaPropsOrArray": "schemaorlist", "JSONSchemaPropsOrBool": "schemaorbool"}
 SCALARS = frozenset(("string", "int32", "int64", "float64", "bool", "bytes", "any", *LEAVES.values()))
 GO = {"bytes": "[]uint8", "time": "v1.Time", "microtime": "v1.MicroTime", "quantity": "resource.Quantity"}
 GO |= {"intstr": "intstr.IntOrString", "raw": "runtime.RawExtension", "any": "v1.JSON"}
+GO |= {"schemaorlist": "v1.JSONSchemaPropsOrArray", "schemaorbool": "v1.JSONSchemaPropsOrBool"}
 ZEROS: Body = {"string": "", "bool": False, "bytes": "", "quantity": "0", "raw": {}, "fields": {}}
 ZEROS |= dict.fromkeys(("int32", "int64", "float64", "intstr"), 0)
 UNTOLD = ("any", "time", "microtime")

@@ -11,7 +11,7 @@ import glob
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mews.kube.emulated.apiserver.types.gotypes import struct, table
@@ -37,10 +37,19 @@ def line(package: str, name: str, body: str) -> str:
     known = struct(f"{package}.{name}").fields if name in _names(package) else None
     words = []
     for match in sorted([*_FIELD.finditer(body), *_MAP.finditer(body)], key=lambda match: int(match["number"])):
-        inlined = known is not None and match["name"] not in known and match["type"][:1].isupper()
-        shown = f"~{package}.{match['type']}" if inlined else match["name"]
+        name_ = _json_name(match["name"], known or {})
+        inlined = known is not None and name_ not in known and match["type"][:1].isupper()
+        shown = f"~{package}.{match['type']}" if inlined else name_
         words.append(f"{match['number']} {shown}")
     return " ".join(words)
+
+
+def _json_name(name: str, known: Mapping[str, object]) -> str:
+    """The field as JSON names it: ``$ref`` and ``x-kubernetes-list-type`` are no names for a message's field."""
+    if name in known or not known:
+        return name
+    kebab = re.sub("[A-Z]", lambda match: "-" + match[0].lower(), name)
+    return next((word for word in (f"${name}", kebab) if word in known), name)
 
 
 def _names(package: str) -> set[str]:

@@ -18,13 +18,13 @@ DISTRIBUTION = "falcon-mews"
 EXTRA_OF: Mapping[str, str] = MappingProxyType(
     {
         "aiohttp": "cluster",
-        "celpy": "cluster",
         "google": "cluster",
         "grpc": "cluster",
         "kubernetes": "cluster",
         "multidict": "cluster",
         "orjson": "cluster",
         "prometheus_client": "cluster",
+        "re2": "cluster",
         "matplotlib": "plots",
         "mfusepy": "fuse",
         "numpy": "train",

@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -38,6 +39,7 @@ class ApiError(Exception):
         self.code = type(self).code if code is None else code
         self.reason = type(self).reason if reason is None else reason
         self.details = details or {}
+        self.warnings: Sequence[str] = ()
         self._has_details = details is not None
 
     def status(self) -> dict[str, Any]:

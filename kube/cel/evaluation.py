@@ -1,389 +1,374 @@
-"""From a tree to a function that evaluates it."""
+"""Evaluate a checked tree. It becomes closures once; each run counts its steps, of which only so many are allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.kube.cel.functions import FUNCTIONS, OPERATORS
-from mews.kube.cel.methods import METHODS
-from mews.kube.cel.syntax import (
-    Expr,
-    FunctionCall,
-    Ident,
-    ListExpr,
-    Literal,
-    MacroExpr,
-    MapExpr,
-    MessageExpr,
-    Select,
-)
-from mews.kube.cel.values import CelError, Optional, ReceiverObject, TypeValue
+from mews.kube.cel.functions import FUNCTIONS
+from mews.kube.cel.operators import NO_OVERLOAD
+from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
+from mews.kube.cel.values import NOTHING, CelError, Some, TypeName
 
-Variables = dict[str, Any]
-Evaluate = Callable[[Variables], Any]
+COST_LIMIT = 1_000_000
+"""The steps of one evaluation, as Kubernetes limits them."""
+AUTHORIZATION_COST = 350_000
+"""The steps of a look at what a user may do."""
 
-TYPE_NAMES = {
-    **{name: name for name in ("int", "uint", "double", "bool", "string", "bytes", "list", "map", "type")},
-    "null_type": "null_type",
-}
-_MISSING: Any = object()
+_NO_INDEX = "unsupported index type 'string' in list"
+_TYPES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "net.IP", "net.CIDR")
 
 
-def compiled(expr: Expr) -> Evaluate:
-    """A function from variables to the expression's value; it raises ``CelError``."""
-    return _BUILDERS[type(expr)](expr)
+class Frame:
+    """The variables of a run and the steps that are left."""
+
+    __slots__ = ("left", "names")
+
+    def __init__(self, names: dict[str, Any], limit: int) -> None:
+        self.names = names
+        self.left = limit
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        Raises ``CelError`` when none are left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise CostExceeded("operation cancelled: actual cost limit exceeded")
 
 
-def _literal(expr: Any) -> Evaluate:
-    value = expr.value
-    return lambda _: value
+class CostExceeded(CelError):
+    """No steps are left."""
 
 
-def _ident(expr: Any) -> Evaluate:
-    name = expr.name
-    if name in TYPE_NAMES:
-        named = TypeValue(TYPE_NAMES[name])
-        return lambda known: known.get(name, named)
-
-    def evaluate(known: Variables) -> Any:
-        try:
-            return known[name]
-        except KeyError:
-            raise CelError(f"no such attribute(s): {name}") from None
-
-    return evaluate
+Run = Callable[[Frame], Any]
 
 
-def _field(value: Any, name: str) -> Any:
-    """A field's value, or ``_MISSING``."""
-    if isinstance(value, dict):
-        return value[name] if name in value else _MISSING  # noqa: SIM401 - a lazy map has no ``get`` of its own
-    if isinstance(value, ReceiverObject):
-        return value.fields.get(name, _MISSING)
-    if value is None:
-        return _MISSING
-    raise CelError("no such overload")
+class Program:
+    """An expression ready to run."""
+
+    def __init__(self, tree: Node) -> None:
+        self._run = _compiled(tree)
+
+    def evaluate(self, names: Mapping[str, Any], limit: int = COST_LIMIT) -> tuple[Any, int]:
+        """The value under those variables, and the steps it took.
+
+        Raises ``CelError``.
+        """
+        frame = Frame(dict(names), limit)
+        value = self._run(frame)
+        return value, limit - frame.left
 
 
-def _select(expr: Any) -> Evaluate:
-    operand, name = compiled(expr.operand), expr.field
-    if expr.test:
-
-        def test(known: Variables) -> Any:
-            value = operand(known)
-            if isinstance(value, Optional):
-                return value.present and _field(value.value, name) is not _MISSING
-            return _field(value, name) is not _MISSING
-
-        return test
-    if expr.optional:
-        return lambda known: _maybe(operand(known), name)
-
-    def select(known: Variables) -> Any:
-        value = operand(known)
-        if isinstance(value, Optional):
-            return _maybe(value, name)
-        found = _field(value, name)
-        if found is _MISSING:
-            raise CelError(f"no such key: {name}")
-        return found
-
-    return select
+def _compiled(node: Node) -> Run:
+    if isinstance(node, Literal):
+        value = node.value
+        return lambda _: value
+    if isinstance(node, Ident):
+        return _name(node.name)
+    if isinstance(node, Select):
+        return _select(node)
+    if isinstance(node, CallNode):
+        return _call(node)
+    if isinstance(node, ListNode):
+        return _list(node)
+    if isinstance(node, MapNode):
+        return _map(node)
+    if isinstance(node, Fold):
+        return _fold(node)
+    if isinstance(node, StructNode):
+        return _struct(node)
+    raise CelError(f"cannot evaluate {type(node).__name__}")
 
 
-def _maybe(value: Any, key: Any) -> Optional:
-    """``value.?key`` and ``value[?key]``."""
-    if isinstance(value, Optional):
-        if not value.present:
-            return value
-        value = value.value
-    if isinstance(value, list):
-        is_there = isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(value)
-        return Optional(value[key], True) if is_there else Optional()
-    found = _field(value, key)
-    return Optional() if found is _MISSING else Optional(found, True)
+def _name(name: str) -> Run:
+    constant = TypeName(name) if name in _TYPES else None
+
+    def run(frame: Frame) -> Any:
+        frame.spend(1)
+        if name in frame.names:
+            return frame.names[name]
+        if constant is not None:
+            return constant
+        raise CelError(f"no such attribute(s): {name}")
+
+    return run
 
 
-def _call(expr: Any) -> Evaluate:
-    name, target = expr.function, expr.target
-    if target is None and name in _SPECIAL:
-        return _SPECIAL[name](expr)
-    args = [compiled(arg) for arg in expr.args]
-    if target is None:
-        function = OPERATORS.get(name) or FUNCTIONS.get(name)
-        if function is None:
-            raise CelError(f"undeclared reference to '{name}' (in container '')")
-        return _applied(function, args)
-    qualified = f"{target.name}.{name}" if isinstance(target, Ident) else ""
-    if qualified in FUNCTIONS:
-        return _applied(FUNCTIONS[qualified], args)
-    receiver, method = compiled(target), METHODS.get(name)
+def _select(node: Select) -> Run:
+    name, operand, whole = node.field, _compiled(node.operand), qualified(node)
+    if whole in ("google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR") or whole.startswith(
+        "kubernetes."
+    ):
+        constant = TypeName(whole)
+        return lambda _: constant
 
-    def evaluate(known: Variables) -> Any:
-        value = receiver(known)
-        if isinstance(value, ReceiverObject) and name in value.methods:
-            return value.methods[name](*(arg(known) for arg in args))
-        if method is None:
-            raise CelError("no such overload")
-        return _guarded(method, [value, *(arg(known) for arg in args)])
-
-    return evaluate
-
-
-def _applied(function: Callable[..., Any], args: Sequence[Evaluate]) -> Evaluate:
-    if len(args) == 2:
-        first, second = args
-        return lambda known: _guarded(function, (first(known), second(known)))
-    return lambda known: _guarded(function, [arg(known) for arg in args])
-
-
-def _guarded(function: Callable[..., Any], values: Sequence[Any]) -> Any:
-    try:
-        return function(*values)
-    except (TypeError, AttributeError):
-        raise CelError("no such overload") from None
-
-
-def _and(expr: Any) -> Evaluate:
-    return _absorbing(expr, decisive=False)
-
-
-def _or(expr: Any) -> Evaluate:
-    return _absorbing(expr, decisive=True)
-
-
-def _absorbing(expr: Any, *, decisive: bool) -> Evaluate:
-    """One side that decides makes the other's errors go away."""
-    left, right = (compiled(arg) for arg in expr.args)
-
-    def evaluate(known: Variables) -> Any:
-        failure: CelError | None = None
-        try:
-            first = left(known)
-            if first is decisive:
-                return decisive
-            if not isinstance(first, bool):
-                failure = CelError("no such overload")
-        except CelError as error:
-            failure = error
-        try:
-            second = right(known)
-        except CelError as error:
-            raise failure or error from None
-        if second is decisive:
-            return decisive
-        if failure is not None:
-            raise failure
-        if not isinstance(second, bool):
-            raise CelError("no such overload")
-        return second
-
-    return evaluate
-
-
-def _conditional(expr: Any) -> Evaluate:
-    condition, yes, no = (compiled(arg) for arg in expr.args)
-
-    def evaluate(known: Variables) -> Any:
-        chosen = condition(known)
-        if not isinstance(chosen, bool):
-            raise CelError("no such overload")
-        return yes(known) if chosen else no(known)
-
-    return evaluate
-
-
-def _index(expr: Any) -> Evaluate:
-    container, key = (compiled(arg) for arg in expr.args)
-
-    def evaluate(known: Variables) -> Any:
-        value, index = container(known), key(known)
-        if isinstance(value, Optional):
-            return _maybe(value, index)
-        if isinstance(value, list):
-            if isinstance(index, float) and index.is_integer():
-                index = int(index)
-            if not isinstance(index, int) or isinstance(index, bool):
-                raise CelError(f"unsupported index type '{type(index).__name__}' in list")
-            if not 0 <= index < len(value):
-                raise CelError(f"index out of bounds: {index}")
-            return value[index]
+    def run(frame: Frame) -> Any:
+        value = operand(frame)
+        frame.spend(1)
+        if node.test:
+            return _has(value, name)
+        if isinstance(value, Some) or value is NOTHING:
+            return _optional_member(value, name)
         if isinstance(value, dict):
-            if index in value:
-                return value[index]
-            raise CelError(f"no such key: {index}")
-        raise CelError("no such overload")
+            if name in value:
+                return value[name]
+            raise CelError(f"no such key: {name}")
+        raise CelError(_NO_INDEX if isinstance(value, list) else f"no such key: {name}")
 
-    return evaluate
-
-
-def _optional_index(expr: Any) -> Evaluate:
-    container, key = (compiled(arg) for arg in expr.args)
-    return lambda known: _maybe(container(known), key(known))
+    return run
 
 
-_SPECIAL: Mapping[str, Callable[[Any], Evaluate]] = {
-    "_&&_": _and,
-    "_||_": _or,
-    "_?_:_": _conditional,
-    "_[_]": _index,
-    "_[?_]": _optional_index,
-}
+def _has(value: Any, name: str) -> bool:
+    if isinstance(value, Some):
+        value = value.value
+    if value is NOTHING:
+        return False
+    if isinstance(value, dict):
+        return name in value
+    if isinstance(value, list):
+        raise CelError(_NO_INDEX)
+    return False
 
 
-def _list(expr: Any) -> Evaluate:
-    items = [(compiled(item), optional) for item, optional in expr.items]
+def _optional_member(value: Any, name: str) -> Any:
+    inner = value.value if isinstance(value, Some) else value
+    return Some(inner[name]) if isinstance(inner, dict) and name in inner else NOTHING
 
-    def evaluate(known: Variables) -> Any:
+
+def _call(node: CallNode) -> Run:
+    if node.function in ("_&&_", "_||_"):
+        return _logical(_compiled(node.args[0]), _compiled(node.args[1]), stop=node.function == "_||_")
+    if node.function == "_?:_" or node.function == "_?_:_":
+        return _conditional(*(_compiled(arg) for arg in node.args))
+    if node.function == "_?._":
+        operand, name = _compiled(node.args[0]), node.args[1]
+        assert isinstance(name, Literal)
+        return lambda frame: _optional_member(operand(frame), str(name.value))
+    if node.function in ("or", "orValue") and node.target is not None:
+        return _alternative(_compiled(node.target), _compiled(node.args[0]), unwrap=node.function == "orValue")
+    nodes = [*([node.target] if node.target is not None else []), *node.args]
+    return _plain_call(node.function, [_compiled(one) for one in nodes])
+
+
+def _plain_call(name: str, args: list[Run]) -> Run:
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise CelError(f"unbound function: {name}()")
+
+    def run(frame: Frame) -> Any:
+        values = [arg(frame) for arg in args]
+        frame.spend(_cost(name, values))
+        try:
+            return function(*values)
+        except (TypeError, AttributeError):
+            raise CelError(NO_OVERLOAD) from None
+
+    return run
+
+
+def _cost(name: str, values: list[Any]) -> int:
+    """What cel-go charges: the length of what is walked through, where a call walks."""
+    if name in ("matches", "find", "findAll") and all(isinstance(value, str) for value in values[:2]):
+        return max(1, (len(values[0]) // 10 + 1) * (len(values[1]) // 4 + 1))
+    if name == "check":
+        return AUTHORIZATION_COST
+    if name == "@in" and isinstance(values[1], list):
+        return len(values[1])
+    first = values[0] if values else None
+    return len(first) // 10 + 1 if isinstance(first, (str, bytes)) else 1
+
+
+def _logical(one: Run, other: Run, *, stop: bool) -> Run:
+    """``&&`` and ``||``: an error counts only if the other side does not decide."""
+
+    def run(frame: Frame) -> Any:
+        fault: CelError | None = None
+        for side in (one, other):
+            try:
+                value = side(frame)
+            except CostExceeded:
+                raise
+            except CelError as error:
+                fault = fault or error
+                continue
+            if value is stop:
+                return stop
+            if value is not (not stop):
+                fault = fault or CelError(NO_OVERLOAD)
+        if fault is not None:
+            raise fault
+        return not stop
+
+    return run
+
+
+def _conditional(test: Run, yes: Run, no: Run) -> Run:
+    def run(frame: Frame) -> Any:
+        value = test(frame)
+        if not isinstance(value, bool):
+            raise CelError(NO_OVERLOAD)
+        return yes(frame) if value else no(frame)
+
+    return run
+
+
+def _alternative(one: Run, other: Run, *, unwrap: bool) -> Run:
+    def run(frame: Frame) -> Any:
+        value = one(frame)
+        if isinstance(value, Some):
+            return value.value if unwrap else value
+        return other(frame)
+
+    return run
+
+
+def _list(node: ListNode) -> Run:
+    parts = [(_compiled(item), index in node.optional) for index, item in enumerate(node.items)]
+
+    def run(frame: Frame) -> list[Any]:
+        frame.spend(10)
         found = []
-        for item, optional in items:
-            value = item(known)
+        for part, optional in parts:
+            value = part(frame)
             if not optional:
                 found.append(value)
-            elif value.present:
+            elif isinstance(value, Some):
                 found.append(value.value)
         return found
 
-    return evaluate
+    return run
 
 
-def _map(expr: Any) -> Evaluate:
-    entries = [(compiled(key), compiled(value), optional) for key, value, optional in expr.entries]
+def _map(node: MapNode) -> Run:
+    parts = [(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries]
 
-    def evaluate(known: Variables) -> Any:
-        found: dict[Any, Any] = {}
-        for key, value, optional in entries:
-            name, content = key(known), value(known)
-            if optional:
-                if not content.present:
-                    continue
-                content = content.value
-            if name in found:
-                raise CelError(f"insert failed: key {name} already exists")
-            found[name] = content
+    def run(frame: Frame) -> dict[Any, Any]:
+        frame.spend(30)
+        found = {}
+        for key, value, optional in parts:
+            name, item = key(frame), value(frame)
+            if not optional:
+                found[name] = item
+            elif isinstance(item, Some):
+                found[name] = item.value
         return found
 
-    return evaluate
+    return run
 
 
-def _message(expr: Any) -> Evaluate:
+def _struct(node: StructNode) -> Run:
     """A message is the map of its fields: what it is a message of says who makes use of it."""
-    entries = [(name, compiled(value), optional) for name, value, optional in expr.entries]
+    parts = [(name, _compiled(value), optional) for name, value, optional in node.fields]
 
-    def evaluate(known: Variables) -> Any:
-        found: dict[str, Any] = {}
-        for name, value, optional in entries:
-            content = value(known)
-            if optional:
-                if not content.present:
-                    continue
-                content = content.value
-            found[name] = content
+    def run(frame: Frame) -> dict[str, Any]:
+        frame.spend(40)
+        found = {}
+        for name, value, optional in parts:
+            item = value(frame)
+            if not optional:
+                found[name] = item
+            elif isinstance(item, Some):
+                found[name] = item.value
         return found
 
-    return evaluate
+    return run
 
 
-def _items(value: Any) -> list[Any]:
-    if isinstance(value, (list, dict)):
-        return list(value)
-    raise CelError("no such overload")
+def _fold(node: Fold) -> Run:
+    if node.macro == "bind":
+        init, body = _compiled(node.init), _compiled(node.result)
+        return lambda frame: body(_within(frame, {node.accu: init(frame)}))
+    source, args = _compiled(node.source), [_compiled(arg) for arg in node.args]
+    loops = {"all": _all, "exists": _exists, "exists_one": _exists_one, "map": _collected, "transformList": _collected}
+    loop = loops.get(node.macro, _mapped)
+
+    def run(frame: Frame) -> Any:
+        values = source(frame)
+        if not isinstance(values, (list, dict)):
+            raise CelError(NO_OVERLOAD)
+        return loop(node, _rounds(node, values, frame), args)
+
+    return run
 
 
-def _pairs(value: Any) -> list[tuple[Any, Any]]:
-    if isinstance(value, list):
-        return list(enumerate(value))
-    if isinstance(value, dict):
-        return list(value.items())
-    raise CelError("no such overload")
+def _within(frame: Frame, names: dict[str, Any]) -> Frame:
+    inner = _Inner({**frame.names, **names}, 0)
+    inner.outer = frame
+    return inner
 
 
-def _macro(expr: Any) -> Evaluate:
-    target, names = compiled(expr.target), expr.names
-    args = [compiled(arg) for arg in expr.args]
-    if expr.macro == "bind":
-        return lambda known: args[0]({**known, names[0]: target(known)})
-    if expr.macro in ("optMap", "optFlatMap"):
-        return _optional_map(target, names[0], args[0], flat=expr.macro == "optFlatMap")
+class _Inner(Frame):
+    """The variables of a loop; steps are counted outside."""
 
-    def scopes(known: Variables) -> Any:
-        inner = dict(known)
-        value = target(known)
-        if len(names) == 1:
-            for item in _items(value):
-                inner[names[0]] = item
-                yield inner, item
+    __slots__ = ("outer",)
+
+    outer: Frame
+
+    def spend(self, steps: int) -> None:
+        self.outer.spend(steps)
+
+
+def _rounds(node: Fold, values: Any, frame: Frame) -> Any:
+    inner = _within(frame, {})
+    for index, item in enumerate(values):
+        frame.spend(1)
+        if not node.var2:
+            inner.names[node.var] = item
+        elif isinstance(values, dict):
+            inner.names[node.var], inner.names[node.var2] = item, values[item]
         else:
-            for key, item in _pairs(value):
-                inner[names[0]], inner[names[1]] = key, item
-                yield inner, item
-
-    return _LOOPS[expr.macro](scopes, args)
+            inner.names[node.var], inner.names[node.var2] = index, item
+        yield inner
 
 
-def _optional_map(target: Evaluate, name: str, body: Evaluate, *, flat: bool) -> Evaluate:
-    def evaluate(known: Variables) -> Any:
-        value = target(known)
-        if not isinstance(value, Optional):
-            raise CelError("no such overload")
-        if not value.present:
-            return value
-        found = body({**known, name: value.value})
-        return found if flat else Optional(found, True)
-
-    return evaluate
-
-
-def _decided(scopes: Callable[[Variables], Any], args: Sequence[Evaluate], *, decisive: bool) -> Evaluate:
-    def evaluate(known: Variables) -> Any:
-        failure: CelError | None = None
-        for inner, _ in scopes(known):
-            try:
-                found = args[0](inner)
-            except CelError as error:
-                failure = failure or error
-                continue
-            if found is decisive:
-                return decisive
-            if not isinstance(found, bool):
-                failure = failure or CelError("no such overload")
-        if failure is not None:
-            raise failure
-        return not decisive
-
-    return evaluate
+def _quantified(rounds: Any, test: Run, *, stop: bool) -> bool:
+    fault: CelError | None = None
+    for inner in rounds:
+        try:
+            value = test(inner)
+        except CostExceeded:
+            raise
+        except CelError as error:
+            fault = error
+            continue
+        if value is stop:
+            return bool(stop)
+        if value is not (not stop):
+            fault = CelError(NO_OVERLOAD)
+    if fault is not None:
+        raise fault
+    return not stop
 
 
-def _exists_one(scopes: Callable[[Variables], Any], args: Sequence[Evaluate]) -> Evaluate:
-    return lambda known: sum(1 for inner, _ in scopes(known) if args[0](inner) is True) == 1
+def _all(_: Fold, rounds: Any, args: list[Run]) -> bool:
+    return _quantified(rounds, args[0], stop=False)
 
 
-def _filter(scopes: Callable[[Variables], Any], args: Sequence[Evaluate]) -> Evaluate:
-    return lambda known: [item for inner, item in scopes(known) if args[0](inner) is True]
+def _exists(_: Fold, rounds: Any, args: list[Run]) -> bool:
+    return _quantified(rounds, args[0], stop=True)
 
 
-def _mapped(scopes: Callable[[Variables], Any], args: Sequence[Evaluate]) -> Evaluate:
-    if len(args) == 1:
-        return lambda known: [args[0](inner) for inner, _ in scopes(known)]
-    return lambda known: [args[1](inner) for inner, _ in scopes(known) if args[0](inner) is True]
+def _exists_one(_: Fold, rounds: Any, args: list[Run]) -> bool:
+    return sum(_flag(args[0](inner)) for inner in rounds) == 1
 
 
-_LOOPS: Mapping[str, Callable[..., Evaluate]] = {
-    "all": lambda scopes, args: _decided(scopes, args, decisive=False),
-    "exists": lambda scopes, args: _decided(scopes, args, decisive=True),
-    "exists_one": _exists_one,
-    "filter": _filter,
-    "map": _mapped,
-}
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise CelError(NO_OVERLOAD)
 
-_BUILDERS: Mapping[type[Expr], Callable[[Any], Evaluate]] = {
-    Literal: _literal,
-    Ident: _ident,
-    Select: _select,
-    FunctionCall: _call,
-    ListExpr: _list,
-    MapExpr: _map,
-    MessageExpr: _message,
-    MacroExpr: _macro,
-}
+
+def _collected(_: Fold, rounds: Any, args: list[Run]) -> list[Any]:
+    return [args[1](inner) for inner in rounds if _flag(args[0](inner))]
+
+
+def _mapped(node: Fold, rounds: Any, args: list[Run]) -> dict[Any, Any]:
+    insert = FUNCTIONS["cel.@mapInsert"]
+    found: dict[Any, Any] = {}
+    for inner in rounds:
+        if _flag(args[0](inner)):
+            made = args[1](inner)
+            found = insert(found, inner.names[node.var], made) if node.macro == "transformMap" else insert(found, made)
+    return found

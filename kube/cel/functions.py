@@ -1,409 +1,367 @@
-"""Operators, functions and methods: CEL's own (cel-spec), cel-go's strings, lists, sets and optionals, and Kubernetes'
-libraries (k8s.io/apiserver pkg/cel/library)."""
+"""The functions of CEL's and Kubernetes' libraries at run time, by name; which is meant follows from the values."""
 
 from __future__ import annotations
 
 import ipaddress
-import math
-import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import timedelta, timezone, tzinfo
 from typing import Any
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mews.kube.api.quantities import parse
-from mews.kube.cel import values
-from mews.kube.cel.values import (
-    CelError,
-    Duration,
-    Opaque,
-    Optional,
-    QuantityValue,
-    Timestamp,
-    TypeValue,
-    Uint,
-    equal,
-    is_number,
+from mews.kube.cel.formatting import formatted
+from mews.kube.cel.libraries import (
+    FORMAT_NAMES,
+    Address,
+    AddressBlock,
+    NamedFormat,
+    Quantity,
+    Semver,
+    Url,
+    named_format,
 )
+from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, shown
+from mews.kube.cel.regexes import BadPattern, searcher
+from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, Some, Timestamp, equal
 
-Function = Callable[..., Any]
-_NO_OVERLOAD = "no such overload"
-
-
-def mismatch() -> CelError:
-    """The error of an operation that its values' types do not have."""
-    return CelError(_NO_OVERLOAD)
+_MILLI, _NANO = 10**6, 10**9
 
 
-def _arithmetic(name: str, plain: Callable[[Any, Any], Any]) -> Function:
-    def operate(left: Any, right: Any) -> Any:
-        if is_number(left) and type(left) is type(right):
-            return values.checked(type(left)(plain(left, right)))
-        raise mismatch()
-
-    operate.__name__ = name
-    return operate
-
-
-def add(left: Any, right: Any) -> Any:
-    """``left + right``."""
-    if is_number(left):
-        return _sum(left, right)
-    if type(left) is type(right) and isinstance(left, (str, bytes, list)):
-        return left + right
-    match left, right:
-        case Timestamp(), Duration():
-            return values.moved(left, right.ns)
-        case Duration(), Timestamp():
-            return values.moved(right, left.ns)
-        case Duration(), Duration():
-            return Duration(left.ns + right.ns)
-    raise mismatch()
-
-
-_sum = _arithmetic("add", lambda left, right: left + right)
-_difference = _arithmetic("subtract", lambda left, right: left - right)
-
-
-def _subtract(left: Any, right: Any) -> Any:
-    match left, right:
-        case Timestamp(), Timestamp():
-            return Duration(int((left.at - right.at).total_seconds() * 10**9))
-        case Timestamp(), Duration():
-            return values.moved(left, -right.ns)
-        case Duration(), Duration():
-            return Duration(left.ns - right.ns)
-    return _difference(left, right)
-
-
-def _divide(left: Any, right: Any) -> Any:
-    if isinstance(left, float) and isinstance(right, float):
-        if right == 0:
-            return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left)
-        return left / right
-    if not is_number(left) or type(left) is not type(right) or isinstance(left, float):
-        raise mismatch()
-    if right == 0:
-        raise CelError("division by zero")
-    quotient = abs(int(left)) // abs(int(right))
-    return values.checked(type(left)(quotient if (left < 0) == (right < 0) else -quotient))
-
-
-def _modulo(left: Any, right: Any) -> Any:
-    if not is_number(left) or type(left) is not type(right) or isinstance(left, float):
-        raise mismatch()
-    if right == 0:
-        raise CelError("modulus by zero")
-    return type(left)(int(math.copysign(1, left)) * (abs(int(left)) % abs(int(right))))
-
-
-def _negate(value: Any) -> Any:
-    if isinstance(value, Uint) or not is_number(value):
-        raise mismatch()
-    return values.checked(-value)
-
-
-def _not(value: Any) -> Any:
-    if not isinstance(value, bool):
-        raise mismatch()
-    return not value
-
-
-def _compared(holds: Callable[[Any, Any], bool]) -> Function:
-    def compare(left: Any, right: Any) -> bool:
-        if is_number(left) and is_number(right):
-            return holds(left, right)
-        if type(left) is type(right) and isinstance(left, (str, bytes, bool, Timestamp, Duration)):
-            return holds(left, right)
-        raise mismatch()
-
-    return compare
-
-
-def contained(item: Any, container: Any) -> bool:
-    """``item in container``."""
-    if isinstance(container, list):
-        return any(equal(item, each) for each in container)
-    if isinstance(container, dict):
-        return item in container
-    raise mismatch()
-
-
-OPERATORS: Mapping[str, Function] = {
-    "_==_": equal,
-    "_!=_": lambda left, right: not equal(left, right),
-    "_<_": _compared(lambda left, right: left < right),
-    "_<=_": _compared(lambda left, right: left <= right),
-    "_>_": _compared(lambda left, right: left > right),
-    "_>=_": _compared(lambda left, right: left >= right),
-    "@in": contained,
-    "_+_": add,
-    "_-_": _subtract,
-    "_*_": _arithmetic("multiply", lambda left, right: left * right),
-    "_/_": _divide,
-    "_%_": _modulo,
-    "-_": _negate,
-    "!_": _not,
-}
-
-
-# Conversions
-
-
-def size(value: Any) -> int:
-    """``size(value)``."""
-    if isinstance(value, (str, bytes, list, dict)):
-        return len(value)
-    raise mismatch()
-
-
-def _int(value: Any) -> int:
-    match value:
-        case bool():
-            raise mismatch()
-        case int():
-            return int(values.checked(int(value)))
-        case float():
-            if not math.isfinite(value):
-                raise CelError("integer overflow")
-            return int(values.checked(int(value)))
-        case str():
-            if not re.fullmatch(r"[+-]?\d+", value):
-                raise CelError("type conversion error from 'string' to 'int'")
-            return int(values.checked(int(value)))
-        case Timestamp():
-            return int(value.at.timestamp())
-        case Duration():
-            return value.ns
-    raise mismatch()
-
-
-def _uint(value: Any) -> Uint:
+def _text(value: Any) -> str:
     if isinstance(value, str):
-        if not value.isdecimal():
-            raise CelError("type conversion error from 'string' to 'uint'")
-        return Uint(values.checked(Uint(value)))
-    if is_number(value):
-        return Uint(values.checked(Uint(int(value)))) if value >= 0 else Uint(_raise("unsigned integer overflow"))
-    raise mismatch()
-
-
-def _raise(text: str) -> int:
-    raise CelError(text)
-
-
-def _double(value: Any) -> float:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            raise CelError("type conversion error from 'string' to 'double'") from None
-    if is_number(value):
-        return float(value)
-    raise mismatch()
-
-
-def as_string(value: Any) -> str:
-    """``string(value)``."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value
-        case bytes():
-            try:
-                return value.decode()
-            except UnicodeDecodeError:
-                raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
-        case int():
-            return str(int(value))
-        case float():
-            return _float_text(value)
-        case Timestamp():
-            return values.show_timestamp(value)
-        case Duration():
-            return values.show_duration(value)
-        case Opaque() if value.kind in ("net.IP", "net.CIDR"):
-            return str(value.content)
-    raise mismatch()
-
-
-def _float_text(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
-
-
-def _bool(value: Any) -> bool:
-    if isinstance(value, bool):
         return value
-    if value in ("true", "True", "TRUE", "t", "1"):
-        return True
-    if value in ("false", "False", "FALSE", "f", "0"):
-        return False
-    if isinstance(value, str):
-        raise CelError("type conversion error from 'string' to 'bool'")
-    raise mismatch()
+    raise CelError(NO_OVERLOAD)
 
 
-def _timestamp(value: Any) -> Timestamp:
-    if isinstance(value, Timestamp):
-        return value
-    if isinstance(value, str):
-        return values.parse_timestamp(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Timestamp(datetime.fromtimestamp(value, ZoneInfo("UTC")))
-    raise mismatch()
-
-
-def _duration(value: Any) -> Duration:
-    if isinstance(value, Duration):
-        return value
-    if isinstance(value, str):
-        return values.parse_duration(value)
-    raise mismatch()
-
-
-def matches(text: Any, pattern: Any) -> bool:
-    """Whether a pattern is found in a text."""
-    if not isinstance(text, str) or not isinstance(pattern, str):
-        raise mismatch()
-    return regex_of(pattern).search(text) is not None
-
-
-def regex_of(pattern: str) -> re.Pattern[str]:
-    """The compiled pattern, ``CelError`` for what is none."""
+def _matches(text: Any, pattern: Any) -> bool:
     try:
-        return re.compile(pattern.replace(r"\z", r"\Z"))
-    except re.error as error:
-        raise CelError(f"error parsing regexp: {error}") from None
+        return searcher(_text(pattern)).search(_text(text)) is not None
+    except BadPattern as error:
+        raise CelError(str(error)) from None
 
 
-# Quantities, addresses, URLs
+def _find(text: str, pattern: str) -> str:
+    found = _find_all(text, pattern, 1)
+    return found[0] if found else ""
 
 
-def _quantity(text: Any) -> QuantityValue:
+def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
     try:
-        return QuantityValue(parse(text_of(text)), text)
-    except ValueError:
-        pattern = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        raise CelError(f"quantities must match the regular expression {pattern}") from None
+        found = [match.group(0) for match in searcher(pattern).finditer(text)]
+    except BadPattern as error:
+        raise CelError(f"Illegal regex: {error}") from None
+    return found if most < 0 else found[:most]
 
 
-def text_of(value: Any) -> str:
-    """The value, which must be a string."""
-    if not isinstance(value, str):
-        raise mismatch()
-    return value
+def _char_at(text: str, at: int) -> str:
+    if not 0 <= at <= len(text):
+        raise CelError(f"index out of range: {at}")
+    return text[at : at + 1]
 
 
-def _succeeds(function: Function) -> Function:
-    def test(text: Any) -> bool:
+def _index_of(within: Any, what: Any, start: int = 0) -> int:
+    if isinstance(within, list):
+        return next((index for index, item in enumerate(within) if equal(item, what)), -1)
+    if what == "":
+        return start
+    if start < 0:
+        raise CelError(f"index out of range: {start}")
+    return _text(within).find(_text(what), start)
+
+
+def _last_index_of(within: Any, what: Any, end: int | None = None) -> int:
+    if isinstance(within, list):
+        return next((index for index in reversed(range(len(within))) if equal(within[index], what)), -1)
+    if what == "":
+        return len(within) if end is None else end
+    if end is not None and end < 0:
+        raise CelError(f"index out of range: {end}")
+    if end is not None and end >= len(within):
+        return -1
+    last = len(within) if end is None else min(end + len(what), len(within))
+    return _text(within).rfind(_text(what), 0, last)
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    last = len(text) if end is None else end
+    if not 0 <= start <= len(text):
+        raise CelError(f"index out of range: {start}")
+    if not 0 <= last <= len(text):
+        raise CelError(f"index out of range: {last}")
+    if start > last:
+        raise CelError(f"invalid substring range. start: {start}, end: {last}")
+    return text[start:last]
+
+
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    return text.replace(old, new, most)
+
+
+def _split(text: str, by: str, most: int = -1) -> list[str]:
+    if most == 0:
+        return []
+    if by:
+        return text.split(by) if most < 0 else text.split(by, most - 1)
+    letters = list(text)
+    return letters if most < 0 or len(letters) <= most else [*letters[: most - 1], "".join(letters[most - 1 :])]
+
+
+_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
+_ASCII_UPPER = {code: code - 32 for code in range(97, 123)}
+
+
+def _quote(text: str) -> str:
+    escapes = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+    escapes |= {"\\": "\\\\", '"': '\\"'}
+    return '"' + "".join(escapes.get(char, char) for char in text) + '"'
+
+
+def _sorted(items: list[Any]) -> bool:
+    return all(compare(items[i], items[i + 1]) <= 0 for i in range(len(items) - 1))
+
+
+def _sum(items: list[Any]) -> Any:
+    if not items:
+        return 0
+    total = items[0]
+    for item in items[1:]:
+        total = add(total, item)
+    return total
+
+
+def _extreme(name: str, sign: int) -> Function:
+    def find(items: list[Any]) -> Any:
+        if not items:
+            raise CelError(f"{name} called on empty list")
+        best = items[0]
+        for item in items[1:]:
+            if compare(item, best) * sign > 0:
+                best = item
+        return best
+
+    return find
+
+
+def _contains_all(one: list[Any], other: list[Any]) -> bool:
+    return all(any(equal(item, candidate) for candidate in one) for item in other)
+
+
+def _is(parse: Callable[..., Any]) -> Function:
+    def test(*args: Any) -> bool:
         try:
-            function(text_of(text))
-        except CelError as error:
-            if str(error) == _NO_OVERLOAD:
-                raise
+            parse(*args)
+        except CelError:
             return False
         return True
 
     return test
 
 
-def ip_of(text: Any) -> Opaque:
-    """The address that a text is."""
+def _semver(text: str, loose: bool = False) -> Semver:
+    return Semver.parse(text, loose=loose)
+
+
+def _order(one: Any, other: Any) -> int:
+    if isinstance(one, Semver):
+        return one.compare(other)
+    return int(one.amount > other.amount) - int(one.amount < other.amount)
+
+
+def _plus(one: Quantity, other: Any, sign: int = 1) -> Quantity:
+    return Quantity(one.amount + sign * (other.amount if isinstance(other, Quantity) else other))
+
+
+def _as_integer(value: Quantity) -> int:
+    if not value.is_integer:
+        raise CelError("cannot convert value to integer")
+    return int(value.amount)
+
+
+def _ip(value: Any) -> Any:
+    return value.address if isinstance(value, AddressBlock) else Address.parse(_text(value))
+
+
+def _canonical(text: str) -> bool:
+    return str(Address.parse(text)) == text
+
+
+def _within(network: AddressBlock, what: Any) -> bool:
+    value = (what if isinstance(what, Address) else Address.parse(what)).value
+    return value.version == network.address.value.version and value in network.network
+
+
+def _covers(network: AddressBlock, what: Any) -> bool:
+    other = what if isinstance(what, AddressBlock) else AddressBlock.parse(what)
+    return other.bits >= network.bits and _within(network, other.address)
+
+
+def _masked(network: AddressBlock) -> AddressBlock:
+    return AddressBlock(Address(network.network.network_address), network.bits)
+
+
+def _global(address: Address) -> bool:
+    value = address.value
+    broadcast = ipaddress.ip_address("255.255.255.255")
+    return not (
+        value.is_unspecified or value.is_loopback or value.is_multicast or value.is_link_local or value == broadcast
+    )
+
+
+def _validated(format_: NamedFormat, text: str) -> Any:
+    found = format_.faults(text)
+    return Some(found) if found else NOTHING
+
+
+def _named(name: str) -> Any:
+    found = named_format(name)
+    return Some(found) if found is not None else NOTHING
+
+
+def _value(optional: Any) -> Any:
+    if isinstance(optional, Some):
+        return optional.value
+    raise CelError("optional.none() dereference")
+
+
+def _zone(name: str) -> tzinfo:
+    if ":" in name:
+        sign = -1 if name.startswith("-") else 1
+        hours, _, minutes = name.lstrip("+-").partition(":")
+        return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
     try:
-        found = ipaddress.ip_address(text_of(text))
-    except ValueError:
-        raise CelError(f'IP Address "{text}" parse error during conversion from string') from None
-    return Opaque("net.IP", found)
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        raise CelError(f"unknown time zone {name}") from None
 
 
-def cidr_of(text: Any) -> Opaque:
-    """The network that a text is."""
-    try:
-        if "/" in text_of(text):
-            return Opaque("net.CIDR", ipaddress.ip_interface(text))
-    except ValueError:
-        pass
-    raise CelError(f'network address parse error during conversion from string: network address "{text}"')
+def _part(of_time: Callable[[Any], int], nanos: int = 0) -> Function:
+    """A part of a time, or of a duration the number of whole ``nanos``."""
+
+    def find(value: Any, zone: str = "UTC") -> int:
+        if isinstance(value, Duration) and nanos:
+            whole = abs(value.nanos) // nanos
+            return whole % 1000 if nanos == _MILLI else whole if value.nanos >= 0 else -whole
+        if isinstance(value, Timestamp):
+            return of_time(value.moment().astimezone(_zone(zone)))
+        raise CelError(NO_OVERLOAD)
+
+    return find
 
 
-def _url(text: Any) -> Opaque:
-    parts = urlsplit(text_of(text))
-    if not (parts.scheme and (parts.netloc or text.startswith("/"))) and not text.startswith("/"):
-        raise CelError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
-    return Opaque("kubernetes.URL", parts)
+def _inserted(map_: dict[str, Any], *more: Any) -> dict[str, Any]:
+    fresh = more[0] if len(more) == 1 else {more[0]: more[1]}
+    for key in fresh:
+        if key in map_:
+            raise CelError(f"insert failed: key {shown(key)} already exists")
+    return {**map_, **fresh}
 
 
-_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?")
+def _asked(name: str) -> Function:
+    """A method of a value that has its own."""
+
+    def ask(target: Any, *args: Any) -> Any:
+        if isinstance(target, Receiver) and name in target.methods and all(isinstance(arg, str) for arg in args):
+            return target.methods[name](*args)
+        raise CelError(NO_OVERLOAD)
+
+    return ask
 
 
-def _semver(text: Any) -> Opaque:
-    match = _SEMVER.fullmatch(text_of(text))
-    if match is None:
-        raise CelError("semver: invalid version")
-    major, minor, patch, pre, _ = match.groups()
-    return Opaque("kubernetes.Semver", (int(major), int(minor), int(patch), _precedence(pre)))
-
-
-def _precedence(pre: str | None) -> tuple[Any, ...]:
-    if not pre:
-        return (1,)
-    parts = tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in pre.split("."))
-    return (0, *parts)
-
-
-# Optionals, sets
-
-
-def _none_of_zero(value: Any) -> Optional:
-    is_zero = value is None or (not isinstance(value, (Opaque, Optional, Timestamp)) and not value)
-    return Optional() if is_zero else Optional(value, True)
-
-
-def _equivalent(left: list[Any], right: list[Any]) -> bool:
-    return _contains_all(left, right) and _contains_all(right, left)
-
-
-def _contains_all(left: list[Any], right: list[Any]) -> bool:
-    return all(contained(each, left) for each in right)
-
+_AUTHORIZATION = (
+    *("path", "group", "serviceAccount", "resource", "subresource", "namespace", "name", "fieldSelector"),
+    *("labelSelector", "check", "errored", "error", "allowed", "reason"),
+)
+_EMPTY: tuple[Any, ...] = (None, "", b"", 0, False)
 
 FUNCTIONS: Mapping[str, Function] = {
-    "size": size,
-    "int": _int,
-    "uint": _uint,
-    "double": _double,
-    "string": as_string,
-    "bool": _bool,
-    "bytes": lambda value: value.encode() if isinstance(value, str) else bytes(value),
-    "timestamp": _timestamp,
-    "duration": _duration,
-    "dyn": lambda value: value,
-    "type": lambda value: TypeValue(values.type_name(value)),
-    "matches": matches,
-    "quantity": _quantity,
-    "isQuantity": _succeeds(_quantity),
-    "ip": ip_of,
-    "isIP": _succeeds(ip_of),
-    "ip.isCanonical": lambda text: str(ip_of(text).content) == text,
-    "cidr": cidr_of,
-    "isCIDR": _succeeds(cidr_of),
-    "url": _url,
-    "isURL": _succeeds(_url),
-    "semver": _semver,
-    "isSemver": _succeeds(_semver),
-    "optional.of": lambda value: Optional(value, True),
-    "optional.none": lambda: Optional(),
-    "optional.ofNonZeroValue": _none_of_zero,
+    **OPERATORS,
+    "matches": _matches,
+    "contains": lambda text, part: _text(part) in _text(text),
+    "startsWith": lambda text, part: _text(text).startswith(_text(part)),
+    "endsWith": lambda text, part: _text(text).endswith(_text(part)),
+    "charAt": _char_at,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "lowerAscii": lambda text: _text(text).translate(_ASCII_LOWER),
+    "upperAscii": lambda text: _text(text).translate(_ASCII_UPPER),
+    "replace": _replace,
+    "split": _split,
+    "substring": _substring,
+    "trim": lambda text: _text(text).strip(),
+    "format": formatted,
+    "strings.quote": _quote,
+    "join": lambda items, by="": by.join(_text(item) for item in items),
     "sets.contains": _contains_all,
-    "sets.equivalent": _equivalent,
-    "sets.intersects": lambda left, right: any(contained(each, left) for each in right),
-    "math.greatest": lambda *found: max(found[0] if isinstance(found[0], list) else found),
-    "math.least": lambda *found: min(found[0] if isinstance(found[0], list) else found),
-    "strings.quote": lambda text: '"' + text_of(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
+    "sets.equivalent": lambda one, other: _contains_all(one, other) and _contains_all(other, one),
+    "sets.intersects": lambda one, other: any(equal(item, candidate) for item in one for candidate in other),
+    "find": _find,
+    "findAll": _find_all,
+    "isSorted": _sorted,
+    "sum": _sum,
+    "min": _extreme("min", -1),
+    "max": _extreme("max", 1),
+    "url": Url.parse,
+    "isURL": _is(Url.parse),
+    "getScheme": lambda url: url.scheme,
+    "getHost": lambda url: url.host,
+    "getHostname": lambda url: url.hostname,
+    "getPort": lambda url: url.port,
+    "getEscapedPath": lambda url: url.path,
+    "getQuery": lambda url: url.query,
+    "quantity": Quantity.parse,
+    "isQuantity": _is(Quantity.parse),
+    "sign": lambda value: (value.amount > 0) - (value.amount < 0),
+    "isGreaterThan": lambda one, other: _order(one, other) > 0,
+    "isLessThan": lambda one, other: _order(one, other) < 0,
+    "compareTo": _order,
+    "asApproximateFloat": lambda value: float(value.amount),
+    "asInteger": _as_integer,
+    "isInteger": lambda value: value.is_integer,
+    "add": _plus,
+    "sub": lambda one, other: _plus(one, other, -1),
+    "ip": _ip,
+    "isIP": _is(Address.parse),
+    "ip.isCanonical": _canonical,
+    "family": lambda address: address.value.version,
+    "isUnspecified": lambda address: address.value.is_unspecified,
+    "isLoopback": lambda address: address.value.is_loopback,
+    "isLinkLocalMulticast": lambda address: (
+        address.value.is_multicast and str(address).startswith(("224.0.0.", "ff02", "ff12", "ff32"))
+    ),
+    "isLinkLocalUnicast": lambda address: address.value.is_link_local,
+    "isGlobalUnicast": _global,
+    "cidr": AddressBlock.parse,
+    "isCIDR": _is(AddressBlock.parse),
+    "containsIP": _within,
+    "containsCIDR": _covers,
+    "prefixLength": lambda network: network.bits,
+    "masked": _masked,
+    "format.named": _named,
+    "validate": _validated,
+    "semver": _semver,
+    "isSemver": _is(_semver),
+    "major": lambda version: version.numbers[0],
+    "minor": lambda version: version.numbers[1],
+    "patch": lambda version: version.numbers[2],
+    "optional.of": Some,
+    "optional.ofNonZeroValue": lambda value: NOTHING if value in _EMPTY or value in ([], {}) else Some(value),
+    "optional.none": lambda: NOTHING,
+    "hasValue": lambda optional: isinstance(optional, Some),
+    "value": _value,
+    "first": lambda items: Some(items[0]) if items else NOTHING,
+    "last": lambda items: Some(items[-1]) if items else NOTHING,
+    "optional.unwrap": lambda items: [item.value for item in items if isinstance(item, Some)],
+    "unwrapOpt": lambda items: [item.value for item in items if isinstance(item, Some)],
+    "cel.@mapInsert": _inserted,
+    "getFullYear": _part(lambda moment: int(moment.year)),
+    "getMonth": _part(lambda moment: moment.month - 1),
+    "getDayOfYear": _part(lambda moment: moment.timetuple().tm_yday - 1),
+    "getDayOfMonth": _part(lambda moment: moment.day - 1),
+    "getDate": _part(lambda moment: int(moment.day)),
+    "getDayOfWeek": _part(lambda moment: moment.isoweekday() % 7),
+    "getHours": _part(lambda moment: int(moment.hour), 3600 * _NANO),
+    "getMinutes": _part(lambda moment: int(moment.minute), 60 * _NANO),
+    "getSeconds": _part(lambda moment: int(moment.second), _NANO),
+    "getMilliseconds": _part(lambda moment: moment.microsecond // 1000, _MILLI),
+    **{f"format.{name}": (lambda name=name: named_format(name)) for name in FORMAT_NAMES},
+    **{name: _asked(name) for name in _AUTHORIZATION},
 }

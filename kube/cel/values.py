@@ -1,95 +1,137 @@
-"""Values of CEL in Python, their types, equality and order.
-
-int, float, str, bytes, bool, None, list and dict are themselves; what Python has no type for is here.
-"""
+"""Values of CEL as Python's: bool, int, float, str, bytes, None, list, dict stand for their own; the rest is here."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
-INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+Variables = dict[str, Any]
+"""What an expression sees, by name."""
 
 
 class CelError(Exception):
-    """An expression cannot be evaluated."""
+    """An expression that cannot be evaluated: its message."""
 
 
-class CelSyntaxError(Exception):
-    """An expression cannot be read, or does not fit together."""
-
-    def __init__(self, at: int, text: str) -> None:
-        super().__init__(text)
-        self.at = at
-        self.text = text
-
-
-class Uint(int):
+class UInt(int):
     """An unsigned integer."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True, order=True)
-class Timestamp:
-    """An instant."""
 
-    at: datetime
+_NANO = 10**9
+_UNITS = {"ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": _NANO, "m": 60 * _NANO, "h": 3600 * _NANO}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A length of time in nanoseconds."""
+    """A span in nanoseconds."""
 
-    ns: int
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """``1h30m``; raises ``CelError``."""
+        sign, rest = (-1 if text[:1] == "-" else 1), text.lstrip("+-") if text[:1] in ("+", "-") else text
+        if rest == "0":
+            return cls(0)
+        parts = _PART.findall(rest)
+        if not parts or "".join(number + unit for number, unit in parts) != rest:
+            raise CelError(f'time: invalid duration "{text}"')
+        from decimal import Decimal
+
+        return cls(sign * sum(int(Decimal(number) * _UNITS[unit]) for number, unit in parts))
+
+    def __str__(self) -> str:
+        whole, rest = divmod(abs(self.nanos), _NANO)
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{'-' if self.nanos < 0 else ''}{whole}{fraction}s"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """A point in time: nanoseconds since 1970."""
+
+    nanos: int
+
+    @classmethod
+    def parse(cls, text: str) -> Timestamp:
+        """``2006-01-02T15:04:05Z``; raises ``CelError``."""
+        match = _RFC3339.fullmatch(text)
+        if match is None:
+            raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"')
+        try:
+            moment = datetime(*(int(part) for part in match.groups()[:6]), tzinfo=UTC)  # type: ignore[arg-type,misc]
+        except ValueError:
+            raise CelError(f'parsing time "{text}": out of range') from None
+        nanos = int(moment.timestamp()) * _NANO + int((match[7] or "0").ljust(9, "0")[:9])
+        if match[8]:
+            offset = (int(match[9]) * 3600 + int(match[10]) * 60) * _NANO
+            nanos += -offset if match[8] == "+" else offset
+        return cls(nanos)
+
+    def moment(self) -> datetime:
+        """As Python has it, without what is below a microsecond."""
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.nanos // 1000)
+
+    def __str__(self) -> str:
+        rest = self.nanos % _NANO
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{self.moment():%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
 @dataclass(frozen=True, slots=True)
-class TypeValue:
-    """The value of ``type(x)`` and of names such as ``int``."""
+class Some:
+    """An optional that has a value; None of them is ``NOTHING``."""
+
+    value: Any
+
+
+class Nothing:
+    """The optional without a value."""
+
+    __slots__ = ()
+
+
+NOTHING = Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """What ``type(x)`` gives."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
-    """A value that may not be there."""
+class Record(dict[str, Any]):
+    """An object whose fields are known: what it lacks is no such key, as in a map."""
 
-    value: Any = None
-    present: bool = False
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QuantityValue:
-    """A resource quantity."""
+class Listed(list[Any]):
+    """A list that is a set or, by ``keys``, a map: the order of its items does not count."""
 
-    amount: Decimal
-    text: str
+    __slots__ = ("keys",)
 
+    def __init__(self, items: list[Any], keys: tuple[str, ...] = ()) -> None:
+        super().__init__(items)
+        self.keys = keys
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
-    """A value of a library's own type: ``kind`` names it, ``content`` is the library's."""
-
-    kind: str
-    content: Any
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiverObject:
-    """A value that is its methods: ``methods`` by name, called with the arguments."""
-
-    kind: str
-    methods: dict[str, Callable[..., Any]]
-    fields: dict[str, Any] = field(default_factory=dict)
+    def key_of(self, item: Any) -> Any:
+        """What an item is known by."""
+        return tuple(item.get(key) for key in self.keys) if self.keys and isinstance(item, dict) else item
 
 
 class LazyMap(dict[str, Any]):
     """A map whose values are made when they are first asked for."""
 
-    def __init__(self, makers: dict[str, Callable[[], Any]]) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         super().__init__()
         self._makers = makers
 
@@ -102,104 +144,72 @@ class LazyMap(dict[str, Any]):
         return dict.__getitem__(self, key)
 
 
-_NAMES: dict[type, str] = {
-    bool: "bool",
-    int: "int",
-    Uint: "uint",
-    float: "double",
-    str: "string",
-    bytes: "bytes",
-    list: "list",
-    dict: "map",
-    LazyMap: "map",
-    type(None): "null_type",
-    Timestamp: "google.protobuf.Timestamp",
-    Duration: "google.protobuf.Duration",
-    TypeValue: "type",
-    Optional: "optional_type",
-    QuantityValue: "kubernetes.Quantity",
-}
+class Receiver(Record):
+    """A value that does what it is asked to: its type's name, and its methods by name. It may have fields."""
+
+    __slots__ = ("kind", "methods")
+
+    def __init__(
+        self, kind: str, methods: Mapping[str, Callable[..., Any]], fields: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(fields or {})
+        self.kind = kind
+        self.methods = methods
 
 
-def type_name(value: Any) -> str:
-    """What ``type(value)`` is called."""
-    if isinstance(value, (Opaque, ReceiverObject)):
+def type_of(value: Any) -> str:
+    """The name of a value's type."""
+    if isinstance(value, Receiver):
         return value.kind
-    return _NAMES.get(type(value), "dyn")
+    if value is None:
+        return "null_type"
+    if isinstance(value, bool):
+        return "bool"
+    for kind, name in _NAMES:
+        if isinstance(value, kind):
+            return name
+    return str(getattr(type(value), "cel_name", "dyn"))
+
+
+_NAMES = (
+    (UInt, "uint"), (int, "int"), (float, "double"), (str, "string"), (bytes, "bytes"), (list, "list"), (dict, "map"),
+    (Timestamp, "google.protobuf.Timestamp"), (Duration, "google.protobuf.Duration"), (Some, "optional_type"),
+    (Nothing, "optional_type"), (TypeName, "type"),
+)  # fmt: skip
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is an int, uint or double."""
+    """int, uint or double."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def equal(left: Any, right: Any) -> bool:
-    """CEL's equality: numbers by value, all else of one type only."""
-    if is_number(left) and is_number(right):
-        return bool(left == right)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(equal(a, b) for a, b in zip(left, right, strict=True))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return len(left) == len(right) and all(key in right and equal(left[key], right[key]) for key in left)
-    if isinstance(left, QuantityValue) and isinstance(right, QuantityValue):
-        return left.amount == right.amount
-    if isinstance(left, Optional) and isinstance(right, Optional):
-        return left.present == right.present and equal(left.value, right.value)
-    return type(left) is type(right) and bool(left == right)
+def equal(one: Any, other: Any) -> bool:
+    """``==``: numbers by their value whatever their type, all else only with its like."""
+    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
+        return one is other
+    if is_number(one) and is_number(other):
+        return bool(one == other)
+    if isinstance(one, Listed) and isinstance(other, list):
+        return _equal_sets(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(equal(*pair) for pair in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, Some) and isinstance(other, Some):
+        return equal(one.value, other.value)
+    return type(one) is type(other) and bool(one == other)
 
 
-def checked(value: Any) -> Any:
-    """A number that its type can hold."""
-    if isinstance(value, Uint):
-        if not 0 <= value <= UINT_MAX:
-            raise CelError("unsigned integer overflow")
-    elif isinstance(value, int) and not isinstance(value, bool) and not INT_MIN <= value <= INT_MAX:
-        raise CelError("integer overflow")
-    return value
+def _equal_sets(one: Listed, other: list[Any]) -> bool:
+    if len(one) != len(other):
+        return False
+    return all(any(equal(item, candidate) for candidate in other) for item in one)
 
 
-_DURATION = re.compile(r"([+-]?)((?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-
-
-def parse_duration(text: str) -> Duration:
-    """``1h30m`` and the like."""
-    if text == "0":
-        return Duration(0)
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise CelError(f'time: invalid duration "{text}"')
-    total = sum((Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Decimal())
-    return Duration(int(-total if match[1] == "-" else total))
-
-
-def show_duration(value: Duration) -> str:
-    """A duration in seconds, as ``string()`` writes it."""
-    seconds = Decimal(value.ns) / 10**9
-    return f"{format(seconds.normalize(), 'f')}s"
-
-
-def parse_timestamp(text: str) -> Timestamp:
-    """An instant of RFC 3339."""
-    try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None or "T" not in text:
-        raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse')
-    return Timestamp(found.astimezone(UTC))
-
-
-def show_timestamp(value: Timestamp) -> str:
-    """An instant, as ``string()`` writes it."""
-    text = value.at.isoformat().replace("+00:00", "")
-    return (text.rstrip("0") if "." in text else text) + "Z"
-
-
-def moved(value: Timestamp, ns: int) -> Timestamp:
-    """An instant later by so many nanoseconds."""
-    try:
-        return Timestamp(value.at + timedelta(microseconds=ns / 1000))
-    except OverflowError:
-        raise CelError("timestamp overflow") from None
+def plain(value: Any) -> Any:
+    """A value as JSON would have it, for texts."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, (Duration, Timestamp)) else value

@@ -22,7 +22,6 @@ KNOWN: dict[str, str] = {
     "tables: clear /api/v1/persistentvolumes/tables-pv": _PROTECTION,
     "deletion: make persistentvolumeclaims s": _PROTECTION,
     "deletion: delete persistentvolumeclaims s": _PROTECTION,
-    "crds: bad schema with a bad rule": "rules in CEL are not type-checked against the schema",
     "crds: create crd": "established at once, not within 0.1 s, so that virtual time need not pass",
     "crds: create plain crd": "established at once, not within 0.1 s, so that virtual time need not pass",
     "crds: job of another version": "upstream also warns of every field, as the version it looks up has no schema",

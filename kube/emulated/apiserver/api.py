@@ -63,7 +63,8 @@ class Watch:
         if event is None:
             await self.aclose()
             raise StopAsyncIteration
-        return event if not self._kind.view else WatchEvent(event.type, view_of(self._kind).show(event.object))
+        plain = not self._kind.view and self._kind.forms is None
+        return event if plain else WatchEvent(event.type, view_of(self._kind).show(event.object))
 
     async def _expire(self, subscription: WatchInbox, timeout_s: int) -> None:
         await rest(timeout_s)

@@ -46,6 +46,12 @@ _BROKEN = (
     "object.data.x == 1 &&", "foo", "1 + 'a' == 2", "object.data.size()", "'x'", "", "object.foo.bar(1)", "request.foo == 1",
     "variables.x == 1", "params.x == 1", "namespaceObject.x == 1", "authorizer.foo()", "has(object)", "self.x",
     "[1].all(x, y)", "1 == 'a'", "foo(1)", "request.userInfo.x == 1", "!1", "size(1) == 2", "'a'.size() == 'b'",
+    "cel.bind(n, 1, n == 1)", "[1].reverse() == [1]", "math.greatest(1, 2) == 2", "1 == 1.0", "[1, 'a'].size() == 2", "object.spec", "object.spec.x", "dyn(true)", "true ? object.x : object.y",
+    "authorizer.path('/x').allowed()", "authorizer.group(1).resource('x').check('get').allowed()", "authorizer.requestResource.x == 1", "authorizer == 1", "namespaceObject.spec.x == 1", "request.options.x.y", "request.userInfo.extra.a == 'b'",
+    "oldObject.x && 1", "'a'.matches('(')", "duration('x') == duration('1s')", "timestamp('x') == timestamp('y')", "optional.of(1).value() == 'a'", "has(request.x)", "Object{a: 1} == null", "ip('1.2.3.4') == '1.2.3.4'", "type(1) == 1",
+    "request.kind == request.resource", "[1, 2].map(x, x + 'a') == []", "object.all(k, k)", "1 in 2", "'a' in request.userInfo.groups && 1 in request.userInfo.groups", "string(object) + 1 == 'a'",
+    "'%d'.format(['a']) == 'a'", "'%s %s'.format(['a']) == 'a'", "'%s'.format(['a', 'b']) == 'a'", "'%q'.format(['a']) == 'a'", "'%f'.format([1]) == 'a'", "'%x'.format([1.5]) == 'a'", "'%b'.format(['a']) == 'a'", "'%'.format(['a']) == 'a'", "'%e'.format([true]) == ''", "'%o'.format([true]) == ''",
+    "'%s'.format([quantity('1')]) == ''", "'%.s'.format(['a']) == ''", "quantity('1').x == 1", "authorizer.x == 1",
 )  # fmt: skip
 _INVALID = (
     *(Sent(f"policy refused: {source}", "POST", POLICIES, policy("bad", {"expression": source})) for source in _BROKEN),
@@ -141,6 +147,13 @@ _EVALUATED = (
     "1 / (size(object.data) - 1) == 1", "[1, 2][5] == 1", "int(object.data.a) == 1", "object.data.a == 'zzz'", "object.metadata.foo.bar == 1", "object.data.a.size() > 5", "request.dryRun == false", "string(1) == '1'", "duration('1h') > duration('1m')",
     "timestamp('2024-01-01T00:00:00Z').getFullYear() == 2024", "ip('10.0.0.1').family() == 4", "cidr('10.0.0.0/8').containsIP('10.1.2.3')", "url('https://a.b:80/c').getHostname() == 'a.b'", "'%s-%d'.format(['a', 1]) == 'a-1'",
     "type(object.data) == map", "dyn(1) == 1.0", "object.data.exists(k, k == 'a')", "object.data.map(k, k) == ['a']", "request.options.kind == 'CreateOptions'", "!has(object.immutable)", "isSemver('1.2.3')", "sets.contains([1, 2], [1])",
+    "has(object.data.a.b)", "object.data.a.b == 1", "has(object.metadata.managedFields.x)", "object.metadata.managedFields.x == 1", "uint(object.data.a) == 1u", "double(object.data.a) == 1.0", "bool(object.data.a)", "duration(object.data.a) == duration('1s')", "timestamp(object.data.a) == timestamp(0)",
+    "object.data.a.matches(object.data.a + '(')", "quantity(object.data.a) == quantity('1')", "ip(object.data.a).family() == 4", "cidr(object.data.a).prefixLength() == 4", "url(object.data.a).getHost() == 'a'", "semver(object.data.a).major() == 1", "object.data.a + 1 == 'b1'", "object.data.a < 1", "object.data[1] == 'b'", "object.data.a[0] == 'b'",
+    "optional.of(2).optMap(x, x * 2).value() == 4", "object.?data.?a.optMap(x, x + 'c') == optional.of('bc')", "optional.none().value() == 1", "object.?data.nope.hasValue()", "object.data[?'a'].orValue('x') == 'b'", "{'a': 1, 'a': 2}.size() == 1", "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2}", "[1, 2].transformList(i, v, i * v) == [0, 2]",
+    "authorizer.requestResource.check('a').allowed() && authorizer.requestResource.check('b').allowed() && authorizer.requestResource.check('c').allowed()", "[1, 2, 3, 4].all(x, authorizer.requestResource.check('get').allowed())", "authorizer.path('').check('get').allowed()", "authorizer.group('apps').resource('deployments').namespace('x').name('y').subresource('scale').check('update').reason() == ''",
+    "authorizer.serviceAccount('Bad_', 'x').group('').resource('pods').check('list').allowed()", "authorizer.group('').resource('pods').fieldSelector('a=b').labelSelector('c').check('list').allowed()", "9223372036854775807 + int('1') == 0", "1u - uint('2') == 0u", "-9223372036854775808 / int('-1') == 0", "5 % int('0') == 0",
+    "'abc'.substring(2, 1) == ''", "'abc'.charAt(9) == ''", "'a'.indexOf('b', 5) == 1", "[].max() == 1", "[1, 2].exists_one(x, x > 1)", "[1, 2].all(x, 1 / (x - 1) == 1)", "[1, 2].exists(x, 1 / (x - 1) == 1)", "'%s'.format([object.data]) == 'x'", "string(1.0) == '1'", "string(1e30) == '1e+30'", "string(timestamp('2024-01-01T00:00:00.5Z')) == '2024-01-01T00:00:00.5Z'",
+    "request.namespace == 'policies' && request.subResource == ''", "request.name.size() == 1 && request.resource.group == ''", "namespaceObject.status.phase == 'x'", "object.metadata.namespace == 'policies'", "object.kind == 'ConfigMap'", "type(object.data.a)", "int(object.metadata.name) == 1", "lists.range(1) == 1", "format.dns1123Label().validate('A_').hasValue()", "isIP('::ffff:1.2.3.4')", "'a-b'.split('-') == ['a', 'b']", "b'a' == bytes('a')", "timestamp('2024-01-01T00:00:00Z') - timestamp('2023-01-01T00:00:00Z') == duration('8760h')",
 )  # fmt: skip
 
 

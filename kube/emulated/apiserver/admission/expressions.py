@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.cel.evaluation import Variables
-from mews.kube.cel.values import CelError, LazyMap, ReceiverObject
+from mews.kube.cel.values import CelError, LazyMap, Receiver, Variables
 from mews.kube.emulated.apiserver.access.authorization import AccessDecision, Attributes, Authorizer
 from mews.kube.emulated.apiserver.admission.matching import namespace_of
+from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User, account_groups
 from mews.kube.emulated.apiserver.store.views import view_of
-from mews.kube.emulated.apiserver.types.policy_expressions import program
 
 _OPTIONS = {
     AdmissionOperation.CREATE: "CreateOptions",
@@ -75,12 +74,10 @@ def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -
     """The variables that every expression has: object, oldObject, request, namespaceObject, authorizer."""
     body = attributes.body_kind is not None
     request = {
-        **dict.fromkeys(("subResource", "requestSubResource", "name", "namespace"), ""),
         **request_of(attributes, matched),
         "dryRun": attributes.request.dry_run,
         "options": options_of(attributes),
     }
-    request["userInfo"] = {"username": "", "uid": "", "groups": [], "extra": {}, **request["userInfo"]}
     return {
         "object": shown_as(matched, attributes.obj, body=body),
         "oldObject": shown_as(matched, attributes.old, body=body),
@@ -92,9 +89,11 @@ def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -
 
 def evaluated(source: str, known: Variables) -> Any:
     """The value of an expression; what goes wrong is a ``CelError`` in admission's words."""
+    from mews.kube.cel.expressions import program
+
     text = source.strip()
     try:
-        return program(text)(known)
+        return program(text).evaluate(known)[0]
     except CelError as error:
         raise CelError(f"expression '{text}' resulted in error: {error}") from None
     except (ValueError, RecursionError) as error:
@@ -110,8 +109,10 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]]) -> V
 
     def maker(variable: Mapping[str, Any]) -> Any:
         def make() -> Any:
+            from mews.kube.cel.expressions import program
+
             try:
-                return program(variable["expression"].strip())(extended)
+                return program(variable["expression"].strip()).evaluate(extended)[0]
             except CelError as error:
                 text = f'composited variable "{variable["name"]}" fails to evaluate: {error}'
                 raise CelError(text) from None
@@ -140,8 +141,12 @@ def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
 # Authorizer
 
 
-def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> ReceiverObject:
-    def account(namespace: str, name: str) -> ReceiverObject:
+def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Receiver:
+    def account(namespace: str, name: str) -> Receiver:
+        if names.subdomain_faults("name", name):
+            raise CelError("Invalid service account name")
+        if not names.is_label(namespace):
+            raise CelError("Invalid service account namespace")
         played = User(f"system:serviceaccount:{namespace}:{name}", account_groups(namespace))
         return _authorizer(store, played, attributes)
 
@@ -153,7 +158,7 @@ def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Re
         "namespace": attributes.namespace,
         "name": attributes.name,
     }
-    return ReceiverObject(
+    return Receiver(
         "kubernetes.authorization.Authorizer",
         {
             "group": lambda group: _group_check(store, user, {"group": group}),
@@ -164,34 +169,36 @@ def _authorizer(store: Store, user: User, attributes: AdmissionAttributes) -> Re
     )
 
 
-def _group_check(store: Store, user: User, asked: dict[str, str]) -> ReceiverObject:
-    def resource(name: str) -> ReceiverObject:
+def _group_check(store: Store, user: User, asked: dict[str, str]) -> Receiver:
+    def resource(name: str) -> Receiver:
+        if not name.strip():
+            raise CelError("resource must not be empty")
         return _resource_check(store, user, {**asked, "resource": name})
 
-    return ReceiverObject("kubernetes.authorization.GroupCheck", {"resource": resource})
+    return Receiver("kubernetes.authorization.GroupCheck", {"resource": resource})
 
 
-def _path_check(store: Store, user: User, path: str) -> ReceiverObject:
-    if not path:
+def _path_check(store: Store, user: User, path: str) -> Receiver:
+    if not path.strip():
         raise CelError("path must not be empty")
-    return ReceiverObject(
+    return Receiver(
         "kubernetes.authorization.PathCheck",
         {"check": lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, path=path)))},
     )
 
 
-def _resource_check(store: Store, user: User, asked: dict[str, str]) -> ReceiverObject:
+def _resource_check(store: Store, user: User, asked: dict[str, str]) -> Receiver:
     def narrowed(field: str) -> Any:
         return lambda value: _resource_check(store, user, {**asked, field: value})
 
     methods = {field: narrowed(field) for field in ("subresource", "namespace", "name")}
     methods |= {name: lambda _text: _resource_check(store, user, asked) for name in ("fieldSelector", "labelSelector")}
     methods["check"] = lambda verb: _decision(Authorizer(store).decide(user, Attributes(verb, **asked)))
-    return ReceiverObject("kubernetes.authorization.ResourceCheck", methods)
+    return Receiver("kubernetes.authorization.ResourceCheck", methods)
 
 
-def _decision(decision: AccessDecision) -> ReceiverObject:
-    return ReceiverObject(
+def _decision(decision: AccessDecision) -> Receiver:
+    return Receiver(
         "kubernetes.authorization.Decision",
         {
             "allowed": lambda: decision.allowed,

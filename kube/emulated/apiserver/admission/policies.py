@@ -9,8 +9,7 @@ from typing import Any
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
-from mews.kube.cel.evaluation import Variables
-from mews.kube.cel.values import CelError
+from mews.kube.cel.values import CelError, Variables
 from mews.kube.emulated.apiserver.admission.expressions import evaluated, unmet, variables_of, with_variables
 from mews.kube.emulated.apiserver.admission.matching import (
     GROUP,

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.cel.checking import DYN, CelType, check
+from mews.kube.cel.types import DYN, Type
 from mews.kube.emulated.apiserver.admission.policies import POLICIES
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.types.cel_types import kind_type
 from mews.kube.emulated.apiserver.types.policy_expressions import policy_variables
 
 _MOST_KINDS = 10
@@ -55,12 +54,15 @@ def _expressions(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield f"spec.validations[{index}].{name}", validation[name]
 
 
-def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: CelType) -> str:
+def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: Type) -> str:
     """What is wrong with an expression about objects of that kind."""
-    mine = kind_type(kind)
-    declared: dict[str, CelType] = {}
+    from mews.kube.cel.expressions import compiled
+    from mews.kube.emulated.apiserver.types.cel_types import kind_type
 
-    def known() -> dict[str, CelType]:
+    mine = kind_type(kind)
+    declared: dict[str, Type] = {}
+
+    def known() -> dict[str, Type]:
         found = policy_variables(params=spec.get("paramKind") is not None, variables=declared)
         found |= {"object": mine, "oldObject": mine}
         if "params" in found:
@@ -68,11 +70,13 @@ def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: CelType) -
         return found
 
     for variable in spec.get("variables") or ():
-        declared[variable["name"]] = check(variable["expression"].strip(), known()).type
-    return check(source.strip(), known()).report(source.strip())
+        declared[variable["name"]] = compiled(variable["expression"].strip(), known()).type
+    return compiled(source.strip(), known()).fault
 
 
-def _params(store: Store, spec: Mapping[str, Any]) -> CelType:
+def _params(store: Store, spec: Mapping[str, Any]) -> Type:
+    from mews.kube.emulated.apiserver.types.cel_types import kind_type
+
     wanted = spec.get("paramKind") or {}
     for kind in store.kinds:
         if (kind.resource.api_version, kind.resource.kind) == (wanted.get("apiVersion"), wanted.get("kind")):

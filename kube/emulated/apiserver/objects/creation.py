@@ -13,7 +13,7 @@ from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.store.views import stored_form, view_of
 from mews.kube.emulated.apiserver.types.bodies import Refuse, decode, refused, shape_of
 from mews.kube.emulated.apiserver.types.decoding import decoder
 
@@ -83,6 +83,7 @@ def create(
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
     if faults:
         raise refusals.invalid(kind, metadata.get("name", ""), faults)
+    request.warnings.extend(rules.warn(obj, None))
     key = (metadata.get("namespace", ""), metadata["name"])
     known = store.find(kind, *key)
     if known is not None:
@@ -97,7 +98,7 @@ def create(
     store.admission.validate(store, attributes)
     if not request.dry_run:
         attributes.settle()
-        obj = store.commit(kind, key, obj)
+        obj = store.commit(kind, key, stored_form(kind, obj))
     return view_of(kind).show(obj)
 
 

@@ -10,8 +10,17 @@ from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.tables.cells import selector_text
+from mews.kube.emulated.apiserver.types.custom.go_text import number
 
-_GO = {str: "string", float: "float64", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
+_MAX_REPLICAS = 2**31 - 1
+_GO = {
+    str: "string",
+    int: "int64",
+    float: "float64",
+    bool: "bool",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+}
 
 
 def scale_of(kind: Kind, obj: Object) -> Object:
@@ -41,20 +50,53 @@ def change_of(kind: Kind, replicas: int) -> Object:
     return changed
 
 
-def replica_faults(obj: Object, path: str) -> list[FieldError]:
-    """What is wrong with the number of replicas of a custom object."""
+def scale_faults(obj: Object, paths: tuple[str, str, str]) -> list[FieldError]:
+    """What is wrong with the scale of a custom object: the numbers wanted and there, and the selector; "" is not looked
+    at."""
+    found = [fault for path in paths[:2] if path for fault in _replica_faults(obj, path)]
+    value, text = _nested(obj, paths[2]) if paths[2] else ("", "")
+    if not text and value is not None and not isinstance(value, str):
+        text = f".{paths[2]} accessor error: {go_value(value)} is of the type {_go(value)}, expected string"
+    return [*found, refusals.bad(f".{paths[2]}", "", text)] if text else found
+
+
+def _nested(obj: Object, path: str) -> tuple[Any, str]:
+    """The value at a path, and why there can be none."""
     value: Any = obj
+    walked = ""
     for name in path.split("."):
         if not isinstance(value, Mapping):
-            text = f".{path} accessor error: {value} is of the type {_go(value)}, expected map[string]interface{{}}"
-            return [refusals.bad(f".{path}", 0, text)]
-        value = value.get(name)
+            kind = "map[string]interface {}"
+            return None, f"{walked} accessor error: {go_value(value)} is of the type {_go(value)}, expected {kind}"
+        value, walked = value.get(name), f"{walked}.{name}"
         if value is None:
-            return []
-    if isinstance(value, bool) or not isinstance(value, int):
-        text = f".{path} accessor error: {value} is of the type {_go(value)}, expected int64"
+            return None, ""
+    return value, ""
+
+
+def _replica_faults(obj: Object, path: str) -> list[FieldError]:
+    value, text = _nested(obj, path)
+    if text:
         return [refusals.bad(f".{path}", 0, text)]
+    if value is None:
+        return []
+    if isinstance(value, bool) or not isinstance(value, int):
+        text = f".{path} accessor error: {go_value(value)} is of the type {_go(value)}, expected int64"
+        return [refusals.bad(f".{path}", 0, text)]
+    if value > _MAX_REPLICAS:
+        return [refusals.bad(f".{path}", value, f"should be less than or equal to {_MAX_REPLICAS}")]
     return [refusals.bad(f".{path}", value, "should be a non-negative integer")] if value < 0 else []
+
+
+def go_value(value: Any) -> str:
+    """A value as Go's ``%v`` prints it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return f"map[{' '.join(f'{key}:{go_value(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_value(item) for item in value)}]"
+    return "<nil>" if value is None else number(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _go(value: Any) -> str:

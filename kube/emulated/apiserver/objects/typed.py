@@ -76,6 +76,8 @@ _BUILTIN: Mapping[str, SchemaShape] = {
     "intstr": SchemaShape("scalar"),
     "raw": ANY,
     "any": ANY,
+    "schemaorlist": ANY,
+    "schemaorbool": ANY,
     "fields": SchemaShape("any", atomic=True),
 }
 

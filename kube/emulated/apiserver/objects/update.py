@@ -23,7 +23,7 @@ from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.store.views import stored_form, view_of
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import Refuse, refused, shape_of, unpatchable
 
@@ -205,6 +205,9 @@ def _write(
     """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
     name = old["metadata"]["name"]
     _check_version(kind, name, old, new)
+    stored = old
+    if kind.forms is not None:
+        old = view_of(kind).show(old)
     new = _merge_halves(kind, old, new, subresource)
     rules = store.rules(kind)
     _inherit(old, new)
@@ -217,16 +220,25 @@ def _write(
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
-    faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+    if rules.validate_change is not None:
+        faults += rules.validate_change(new, old, subresource)
+    else:
+        faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
     if faults:
         raise refusals.invalid(kind, name, faults)
+    request.warnings.extend(rules.warn(new, old))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if new == old:
+    # In the version of the request, as upstream compares: what the stored version does not know makes a generation too.
+    changed = kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old))
+    asked = new
+    old, new = stored, stored_form(kind, new)
+    if new == old and not (changed and kind.forms is not None):
         store.admission.validate(store, attributes)
         return old
-    if kind.generation and not subresource and (_spec_changed(old, new) or rules.renewed(new, old)):
+    if changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    _show_scale(kind, new, attributes)
+        asked["metadata"]["generation"] = new["metadata"]["generation"]  # admission sees the version of the request
+    _show_scale(kind, asked, attributes)
     store.admission.validate(store, attributes)
     if request.dry_run:
         return new

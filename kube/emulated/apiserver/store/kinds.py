@@ -4,10 +4,11 @@ CustomResourceDefinitions add to the registry at run time."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store import refusals
 
@@ -70,6 +71,10 @@ class Kind:
     scale_paths: tuple[str, str, str] = ("spec.replicas", "status.replicas", "")
     custom: bool = False
     schema: Mapping[str, Any] | None = field(default=None, hash=False, compare=False)
+    forms: tuple[Callable[[Object], Object], Callable[[Object], Object]] | None = field(
+        default=None, hash=False, compare=False
+    )
+    """Of a custom kind with several versions: how this one shows a stored object, and how it is stored."""
 
     @property
     def plural(self) -> str:

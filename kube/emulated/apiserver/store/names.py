@@ -54,6 +54,12 @@ def is_dns_1035(text: str) -> bool:
     return len(text) <= _MAX_LABEL and re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) is not None
 
 
+def dns_1035_faults(text: str) -> list[str]:
+    """Why a text is no RFC 1035 label, in the server's words."""
+    found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
+    return [*found, *([] if re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) else [DNS_1035_TEXT])]
+
+
 def is_label(text: str) -> bool:
     """An RFC 1123 label, as container and namespace names must be."""
     return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
@@ -64,6 +70,12 @@ def faults(kind: Kind, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
     found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
     found += limits.faults(kind, obj)
+    return found + metadata_part_faults(metadata)
+
+
+def metadata_part_faults(metadata: Mapping[str, Any]) -> list[FieldError]:
+    """What is wrong with labels, annotations, owners and finalizers."""
+    found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
         found += label_pair_faults("metadata.labels", key, value)
     for key in metadata.get("annotations") or ():
@@ -114,6 +126,11 @@ def _name_faults(kind: Kind, name: str, prefix: str) -> list[FieldError]:
     if not re.fullmatch(pattern, name):
         found.append(refusals.bad("metadata.name", name, text))
     return found
+
+
+def qualified_texts(text: str) -> list[str]:
+    """Why a text is no qualified name."""
+    return [fault.text.partition(": ")[2] for fault in qualified_faults("", text)]
 
 
 def qualified_faults(path: str, text: str) -> list[FieldError]:

@@ -26,6 +26,10 @@ def _no_change_faults(_new: Object, _old: Object) -> list[FieldError]:
     return []
 
 
+def _silent(_new: Object, _old: Object | None) -> list[str]:
+    return []
+
+
 def _kept(_new: Object, _old: Object) -> None:
     return None
 
@@ -67,6 +71,11 @@ class KindRules(Generic[S]):
     """Admission on create; sees the other objects."""
     validate: Callable[[Object], list[FieldError]] = _no_faults
     """What is wrong with the object."""
+    validate_change: Callable[[Object, Object, str], list[FieldError]] | None = None
+    """What is wrong with an object that is updated (new, old, subresource), where that is not simply what ``validate``
+    and ``compare`` find: a kind may hold against an update only what it brings in."""
+    warn: Callable[[Object, Object | None], list[str]] = _silent
+    """Warnings about an object that is written (new, old)."""
     inherit: Callable[[Object, Object], None] = _kept
     """What an update keeps of the old object when it does not say it (new, old)."""
     compare: Callable[[Object, Object], list[FieldError]] = _no_change_faults

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -95,14 +94,13 @@ VIEWS: Mapping[str, KindView] = {
 }
 
 
-@cache
-def _custom(api_version: str) -> KindView:
-    """All versions of a custom kind are views of one store: only the version's name differs."""
-    return KindView(lambda obj: obj if obj["apiVersion"] == api_version else {**obj, "apiVersion": api_version})
-
-
 def view_of(kind: Kind) -> KindView:
     """How the kind shows stored objects."""
     if kind.custom:
-        return _custom(kind.resource.api_version)
+        return KindView(show=kind.forms[0]) if kind.forms is not None else VIEWS[""]
     return VIEWS[kind.view]
+
+
+def stored_form(kind: Kind, obj: Object) -> Object:
+    """An object of a custom kind, checked in its own version, as it is stored."""
+    return kind.forms[1](obj) if kind.forms is not None else obj

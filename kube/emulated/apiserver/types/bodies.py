@@ -13,7 +13,8 @@ from mews.kube.api.objects import Object, clone
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.types import schemas, strictness
+from mews.kube.emulated.apiserver.types import strictness
+from mews.kube.emulated.apiserver.types.custom import embedded, trees
 from mews.kube.emulated.apiserver.types.decoding import decoder
 from mews.kube.emulated.apiserver.types.gotypes import Field, Struct, root_of
 
@@ -52,7 +53,10 @@ def decode(kind: Kind, body: Mapping[str, Any], request: WriteRequest, refuse: R
     root = shape_of(kind)
     unknown: list[str] = []
     try:
-        obj: Object = _decode_custom(kind, body, unknown) if kind.custom else decoder(root.ref)(body, unknown)
+        if kind.custom:
+            obj: Object = _decode_custom(kind, body, unknown, refuse)
+        else:
+            obj = decoder(root.ref)(body, unknown)
     except ValueError:
         text = strictness.mismatch(body, root)
         raise refuse(kind, text.replace("ObjectMeta.metadata.", "ObjectMeta.") if kind.custom else text) from None
@@ -91,7 +95,7 @@ def shape_of(kind: Kind) -> Struct:
     return Struct(name, {"metadata": Field("metadata", _META)})
 
 
-def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str]) -> Object:
+def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str], refuse: Refuse) -> Object:
     obj: Object = clone(body)
     if obj.get("metadata") is not None:
         lost: list[str] = []
@@ -100,7 +104,12 @@ def _decode_custom(kind: Kind, body: Mapping[str, Any], unknown: list[str]) -> O
     else:
         obj["metadata"] = {}
     if kind.schema is not None:
-        unknown += sorted(schemas.prune(obj, kind.schema))
+        # As upstream decodes: heads of embedded resources, unknown fields, nulls; defaults come after conversion.
+        wrong, lost = embedded.coerce(obj, kind.schema)
+        if wrong:
+            raise refuse(kind, str(wrong[0]))
+        unknown += sorted({*trees.prune(obj, kind.schema), *lost})
+        trees.drop_nulls(obj, kind.schema)
     return obj
 
 

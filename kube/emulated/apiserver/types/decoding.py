@@ -16,7 +16,7 @@ from typing import Any
 
 from mews.kube.api.objects import clone
 from mews.kube.api.quantities import canonical
-from mews.kube.emulated.apiserver.types.gotypes import Field, struct
+from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, Field, struct
 
 Decode = Callable[[Any, list[str]], Any]
 """``(value, unknown)`` -> the decoded value; names of fields that are not known are appended to ``unknown``."""
@@ -96,6 +96,21 @@ def _anything(value: Any, _: list[str]) -> Any:
     return clone(value)
 
 
+def _schema_or_list(value: Any, _: list[str]) -> Any:
+    """A part that decodes itself: what is unknown in it is dropped in silence, as upstream does."""
+    if isinstance(value, list):
+        return [decoder(JSON_SCHEMA)(item, []) for item in value]
+    return decoder(JSON_SCHEMA)(value, []) if isinstance(value, Mapping) else None
+
+
+def _schema_or_bool(value: Any, _: list[str]) -> Any:
+    if value is True or value is False:
+        return value
+    if isinstance(value, Mapping):
+        return decoder(JSON_SCHEMA)(value, [])
+    raise Undecodable
+
+
 _SCALARS: Mapping[str, Decode] = {
     "string": _text,
     "bool": _flag,
@@ -110,7 +125,10 @@ _SCALARS: Mapping[str, Decode] = {
     "fields": _anything,
     "raw": _anything,
     "any": _anything,
+    "schemaorlist": _schema_or_list,
+    "schemaorbool": _schema_or_bool,
 }
+_MEANT_WHEN_EMPTY = ("raw", "any", "fields", "schemaorlist", "schemaorbool")
 _ZEROS: Mapping[str, Any] = {
     "string": "",
     "bool": False,
@@ -239,7 +257,7 @@ def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str,
 def _keeps_empty(field: Field) -> bool:
     if field.type[:2] in ("[]", "{}"):
         return False
-    return _is_struct(field.type) or field.pointer or field.empty == "keep" or field.type in ("raw", "any", "fields")
+    return _is_struct(field.type) or field.pointer or field.empty == "keep" or field.type in _MEANT_WHEN_EMPTY
 
 
 def _is_struct(type_: str) -> bool:

@@ -5,7 +5,8 @@ shows that said nothing (``ci/api_types.py`` makes them). A field is a line of w
 
     "ports": "[]core/v1.ContainerPort list=map:containerPort,protocol patch=merge:containerPort"
 
-Types are ``string int32 int64 float64 bool bytes time microtime quantity intstr fields raw any``, a struct
+Types are ``string int32 int64 float64 bool bytes time microtime quantity intstr fields raw any schemaorlist
+schemaorbool`` (a JSON schema or what stands for one), a struct
 (``core/v1.PodSpec``), a list (``[]`` before the item's type) or a map (``{}`` likewise). Words: ``req``; ``keep``
 (shown even when empty) and ``null`` (shown as null); ``ptr`` (an empty value is kept when said); ``go=`` the Go type
 where it is not the type's own name; ``list=`` and ``atomic`` as in OpenAPI's list and map types; ``patch=`` strategy
@@ -25,7 +26,7 @@ from mews.kube.api.resources import Resource
 
 SCALARS = frozenset(
     ("string", "int32", "int64", "float64", "bool", "bytes", "time", "microtime", "quantity", "intstr", "fields")
-) | {"raw", "any"}
+) | {"raw", "any", "schemaorlist", "schemaorbool"}
 _GO = {
     "bytes": "[]uint8",
     "time": "v1.Time",
@@ -34,7 +35,11 @@ _GO = {
     "intstr": "intstr.IntOrString",
     "raw": "runtime.RawExtension",
     "any": "v1.JSON",
+    "schemaorlist": "v1.JSONSchemaPropsOrArray",
+    "schemaorbool": "v1.JSONSchemaPropsOrBool",
 }
+JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+"""The type of what ``schemaorlist`` and ``schemaorbool`` may hold."""
 
 
 @dataclass(frozen=True, slots=True)

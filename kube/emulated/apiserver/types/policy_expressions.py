@@ -6,101 +6,86 @@ Source: k8s.io/apiserver pkg/admission/plugin/cel (compile.go), pkg/cel/environm
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from mews.kube.cel.checking import DYN, CelType, CheckedExpression, ListType, MapType, StructType, check, show
-from mews.kube.cel.evaluation import Evaluate, compiled
-from mews.kube.cel.syntax import Ident, Select
+from mews.kube.cel.signatures import AUTHORIZER, RESOURCE_CHECK
+from mews.kube.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of, struct
 
-_STRINGS = ListType("string")
+if TYPE_CHECKING:
+    from mews.kube.cel.expressions import CompiledExpression
 
-
-def _struct(name: str, fields: Mapping[str, CelType]) -> StructType:
-    return StructType(name, fields.get)
-
-
-_KIND = _struct("kubernetes.GroupVersionKind", {"group": "string", "version": "string", "kind": "string"})
-_RESOURCE = _struct("kubernetes.GroupVersionResource", dict.fromkeys(("group", "version", "resource"), "string"))
-_USER = _struct(
+_STRINGS = list_of(STRING)
+_KIND = struct("kubernetes.GroupVersionKind", {"group": STRING, "version": STRING, "kind": STRING})
+_RESOURCE = struct("kubernetes.GroupVersionResource", dict.fromkeys(("group", "version", "resource"), STRING))
+_USER = struct(
     "kubernetes.UserInfo",
-    {"username": "string", "uid": "string", "groups": _STRINGS, "extra": MapType(_STRINGS)},
+    {"username": STRING, "uid": STRING, "groups": _STRINGS, "extra": map_of(STRING, _STRINGS)},
 )
-REQUEST = _struct(
+REQUEST = struct(
     "kubernetes.AdmissionRequest",
     {
         "kind": _KIND,
         "resource": _RESOURCE,
-        "subResource": "string",
+        "subResource": STRING,
         "requestKind": _KIND,
         "requestResource": _RESOURCE,
-        "requestSubResource": "string",
-        "name": "string",
-        "namespace": "string",
-        "operation": "string",
+        "requestSubResource": STRING,
+        "name": STRING,
+        "namespace": STRING,
+        "operation": STRING,
         "userInfo": _USER,
-        "dryRun": "bool",
+        "dryRun": BOOL,
         "options": DYN,
     },
 )
-_NAMESPACE_META = _struct(
+_NAMESPACE_META = struct(
     "kubernetes.NamespaceMetadata",
     {
-        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion"), "string"),
-        "labels": MapType("string"),
-        "annotations": MapType("string"),
-        "UID": "string",
-        "creationTimestamp": "google.protobuf.Timestamp",
-        "deletionGracePeriodSeconds": "int",
-        "deletionTimestamp": "google.protobuf.Timestamp",
-        "generation": "int",
+        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion"), STRING),
+        "labels": map_of(STRING, STRING),
+        "annotations": map_of(STRING, STRING),
+        "UID": STRING,
+        "creationTimestamp": TIMESTAMP,
+        "deletionGracePeriodSeconds": INT,
+        "deletionTimestamp": TIMESTAMP,
+        "generation": INT,
         "finalizers": _STRINGS,
     },
 )
-NAMESPACE = _struct(
+NAMESPACE = struct(
     "kubernetes.Namespace",
     {
         "metadata": _NAMESPACE_META,
-        "spec": _struct("kubernetes.NamespaceSpec", {"finalizers": _STRINGS}),
-        "status": _struct("kubernetes.NamespaceStatus", {"phase": "string"}),
+        "spec": struct("kubernetes.NamespaceSpec", {"finalizers": _STRINGS}),
+        "status": struct("kubernetes.NamespaceStatus", {"phase": STRING}),
     },
 )
 
-WEBHOOK_VARIABLES: Mapping[str, CelType] = {
+WEBHOOK_VARIABLES: Mapping[str, Type] = {
     "object": DYN,
     "oldObject": DYN,
     "request": REQUEST,
-    "authorizer": DYN,
+    "authorizer": AUTHORIZER,
+    "authorizer.requestResource": RESOURCE_CHECK,
 }
 
 
-def policy_variables(*, params: bool, variables: Mapping[str, CelType] | None = None) -> dict[str, CelType]:
+def policy_variables(*, params: bool, variables: Mapping[str, Type] | None = None) -> dict[str, Type]:
     """The variables of a policy's expressions: ``params`` only with a paramKind, ``variables`` those declared so far
     (None where there are none at all)."""
-    known: dict[str, CelType] = {**WEBHOOK_VARIABLES, "namespaceObject": NAMESPACE}
+    known: dict[str, Type] = {**WEBHOOK_VARIABLES, "namespaceObject": NAMESPACE}
     if params:
         known["params"] = DYN
     if variables is not None:
-        known["variables"] = StructType("kubernetes.variables", dict(variables).get)
+        known["variables"] = struct("kubernetes.variables", dict(variables))
     return known
 
 
-def fault_of(checked: CheckedExpression, source: str, allowed: tuple[str, ...]) -> str:
+def fault_of(found: CompiledExpression, allowed: tuple[str, ...]) -> str:
     """What is wrong with an expression that must evaluate to one of the types; "" when nothing is."""
-    if checked.faults:
-        return f"compilation failed: {checked.report(source)}"
-    # Of what a field holds nothing is known, and upstream refuses that; of some functions we know less than upstream.
-    is_field = isinstance(checked.tree, (Select, Ident))
-    if show(checked.type) in allowed or (checked.type == DYN and not is_field):
+    if found.fault:
+        return f"compilation failed: {found.fault}"
+    if found.type.name in allowed or str(found.type) in allowed:
         return ""
     wanted = allowed[0] if len(allowed) == 1 else f"one of [{' '.join(allowed)}]"
-    return f"must evaluate to {wanted} but got {show(checked.type)}"
-
-
-@lru_cache(maxsize=4096)
-def program(source: str) -> Evaluate:
-    """The compiled expression; what cannot be compiled raises ``CelError`` or ``CelSyntaxError``."""
-    checked = check(source, {})
-    if checked.tree is None:
-        _, text = checked.faults[0]
-        raise ValueError(text)
-    return compiled(checked.tree)
+    return f"must evaluate to {wanted} but got {found.type}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from mews.kube.api.quantities import canonical
 from mews.kube.emulated.apiserver.types.decoding import MICRO_TIME, TIME
-from mews.kube.emulated.apiserver.types.gotypes import SCALARS, Field, Struct, go_name, struct
+from mews.kube.emulated.apiserver.types.gotypes import JSON_SCHEMA, SCALARS, Field, Struct, go_name, struct
 
 QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _BITS = {"int32": 31, "int64": 63}
@@ -100,6 +100,17 @@ def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) 
         case "float64":
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 yield _wrong(value, type_, place, path)
+        case "schemaorlist" | "schemaorbool":
+            _check_schemas(value, type_)
+
+
+def _check_schemas(value: Any, type_: str) -> None:
+    """Such a part decodes itself, so its complaint knows nothing of what is around it."""
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, Mapping) and (text := mismatch(one, struct(JSON_SCHEMA))):
+            raise _Abort(text)
+    if type_ == "schemaorbool" and not isinstance(value, (bool, Mapping)):
+        raise _Abort("boolean or JSON schema expected")
 
 
 def _in_integer(value: Any, type_: str, place: tuple[Struct, Field], path: Path, *, named: str = "") -> Iterator[str]:

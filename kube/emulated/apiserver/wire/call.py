@@ -57,6 +57,7 @@ class Call:
     route: Route
     kind: Kind
     forms: list[Form]
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -116,6 +117,8 @@ def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
     response = answer(error.status(), status=error.code, media=media)
     if error.details.get("retryAfterSeconds"):
         response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
+    for text in error.warnings:
+        response.headers.add("Warning", warning(text))
     return response
 
 

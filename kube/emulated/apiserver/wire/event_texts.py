@@ -15,11 +15,11 @@ class EventTexts:
     """The lines of the latest events; an object is told from another by being the same, which is why it is kept."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[int, str, str], tuple[Object, bytes]] = {}
+        self._lines: dict[tuple[int, str, str, str], tuple[Object, bytes]] = {}
 
     def line(self, event: WatchEvent, kind: Kind) -> bytes:
         """The event as the kind shows it."""
-        key = (id(event.object), event.type.value, kind.view)
+        key = (id(event.object), event.type.value, kind.view, kind.resource.version)
         known = self._lines.get(key)
         if known is not None:
             return known[1]

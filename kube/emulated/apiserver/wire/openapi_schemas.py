@@ -35,6 +35,8 @@ _PLAIN: Mapping[str, Body] = {
     "bool": {"type": "boolean"},
     "raw": {"type": "object"},
     "any": {"x-kubernetes-preserve-unknown-fields": True},
+    "schemaorlist": {"x-kubernetes-preserve-unknown-fields": True},
+    "schemaorbool": {"x-kubernetes-preserve-unknown-fields": True},
 }
 _ZEROS: Mapping[str, Any] = {"string": "", "int32": 0, "int64": 0, "float64": 0, "bool": False}
 

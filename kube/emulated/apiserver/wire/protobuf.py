@@ -35,6 +35,11 @@ _WRAPPED: Mapping[str, Fields] = {
     "any": {1: ("value", "body")},
 }
 
+_SCHEMAS: Mapping[str, Fields] = {
+    "schemaorlist": {1: ("schema", gotypes.JSON_SCHEMA), 2: ("list", f"[]{gotypes.JSON_SCHEMA}")},
+    "schemaorbool": {1: ("allows", "bool"), 2: ("schema", gotypes.JSON_SCHEMA)},
+}
+
 
 def decode(body: bytes) -> dict[str, Any]:
     """The object in a protobuf body.
@@ -47,7 +52,7 @@ def decode(body: bytes) -> dict[str, Any]:
         unknown = _message(body[len(MAGIC) :], _UNKNOWN)
         meta = unknown.get("typeMeta", {})
         return {**meta, **_message(unknown.get("raw", b""), _root(meta.get("apiVersion", ""), meta.get("kind", "")))}
-    except (IndexError, UnicodeDecodeError, AttributeError, TypeError) as error:
+    except (IndexError, UnicodeDecodeError, AttributeError, TypeError, json.JSONDecodeError) as error:
         raise BadRequest(f"unable to decode the protobuf body: {error}") from None
 
 
@@ -114,6 +119,9 @@ def _value(raw: Any, kind: str) -> Any:
             return bool(raw)
         case "float64":
             return packing.unpack("<d", raw)[0]
+    if kind in _SCHEMAS:
+        inner = _message(raw, _SCHEMAS[kind])
+        return inner.get("list", inner.get("schema", inner.get("allows", False)))
     if kind in _WRAPPED:
         return _unwrapped(_message(raw, _WRAPPED[kind]), kind)
     if kind.startswith("[]"):  # the value of a map of lists

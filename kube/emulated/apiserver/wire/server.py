@@ -176,7 +176,8 @@ class ApiServer:
         if route is None:
             return self._about(request, parts)
         kinds = self._world.store.kinds
-        if (route.group, route.version) not in kinds.group_versions():
+        served = kinds.group_versions().get((route.group, route.version), [])
+        if all(kind.custom and kind.plural != route.plural for kind in served):
             return text("404 page not found\n", 404)
         kind = route.kind(kinds)
         streamed = _is_watch(request, route)
@@ -191,6 +192,7 @@ class ApiServer:
             response = await handler(call)
         except ApiError as error:
             asked.end(error.code)
+            error.warnings = call.warnings
             raise
         asked.end(response.status)
         if kind.warning and not response.prepared:

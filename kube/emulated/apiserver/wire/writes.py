@@ -39,7 +39,8 @@ _JOB_ORPHANS = (
 
 def _request(call: Call, options: str) -> WriteRequest:
     agent = call.request.headers.get("User-Agent", "unknown")
-    return parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
+    found = parameters.write_request(call.query, user=call.user, user_agent=agent, options=options)
+    return replace(found, warnings=call.warnings)  # a refusal carries them too
 
 
 def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:

@@ -6,7 +6,8 @@ import pytest
 
 from mews.kube.emulated.apiserver.tables import jsonpaths, pod_table
 from mews.kube.emulated.apiserver.tables.durations import human
-from mews.kube.emulated.apiserver.types import schemas
+from mews.kube.emulated.apiserver.types.custom import trees
+from mews.kube.emulated.apiserver.types.custom.values import value_faults
 
 NOW_S = 1_767_225_720.0
 BORN = "2026-01-01T00:00:00Z"
@@ -101,11 +102,11 @@ def test_a_schema_prunes_defaults_and_finds_faults() -> None:
         },
     }
     obj: dict[str, Any] = {"kind": "X", "spec": {"unknown": 1, "size": None, "free": {"a": 1}}, "other": 2}
-    schemas.prune(obj, schema)
-    schemas.default(obj, schema)
+    trees.prune(obj, schema)
+    trees.default(obj, schema)
     assert obj == {"kind": "X", "spec": {"size": 3, "free": {"a": 1}}}
     empty: dict[str, Any] = {}
-    schemas.default(empty, schema)
+    trees.default(empty, schema)
     assert empty == {"spec": {"size": 3}}
     wrong = {"spec": {"size": 6, "port": 1.5}}
-    assert [fault.path for fault in schemas.faults(wrong, schema)] == ["spec.size", "spec.port"]
+    assert [fault.path for fault in value_faults(wrong, schema)] == ["spec.size", "spec.port"]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.objects.deletion import delete_collection
+from mews.kube.emulated.apiserver.objects.rules import crd_names, crd_versions
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING
-from mews.kube.emulated.apiserver.types import structural
+from mews.kube.emulated.apiserver.types.custom import formats, internal
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
 _OBJECT_VERBS = ("get", "patch", "update")
-_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """In the order in which discovery shows them for custom kinds."""
-
-_SCOPES = ("Cluster", "Namespaced")
 
 
 def _default(crd: Object) -> None:
@@ -33,120 +31,58 @@ def _default(crd: Object) -> None:
     if kind:
         given.setdefault("singular", kind.lower())
         given.setdefault("listKind", f"{kind}List")
-    spec.setdefault("conversion", {"strategy": "None"})
+    conversion = spec.setdefault("conversion", {"strategy": "None"})
+    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None:
+        service.setdefault("port", 443)
 
 
-def _admit(store: Store, _kind: Kind, crd: Object) -> None:
-    now = store.timestamp()
-    given = crd["spec"]["names"]
-    crd["status"] = {
-        "conditions": [
-            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
-        ],
-        "acceptedNames": dict(given),
-        "storedVersions": [v["name"] for v in crd["spec"].get("versions") or () if v.get("storage")],
-    }
+def _birth(crd: Object) -> None:
+    stored = [version.get("name", "") for version in crd["spec"].get("versions") or () if version.get("storage")]
+    crd["status"] = {"storedVersions": stored[:1]} if stored else {}
 
 
-def _condition(kind: str, reason: str, message: str, now: str) -> dict[str, str]:
-    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+def _admit(store: Store, kind: Kind, crd: Object) -> None:
+    """Names that are free are taken at once, and the kind is established with them."""
+    crd["status"] = {**crd_names.status(store, kind, crd), **crd["status"]}
 
 
-def _validate(crd: Object) -> list[FieldError]:
-    spec, versions = crd["spec"], crd["spec"].get("versions") or []
-    found = [*_name_faults(crd)]
-    if spec.get("scope") not in _SCOPES:
-        found.append(refusals.unsupported("spec.scope", spec.get("scope", ""), _SCOPES))
-    found += _version_faults(versions)
-    for index, version in enumerate(versions):
-        place = "spec" if len(versions) == 1 else f"spec.versions[{index}]"
-        found += _parts_of_version(version, index, place)
-    return found
+def _inherit(crd: Object, old: Object) -> None:
+    """The storage version of a changed definition joins those that objects may be stored in."""
+    stored = [version.get("name", "") for version in crd["spec"].get("versions") or () if version.get("storage")]
+    status = crd.get("status") or {}
+    if crd["spec"] != old["spec"] and stored and stored[0] not in (status.get("storedVersions") or []):
+        crd["status"] = {**status, "storedVersions": [*(status.get("storedVersions") or []), stored[0]]}
 
 
-def _name_faults(crd: Object) -> Iterator[FieldError]:
-    spec, given = crd["spec"], crd["spec"]["names"]
-    plural, name = given.get("plural", ""), crd["metadata"].get("name")
-    if name != f"{plural}.{spec.get('group', '')}":
-        yield refusals.bad("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
-    if not spec.get("group"):
-        yield refusals.required("spec.group")
-    for key in ("plural", "singular", "kind", "listKind"):
-        value, path = given.get(key, ""), f"spec.names.{key}"
-        if not value:
-            yield refusals.required(path)
-        elif not names.is_dns_1035(value.lower()) or (key in ("plural", "singular") and value != value.lower()):
-            mixed = "" if key in ("plural", "singular") else "may have mixed case, but should otherwise match: "
-            yield refusals.bad(path, value, mixed + names.DNS_1035_TEXT)
+def _validate_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    return definition_faults(new, old) if not subresource else []
 
 
-def _version_faults(versions: Sequence[Mapping[str, Any]]) -> Iterator[FieldError]:
-    for index, version in enumerate(versions):
-        if not names.is_dns_1035(version.get("name", "")):
-            yield refusals.bad(f"spec.versions[{index}].name", version.get("name", ""), names.DNS_1035_TEXT)
-    shown = [_shown(version, alike=len(versions) == 1) for version in versions]
-    if len({version.get("name") for version in versions}) != len(versions):
-        yield refusals.bad("spec.versions", shown, "must contain unique version names")
-    stored = [version.get("name") for version in versions if version.get("storage")]
-    if len(stored) != 1:
-        yield refusals.bad("spec.versions", shown, "must have exactly one version marked as storage version")
-        if not stored:
-            yield refusals.bad("status.storedVersions", None, "must have at least one stored version")
+def _warnings(crd: Object, old: Object | None) -> list[str]:
+    """Formats of texts that nobody knows are told of, once each time that they are new."""
+    known = _unknown_formats(old) if old is not None else []
+    return [f'unrecognized format "{name}"' for name in _unknown_formats(crd) if name not in known]
 
 
-def _shown(version: Mapping[str, Any], *, alike: bool) -> dict[str, Any]:
-    """A version as Go prints it; what all versions share is told elsewhere."""
-    return {
-        "Name": version.get("name", ""),
-        "Served": bool(version.get("served")),
-        "Storage": bool(version.get("storage")),
-        "Deprecated": bool(version.get("deprecated")),
-        "DeprecationWarning": version.get("deprecationWarning"),
-        "Schema": None if alike else version.get("schema"),
-        "Subresources": None if alike else version.get("subresources"),
-        "AdditionalPrinterColumns": None if alike else version.get("additionalPrinterColumns"),
-        "SelectableFields": None if alike else version.get("selectableFields"),
-    }
+def _unknown_formats(crd: Object) -> list[str]:
+    versions = crd["spec"].get("versions") or []
+    common = internal.shared(versions)
+    given = [common.schema] if common.schema is not None else [version.get("schema") for version in versions]
+    parts = (part for one in given for part in internal.parts((one or {}).get("openAPIV3Schema")))
+    return [
+        part["format"]
+        for part in parts
+        if part.get("format") and part.get("type") == "string" and not formats.known(part["format"])
+    ]
 
 
-def _parts_of_version(version: Mapping[str, Any], index: int, place: str) -> Iterator[FieldError]:
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    if not schema:
-        yield refusals.required(f"spec.versions[{index}].schema.openAPIV3Schema")
-    else:
-        where = "spec.validation" if place == "spec" else f"{place}.schema"
-        yield from structural.faults(schema, f"{where}.openAPIV3Schema")
-    scale = (version.get("subresources") or {}).get("scale")
-    if scale is not None:
-        for key in ("specReplicasPath", "statusReplicasPath"):
-            if not scale.get(key):
-                yield refusals.required(f"{place}.subresources.scale.{key}")
-    for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        path = f"{place}.additionalPrinterColumns[{number}]"
-        if column.get("type") not in _COLUMN_TYPES:
-            text = f"must be one of {','.join(_COLUMN_TYPES)}"
-            yield refusals.bad(f"{path}.type", column.get("type", ""), text)
-        if not column.get("jsonPath", "").startswith("."):
-            text = "must be a simple json path starting with ."
-            yield refusals.bad(f"{path}.JSONPath", column.get("jsonPath", ""), text)
-
-
-def _compare(new: Object, old: Object) -> list[FieldError]:
-    found = []
-    for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
-        before, after = old["spec"], new["spec"]
-        for name in path:
-            before, after = before.get(name), after.get(name)
-        if before != after:
-            found.append(refusals.bad(f"spec.{'.'.join(path)}", after, "field is immutable"))
-    return found
-
-
-def kinds_of(crd: Mapping[str, Any]) -> Iterator[Kind]:
+def kinds_of(store: Store, crd: Mapping[str, Any]) -> Iterator[Kind]:
     """The kinds that a definition serves, one per served version."""
+    if not crd_names.is_established(crd):
+        return
     spec = crd["spec"]
-    given = spec["names"]
+    given = crd_names.accepted_of(crd)
     for version in spec["versions"]:
         if not version.get("served"):
             continue
@@ -156,7 +92,7 @@ def kinds_of(crd: Mapping[str, Any]) -> Iterator[Kind]:
         subresources = version.get("subresources") or {}
         yield Kind(
             resource=resource,
-            singular=given["singular"],
+            singular=given.get("singular", ""),
             short_names=tuple(given.get("shortNames") or ()),
             categories=tuple(given.get("categories") or ()),
             subresources=tuple(_subresources(resource, subresources)),
@@ -171,6 +107,7 @@ def kinds_of(crd: Mapping[str, Any]) -> Iterator[Kind]:
             warning=_deprecation(spec, version),
             scale_paths=_scale_paths(subresources.get("scale") or {}),
             schema=version["schema"]["openAPIV3Schema"],
+            forms=crd_versions.forms(store, crd, version),
         )
 
 
@@ -213,24 +150,53 @@ def _columns(given: Iterable[Mapping[str, Any]]) -> Iterator[Column]:
 
 
 def _committed(store: Store, old: Object | None, new: Object | None) -> None:
-    fresh = {kind.resource: kind for kind in kinds_of(new)} if new is not None else {}
-    for kind in kinds_of(old) if old is not None else ():
+    _serve(store, old, new)
+    kind = store.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    if kind is None:
+        return
+    if new is not None and _names(new) != crd_names.accepted_of(new):
+        crd_names.settle(store, kind, new)
+    elif (gone := new or old) is not None and (new is None or _names(new) != crd_names.accepted_of(old or new)):
+        for other in crd_names.others(store, kind, gone):  # a name may have become free
+            if _names(other) != crd_names.accepted_of(other):
+                crd_names.settle(store, kind, other)
+
+
+def _names(crd: Object) -> Mapping[str, Any]:
+    return crd_names.named(crd["spec"]["names"])
+
+
+def _serve(store: Store, old: Object | None, new: Object | None) -> None:
+    fresh = {kind.resource: kind for kind in kinds_of(store, new)} if new is not None else {}
+    for kind in kinds_of(store, old) if old is not None else ():
         if kind.resource not in fresh:
             store.kinds.remove(kind.resource)
             if new is None:
                 store.drop_shelf(kind)
-    if new is None or (old is not None and old["spec"] == new["spec"]):
+    if new is None or (old is not None and old["spec"] == new["spec"] and _accepts(old) == _accepts(new)):
         return
     for kind in fresh.values():
         store.kinds.add(kind)
 
 
+def _accepts(crd: Object) -> tuple[bool, Any]:
+    return crd_names.is_established(crd), crd_names.accepted_of(crd)
+
+
 def _leaving(store: Store, crd: Object) -> None:
-    for kind in kinds_of(crd):
+    for kind in kinds_of(store, crd):
         delete_collection(store, kind, EVERYTHING)
         return
 
 
 RULES = Rules(
-    default=_default, admit=_admit, validate=_validate, compare=_compare, leaving=_leaving, committed=_committed
+    default=_default,
+    birth=_birth,
+    admit=_admit,
+    validate=definition_faults,
+    validate_change=_validate_change,
+    warn=_warnings,
+    inherit=_inherit,
+    leaving=_leaving,
+    committed=_committed,
 )

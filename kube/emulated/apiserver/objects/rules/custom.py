@@ -1,13 +1,18 @@
-"""Custom kinds: defaulted and validated by their schema; pruned they are when they are decoded."""
+"""Custom kinds: defaulted and validated by their schema; pruned they are when they are decoded.
+
+Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strategy.go, validator.go).
+"""
 
 from __future__ import annotations
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects import scales
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
-from mews.kube.emulated.apiserver.types import cel_rules, schemas
+from mews.kube.emulated.apiserver.types.custom import cel_rules, embedded, trees
+from mews.kube.emulated.apiserver.types.custom.values import UNRELATED, value_faults
 
 _BLOCKING = (
     "FieldValueNotSupported",
@@ -22,29 +27,73 @@ _UNCHECKED = FieldError(
     "null: some validation rules were not checked because the object was invalid; correct the existing errors to "
     "complete validation",
 )
+_STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 
 def custom_rules(kind: Kind) -> Rules:
     """The rules that a kind's structural schema amounts to."""
     schema = kind.schema
     if schema is None:
-        return Rules()
+        return Rules(warn=_finalizer_warnings)
     ruled = cel_rules.has_rules(schema)
+    has_scale = kind.subresource("scale") is not None
 
     def default(obj: Object) -> None:
-        schemas.default(obj, schema)
+        trees.default(obj, schema)
 
-    def validate(obj: Object) -> list[FieldError]:
-        found = schemas.faults(obj, schema)
-        if kind.subresource("scale") is not None:
-            found += scales.replica_faults(obj, kind.scale_paths[0])
+    def rule_faults(found: list[FieldError], obj: Object, old: Object | None) -> list[FieldError]:
         if not ruled:
             return found
         if not obj["metadata"].get("name") or any(fault.reason in _BLOCKING for fault in found):
             return [*found, _UNCHECKED]
-        return [*found, *cel_rules.faults(obj, schema)]
+        return [*found, *cel_rules.object_faults(obj, old, schema)]
 
-    def compare(new: Object, old: Object) -> list[FieldError]:
-        return cel_rules.change_faults(new, old, schema) if ruled else []
+    def validate(obj: Object) -> list[FieldError]:
+        found = value_faults(obj, schema)
+        if has_scale:
+            found += scales.scale_faults(obj, kind.scale_paths)
+        found += [*embedded.embedded_faults(obj, schema), *trees.repeated(obj, schema)]
+        return rule_faults(found, obj, None)
 
-    return Rules(default=default, validate=validate, compare=compare)
+    def validate_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
+        if subresource == "status":
+            part = (schema.get("properties") or {}).get("status")
+            found = []
+            if part is not None and "status" in new:
+                before = old.get("status", UNRELATED)
+                found = value_faults(new["status"], part, "status", old=before)
+            if has_scale:
+                found += scales.scale_faults(new, ("", *kind.scale_paths[1:]))
+        else:
+            found = value_faults(new, schema, old=old)
+            if has_scale:
+                found += scales.scale_faults(new, kind.scale_paths)
+            found += embedded.embedded_faults(new, schema)
+        if not any(trees.repeated(old, schema)):
+            found += trees.repeated(new, schema)
+        return rule_faults(found, new, old)
+
+    def renewed(new: Object, old: Object) -> bool:
+        return not kind.status and new.get("status") != old.get("status")
+
+    return Rules(
+        default=default,
+        validate=validate,
+        validate_change=validate_change,
+        renewed=renewed,
+        warn=_finalizer_warnings,
+    )
+
+
+def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
+    known = (old["metadata"].get("finalizers") or ()) if old is not None else ()
+    found = []
+    for name in sorted({*(new["metadata"].get("finalizers") or ())} - {*known}):
+        found += [f'metadata.finalizers: "{name}": {text}' for text in names.qualified_texts(name)]
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            how = "name including a path (/) " if "." in name else "name "
+            text = (
+                f"prefer a domain-qualified finalizer {how}to avoid accidental conflicts with other finalizer writers"
+            )
+            found.append(f'metadata.finalizers: "{name}": {text}')
+    return found

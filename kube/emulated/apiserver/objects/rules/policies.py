@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.cel.checking import CelType, check
+from mews.kube.cel.types import Type
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -26,6 +26,8 @@ _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _ACTIONS = ("Audit", "Deny", "Warn")
 _LONGEST_TIMEOUT_S = 30
 _MOST_CONDITIONS = 64
+_MESSAGES = frozenset(("Object", "JSONPatch"))
+"""What the expressions of mutations may make."""
 
 
 def _default_limits(limits: dict[str, Any], rules: Sequence[str]) -> None:
@@ -66,14 +68,15 @@ def _default_webhooks(configuration: Object) -> None:
 
 
 def _expression_fault(
-    path: str, expression: str, known: Mapping[str, CelType], allowed: tuple[str, ...], text: str
+    path: str, expression: str, known: Mapping[str, Type], allowed: tuple[str, ...], text: str
 ) -> Iterator[FieldError]:
+    from mews.kube.cel.expressions import compiled
+
     source = expression.strip()
     if not source:
         yield required(path, text)
         return
-    checked = check(source, known)
-    fault = fault_of(checked, source, allowed)
+    fault = fault_of(compiled(source, known), allowed)
     if fault:
         yield bad(path, expression, fault)
 
@@ -90,7 +93,7 @@ def _policy_faults(policy: Object) -> list[FieldError]:
     else:
         found += _limit_faults(constraints, "spec.matchConstraints", needs_rules=True)
     found += _condition_faults(spec, "spec", policy_variables(params=kind is not None))
-    declared: dict[str, CelType] = {}
+    declared: dict[str, Type] = {}
     found += _variable_faults(spec, declared)
     known = policy_variables(params=kind is not None, variables=declared if spec.get("variables") else None)
     if policy.get("kind") == "MutatingAdmissionPolicy":
@@ -104,12 +107,12 @@ def _policy_faults(policy: Object) -> list[FieldError]:
     return found
 
 
-def _validation_faults(validation: Spec, path: str, known: Mapping[str, CelType]) -> Iterator[FieldError]:
+def _validation_faults(validation: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
     yield from _expression_fault(
         f"{path}.expression", validation.get("expression") or "", known, ("bool",), "expression is not specified"
     )
     if (validation.get("messageExpression") or "").strip():
-        plain = {name: kind for name, kind in known.items() if name != "authorizer"}
+        plain = {name: kind for name, kind in known.items() if not name.startswith("authorizer")}
         yield from _expression_fault(
             f"{path}.messageExpression", validation["messageExpression"], plain, ("string",), ""
         )
@@ -123,7 +126,9 @@ def _validation_faults(validation: Spec, path: str, known: Mapping[str, CelType]
         yield unsupported(f"{path}.reason", validation["reason"], shown)
 
 
-def _variable_faults(spec: Spec, declared: dict[str, CelType]) -> Iterator[FieldError]:
+def _variable_faults(spec: Spec, declared: dict[str, Type]) -> Iterator[FieldError]:
+    from mews.kube.cel.expressions import compiled
+
     for index, variable in enumerate(spec.get("variables") or ()):
         path, name = f"spec.variables[{index}]", variable.get("name") or ""
         if not name:
@@ -135,13 +140,13 @@ def _variable_faults(spec: Spec, declared: dict[str, CelType]) -> Iterator[Field
             yield required(f"{path}.expression", "expression is not specified")
             continue
         known = policy_variables(params=spec.get("paramKind") is not None, variables=declared)
-        checked = check(source, known)
-        if checked.faults:
-            yield bad(f"{path}.expression", variable["expression"], f"compilation failed: {checked.report(source)}")
-        declared[name] = checked.type
+        found = compiled(source, known)
+        if found.fault:
+            yield bad(f"{path}.expression", variable["expression"], f"compilation failed: {found.fault}")
+        declared[name] = found.type
 
 
-def _annotation_faults(policy: Object, known: Mapping[str, CelType]) -> Iterator[FieldError]:
+def _annotation_faults(policy: Object, known: Mapping[str, Type]) -> Iterator[FieldError]:
     for index, annotation in enumerate(policy["spec"].get("auditAnnotations") or ()):
         path = f"spec.auditAnnotations[{index}]"
         key = f"{policy['metadata'].get('name', '')}/{annotation.get('key') or ''}"
@@ -174,7 +179,7 @@ def _qualified_faults(key: str) -> Iterator[str]:
         yield _NAME_PART
 
 
-def _condition_faults(spec: Spec, path: str, known: Mapping[str, CelType]) -> Iterator[FieldError]:
+def _condition_faults(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
     conditions, seen = spec.get("matchConditions") or (), set()
     if len(conditions) > _MOST_CONDITIONS:
         text = f"must have at most {_MOST_CONDITIONS} items"
@@ -299,7 +304,9 @@ def _action_faults(actions: list[str], path: str) -> Iterator[FieldError]:
 # Mutations
 
 
-def _mutation_faults(spec: Spec, known: Mapping[str, CelType]) -> Iterator[FieldError]:
+def _mutation_faults(spec: Spec, known: Mapping[str, Type]) -> Iterator[FieldError]:
+    from mews.kube.cel.expressions import compiled
+
     if not spec.get("mutations"):
         yield required("spec.mutations", "mutations must contain at least one item")
     yield from _choice("spec.reinvocationPolicy", spec.get("reinvocationPolicy"), ("Never", "IfNeeded"))
@@ -316,7 +323,7 @@ def _mutation_faults(spec: Spec, known: Mapping[str, CelType]) -> Iterator[Field
             yield required(f"{path}.{field}.expression", "expression is not specified")
             continue
         allowed = ("Object",) if kind == "ApplyConfiguration" else ("list(JSONPatch)", "list(dyn)")
-        fault = fault_of(check(source, known), source, allowed)
+        fault = fault_of(compiled(source, known, _MESSAGES), allowed)
         if fault:
             yield bad(f"{path}.{field}.expression", mutation[field]["expression"], fault)
 

@@ -1,0 +1,49 @@
+"""Expressions from text: read and checked, with what is wrong in cel-go's words, and as programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mews.kube.cel import types
+from mews.kube.cel.checker import Checked, check
+from mews.kube.cel.evaluation import Program
+from mews.kube.cel.parser import parse
+from mews.kube.cel.syntax import SyntaxFault, report
+from mews.kube.cel.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledExpression:
+    """An expression with its types, None where it cannot be read; ``fault`` says what is wrong, "" when nothing is."""
+
+    checked: Checked | None
+    fault: str = ""
+
+    @property
+    def type(self) -> Type:
+        """The type of its value, ``dyn`` where that is not known."""
+        return self.checked.type if self.checked is not None else types.DYN
+
+
+def compiled(source: str, variables: Mapping[str, Type], messages: frozenset[str] = frozenset()) -> CompiledExpression:
+    """Read and check an expression over those variables; ``messages`` are those that it may make."""
+    try:
+        checked = check(parse(source), variables, messages)
+    except SyntaxFault as error:
+        return CompiledExpression(None, report(source, [(error.at, error.text)]))
+    except RecursionError:
+        return CompiledExpression(None, report(source, [(0, "expression recursion limit exceeded")]))
+    return CompiledExpression(checked, report(source, checked.faults))
+
+
+@lru_cache(maxsize=4096)
+def program(source: str) -> Program:
+    """An expression that was checked when it was stored, ready to run.
+
+    Raises ``SyntaxFault``.
+    """
+    tree = parse(source)
+    check(tree, {})  # finds the functions with names of several parts
+    return Program(tree)

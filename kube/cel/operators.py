@@ -1,0 +1,371 @@
+"""Operators and conversions at run time. Each takes values and answers a value, or raises ``CelError``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from mews.kube.cel.libraries import Address, AddressBlock
+from mews.kube.cel.values import (
+    NOTHING,
+    CelError,
+    Duration,
+    Listed,
+    Some,
+    Timestamp,
+    TypeName,
+    UInt,
+    equal,
+    is_number,
+    type_of,
+)
+
+Function = Callable[..., Any]
+
+_LOW, _HIGH, _UHIGH = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+_NANO = 10**9
+NO_OVERLOAD = "no such overload"
+
+
+def _is(value: Any, *kinds: str) -> bool:
+    return type_of(value) in kinds
+
+
+def _int(value: int, what: str = "integer") -> int:
+    if not _LOW <= value <= _HIGH:
+        raise CelError(f"{what} overflow")
+    return value
+
+
+def _uint(value: int) -> UInt:
+    if not 0 <= value <= _UHIGH:
+        raise CelError("unsigned integer overflow")
+    return UInt(value)
+
+
+def _arithmetic(one: Any, other: Any, do: Callable[[Any, Any], Any]) -> Any:
+    kind = type_of(one)
+    if kind != type_of(other) or kind not in ("int", "uint", "double"):
+        raise CelError(NO_OVERLOAD)
+    if kind == "double":
+        return float(do(one, other))
+    return _int(do(one, other)) if kind == "int" else _uint(do(int(one), int(other)))
+
+
+def add(one: Any, other: Any) -> Any:
+    """``+``."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one + other
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        return one + other
+    if isinstance(one, list) and isinstance(other, list):
+        return _joined(one, other)
+    if isinstance(one, Timestamp) and isinstance(other, Duration):
+        return Timestamp(one.nanos + other.nanos)
+    if isinstance(one, Duration) and isinstance(other, (Timestamp, Duration)):
+        return type(other)(one.nanos + other.nanos)
+    return _arithmetic(one, other, lambda a, b: a + b)
+
+
+def _joined(one: list[Any], other: list[Any]) -> list[Any]:
+    """Sets are united; in maps by key the later replaces in place."""
+    if not isinstance(one, Listed):
+        return [*one, *other]
+    found = list(one)
+    for item in other:
+        at = next((i for i, known in enumerate(found) if equal(one.key_of(known), one.key_of(item))), None)
+        if at is None:
+            found.append(item)
+        else:
+            found[at] = item
+    return Listed(found, one.keys)
+
+
+def subtract(one: Any, other: Any) -> Any:
+    """``-``."""
+    if isinstance(one, Timestamp) and isinstance(other, Duration):
+        return Timestamp(one.nanos - other.nanos)
+    if isinstance(one, (Timestamp, Duration)) and type(one) is type(other):
+        return Duration(one.nanos - other.nanos)
+    return _arithmetic(one, other, lambda a, b: a - b)
+
+
+def multiply(one: Any, other: Any) -> Any:
+    """``*``."""
+    return _arithmetic(one, other, lambda a, b: a * b)
+
+
+def divide(one: Any, other: Any) -> Any:
+    """``/``, towards zero for integers."""
+
+    def do(a: Any, b: Any) -> Any:
+        if isinstance(a, float):
+            if b == 0:
+                return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
+            return a / b
+        if b == 0:
+            raise CelError("division by zero")
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+    return _arithmetic(one, other, do)
+
+
+def modulo(one: Any, other: Any) -> Any:
+    """``%``, with the sign of the first."""
+    if isinstance(one, float):
+        raise CelError(NO_OVERLOAD)
+
+    def do(a: int, b: int) -> int:
+        if b == 0:
+            raise CelError("modulus by zero")
+        return abs(a) % abs(b) * (-1 if a < 0 else 1)
+
+    return _arithmetic(one, other, do)
+
+
+def negate(value: Any) -> Any:
+    """Unary ``-``."""
+    if _is(value, "int"):
+        return _int(-value)
+    if _is(value, "double"):
+        return -value
+    raise CelError(NO_OVERLOAD)
+
+
+def compare(one: Any, other: Any) -> int:
+    """-1, 0 or 1 of two values that have an order."""
+    both_numbers = is_number(one) and is_number(other)
+    alike = type_of(one) == type_of(other)
+    if not both_numbers and not (
+        alike and _is(one, "bool", "string", "bytes", "google.protobuf.Timestamp", "google.protobuf.Duration")
+    ):
+        raise CelError(NO_OVERLOAD)
+    if isinstance(one, str):
+        one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
+    return int(one > other) - int(one < other)
+
+
+def index(target: Any, key: Any, *, optional: bool = False) -> Any:
+    """``target[key]``; of an optional an optional."""
+    if isinstance(target, Some):
+        return index(target.value, key, optional=True)
+    if target is NOTHING:
+        return NOTHING
+    found = _found(target, key, optional=optional)
+    return (Some(found[0]) if found else NOTHING) if optional else found[0]
+
+
+def _found(target: Any, key: Any, *, optional: bool) -> list[Any]:
+    if isinstance(target, dict):
+        name = int(key) if isinstance(key, float) and key.is_integer() else key
+        if isinstance(name, (str, int, bool)) and name in target:
+            return [target[name]]
+        if optional:
+            return []
+        raise CelError(f"no such key: {shown(key)}")
+    if isinstance(target, list):
+        if isinstance(key, bool) or not is_number(key) or (isinstance(key, float) and not key.is_integer()):
+            raise CelError(f"unsupported index type '{type_of(key)}' in list")
+        if 0 <= key < len(target):
+            return [target[int(key)]]
+        if optional:
+            return []
+        raise CelError(f"index out of bounds: {int(key)}")
+    if optional:
+        return []
+    raise CelError(f"no such key: {shown(key)}")
+
+
+def shown(value: Any) -> str:
+    """A value in a message."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def contained(value: Any, within: Any) -> bool:
+    """``in``."""
+    if isinstance(within, dict):
+        return isinstance(value, (str, int, float, bool)) and value in within
+    if isinstance(within, list):
+        return any(equal(value, item) for item in within)
+    raise CelError(NO_OVERLOAD)
+
+
+def size(value: Any) -> int:
+    """Of a text in characters, of bytes, lists and maps in items."""
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    raise CelError(NO_OVERLOAD)
+
+
+def to_int(value: Any) -> int:
+    """``int(x)``."""
+    if isinstance(value, bool):
+        raise CelError(NO_OVERLOAD)
+    if isinstance(value, int):
+        return _int(int(value))
+    if isinstance(value, float):
+        if math.isnan(value) or not -(2.0**63) < value < 2.0**63:
+            raise CelError("integer overflow")
+        return int(value)
+    if isinstance(value, str):
+        return _int(_parsed(value, int, "int"))
+    if isinstance(value, Timestamp):
+        return value.nanos // _NANO
+    if isinstance(value, Duration):
+        return value.nanos
+    raise CelError(NO_OVERLOAD)
+
+
+def _parsed(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
+    try:
+        if text != text.strip() or "_" in text:
+            raise ValueError
+        return kind(text)
+    except ValueError:
+        raise CelError(f"type conversion error from 'string' to '{wanted}'") from None
+
+
+def to_uint(value: Any) -> UInt:
+    """``uint(x)``."""
+    if isinstance(value, str):
+        return _uint(_parsed(value, int, "uint"))
+    if isinstance(value, float):
+        if math.isnan(value) or not 0 <= value < 2.0**64:
+            raise CelError("unsigned integer overflow")
+        return UInt(int(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _uint(int(value))
+    raise CelError(NO_OVERLOAD)
+
+
+def to_double(value: Any) -> float:
+    """``double(x)``."""
+    if isinstance(value, str):
+        return float(_parsed(value, float, "double"))
+    if is_number(value):
+        return float(value)
+    raise CelError(NO_OVERLOAD)
+
+
+def to_string(value: Any) -> str:
+    """``string(x)``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
+    if isinstance(value, float):
+        return double_text(value)
+    if isinstance(value, (bool, int, Timestamp, Duration, Address, AddressBlock)):
+        return shown(value)
+    raise CelError(NO_OVERLOAD)
+
+
+def double_text(value: float) -> str:
+    """The shortest text of a double, as Go's ``%g``."""
+    if math.isnan(value) or math.isinf(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    if "e" in text:
+        head, _, power = text.partition("e")
+        return f"{head.removesuffix('.0')}e{power[0] if power[0] in '+-' else '+'}{power.lstrip('+-').zfill(2)}"
+    return text.removesuffix(".0")
+
+
+def to_bytes(value: Any) -> bytes:
+    """``bytes(x)``."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    raise CelError(NO_OVERLOAD)
+
+
+def to_bool(value: Any) -> bool:
+    """``bool(x)``."""
+    if isinstance(value, bool):
+        return value
+    words = {"1": True, "t": True, "T": True, "true": True, "TRUE": True, "True": True}
+    words |= {"0": False, "f": False, "F": False, "false": False, "FALSE": False, "False": False}
+    if isinstance(value, str):
+        if value in words:
+            return words[value]
+        raise CelError("type conversion error from 'string' to 'bool'")
+    raise CelError(NO_OVERLOAD)
+
+
+_ReadT = TypeVar("_ReadT", Timestamp, Duration)
+
+
+def _read(text: str, kind: type[_ReadT]) -> _ReadT:
+    try:
+        return kind.parse(text)
+    except CelError:
+        name = f"google.protobuf.{kind.__name__}"
+        raise CelError(f"type conversion error from 'string' to '{name}'") from None
+
+
+def to_duration(value: Any) -> Duration:
+    """``duration(x)``."""
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, str):
+        return _read(value, Duration)
+    if _is(value, "int"):
+        return Duration(value)
+    raise CelError(NO_OVERLOAD)
+
+
+def to_timestamp(value: Any) -> Timestamp:
+    """``timestamp(x)``."""
+    if isinstance(value, Timestamp):
+        return value
+    if isinstance(value, str):
+        return _read(value, Timestamp)
+    if _is(value, "int"):
+        return Timestamp(value * _NANO)
+    raise CelError(NO_OVERLOAD)
+
+
+def _ordered(test: Callable[[int], bool]) -> Function:
+    return lambda one, other: test(compare(one, other))
+
+
+def _not(value: Any) -> bool:
+    if isinstance(value, bool):
+        return not value
+    raise CelError(NO_OVERLOAD)
+
+
+OPERATORS: Mapping[str, Function] = {
+    "_+_": add,
+    "_-_": subtract,
+    "_*_": multiply,
+    "_/_": divide,
+    "_%_": modulo,
+    "-_": negate,
+    "!_": _not,
+    "_==_": equal,
+    "_!=_": lambda one, other: not equal(one, other),
+    "_<_": _ordered(lambda order: order < 0),
+    "_<=_": _ordered(lambda order: order <= 0),
+    "_>_": _ordered(lambda order: order > 0),
+    "_>=_": _ordered(lambda order: order >= 0),
+    "_[_]": index,
+    "_[?_]": lambda target, key: index(target, key, optional=True),
+    "@in": contained,
+    "size": size,
+    "type": lambda value: TypeName(type_of(value)),
+    "dyn": lambda value: value,
+    "int": to_int,
+    "uint": to_uint,
+    "double": to_double,
+    "string": to_string,
+    "bytes": to_bytes,
+    "bool": to_bool,
+    "duration": to_duration,
+    "timestamp": to_timestamp,
+}

@@ -1,0 +1,93 @@
+"""Regular expressions as Go reads them (RE2), by google-re2, which comes with the extra ``cluster``.
+
+Where it is not installed a pattern is read by Python's ``re``: nearly the same language, but it knows look-arounds and
+back references, which Go refuses, and may take exponential time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+Matches = Callable[[str], bool]
+"""Whether a text holds a match anywhere."""
+
+_WORDS = (
+    ("no argument for repetition operator", "missing argument to repetition operator"),
+    ("bad repetition operator", "invalid nested repetition operator"),
+    ("missing )", "missing closing )"),
+    ("missing ]", "missing closing ]"),
+    ("unexpected )", "unexpected )"),
+    ("trailing \\", "trailing backslash at end of expression"),
+    ("invalid character class range", "invalid character class range"),
+    ("invalid character class", "invalid character class"),
+    ("invalid escape sequence", "invalid escape sequence"),
+    ("invalid perl operator", "invalid or unsupported Perl syntax"),
+    ("invalid repetition size", "invalid repeat count"),
+    ("bad repetition", "invalid repeat count"),
+    ("invalid named capture group", "invalid named capture"),
+    ("invalid UTF-8", "invalid UTF-8"),
+    ("pattern too large", "expression too large"),
+)
+
+
+class BadPattern(ValueError):
+    """A pattern that Go does not compile; the text is Go's."""
+
+
+@lru_cache(maxsize=4096)
+def searcher(pattern: str) -> Any:
+    """The compiled pattern: ``search`` and ``finditer`` as in ``re``.
+
+    Raises ``BadPattern``.
+    """
+    try:
+        import re2
+    except ImportError:
+        return _by_python(pattern)
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(_go_only(pattern), options=options)
+    except re2.error as error:
+        raise BadPattern(_as_go(error.args[0] if error.args else str(error), pattern)) from None
+
+
+@lru_cache(maxsize=4096)
+def compiled(pattern: str) -> Matches:
+    """The pattern as a question.
+
+    Raises ``BadPattern``.
+    """
+    search = searcher(pattern).search
+    return lambda text: search(text) is not None
+
+
+def _go_only(pattern: str) -> str:
+    r"""Go knows no ``\C``."""
+    if re.search(r"(?<!\\)(\\\\)*\\C", pattern):
+        raise BadPattern("error parsing regexp: invalid escape sequence: `\\C`")
+    return pattern
+
+
+def _by_python(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        word = "missing closing )" if "unterminated subpattern" in str(error) else str(error)
+        raise BadPattern(f"error parsing regexp: {word}: `{pattern}`") from None
+
+
+def _as_go(text: str | bytes, pattern: str) -> str:
+    """RE2's complaint in the words of Go's regexp."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    word, _, part = text.partition(": ")
+    shown = next((go for re2_word, go in _WORDS if word.startswith(re2_word)), word)
+    if shown in ("missing closing )", "unexpected )"):
+        part = pattern
+    if shown == "trailing backslash at end of expression":
+        return f"error parsing regexp: {shown}: ``"
+    return f"error parsing regexp: {shown}: `{part}`"

@@ -1,0 +1,70 @@
+"""The versions of a custom kind: objects are stored in one, and shown and taken in all that are served.
+
+Source: k8s.io/apiextensions-apiserver/pkg/apiserver (conversion, customresource_handler.go): an object that comes from
+another version is pruned and defaulted by the schema of the version that it becomes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.objects import Object, clone
+from mews.kube.emulated.apiserver.objects.rules.conversion_webhook import webhook_converter
+from mews.kube.emulated.apiserver.types.custom import trees
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+_REMEMBERED = 4096
+"""Converted objects of a version that are kept: lists and watches show the same ones again and again."""
+
+Form = Callable[[Object], Object]
+
+
+def forms(store: Store, crd: Mapping[str, Any], version: Mapping[str, Any]) -> tuple[Form, Form] | None:
+    """How a version shows stored objects, and how it makes them ready to be stored; None where it is the only one."""
+    spec = crd["spec"]
+    if len(spec["versions"]) == 1:
+        return None
+    by_webhook = (spec.get("conversion") or {}).get("strategy") == "Webhook"
+    convert = webhook_converter(store, crd) if by_webhook else _renamed
+    storage = next(one for one in spec["versions"] if one.get("storage"))
+    return _shown(_form(convert, spec["group"], version)), _form(convert, spec["group"], storage)
+
+
+def _renamed(obj: Object, api_version: str) -> Object:
+    return {**clone(obj), "apiVersion": api_version}
+
+
+def _form(convert: Callable[[Object, str], Object], group: str, version: Mapping[str, Any]) -> Form:
+    api_version, schema = f"{group}/{version['name']}", version["schema"]["openAPIV3Schema"]
+
+    def turn(obj: Object) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        found = convert(obj, api_version)
+        trees.prune(found, schema)
+        trees.drop_nulls(found, schema)
+        trees.default(found, schema)
+        return found
+
+    return turn
+
+
+def _shown(turn: Form) -> Form:
+    known: OrderedDict[tuple[str, str], Object] = OrderedDict()
+
+    def show(obj: Object) -> Object:
+        metadata = obj["metadata"]
+        key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+        if not all(key):
+            return turn(obj)
+        if key not in known:
+            known[key] = turn(obj)
+            if len(known) > _REMEMBERED:
+                known.popitem(last=False)
+        return known[key]
+
+    return show

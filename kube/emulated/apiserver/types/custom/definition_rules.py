@@ -1,0 +1,28 @@
+"""All that is wrong with the schema of a version: its structure, its defaults, its words, its rules, in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.types.custom import cel_rules, go_text, structural
+from mews.kube.emulated.apiserver.types.custom.default_rules import default_faults
+from mews.kube.emulated.apiserver.types.custom.definition_schemas import schema_faults
+
+
+def version_schema_faults(schema: Mapping[str, Any], path: str, *, unchanged: bool = False) -> list[FieldError]:
+    """What is wrong with the schema at that path; ``unchanged`` when it was taken before, so that no cost is held
+    against it."""
+    found: list[FieldError] = []
+    unreadable = structural.unsupported(schema)
+    if not unreadable:
+        found = structural.structural_faults(schema, path) or default_faults(schema, path)
+    readable = not unreadable and not found
+    words = schema_faults(schema, path)
+    found += words
+    if readable:
+        found += cel_rules.definition_faults(schema, path, spoilt=[fault.path for fault in words], unchanged=unchanged)
+    if unreadable and not found:
+        found = [go_text.wrong(path, "", unreadable)]
+    return found

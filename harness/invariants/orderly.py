@@ -17,8 +17,8 @@ OPERATIONS = ("detached", "attached")
 
 class Orderly(Invariant[ObservedState]):
     """What explains it: a fault struck the device, or another editor had it, and no operation begun since moved it; or
-    the systems of the run remove by surprise and say so (``Pooled.surprise``). A chassis that is reset under the cluster
-    is another editor too. Judged ``lag_s`` later: the hosts' lines may come before those of their chassis."""
+    the systems of the run remove by surprise and say so (``Pooled.surprise``). A chassis that is reset under the
+    cluster is another editor too. Judged ``lag_s`` later: the hosts' lines may come before those of their chassis."""
 
     number = 10
     name = "no XID and no holder loses its GPU without a surprise"

@@ -65,10 +65,11 @@ def _nested(obj: Object, path: str) -> tuple[Any, str]:
     value: Any = obj
     walked = ""
     for name in path.split("."):
+        walked = f"{walked}.{name}"
         if not isinstance(value, Mapping):
-            kind = "map[string]interface {}"
+            kind = "map[string]interface{}"
             return None, f"{walked} accessor error: {go_value(value)} is of the type {_go(value)}, expected {kind}"
-        value, walked = value.get(name), f"{walked}.{name}"
+        value = value.get(name)
         if value is None:
             return None, ""
     return value, ""

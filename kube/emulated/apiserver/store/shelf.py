@@ -112,6 +112,11 @@ class WatchInbox:
         return self._events.popleft()
 
 
+def order_of(key: Key) -> tuple[str, str]:
+    """By which lists are sorted: the paths in etcd, where ``a-b/x`` comes before ``a/x``."""
+    return f"{key[0]}/", key[1]
+
+
 class Shelf:
     """The objects of one resource."""
 
@@ -132,7 +137,7 @@ class Shelf:
         return self._objects.get(key)
 
     def select(self, selection: Selection) -> Iterator[Object]:
-        """All selected objects, ordered by namespace and name."""
+        """All selected objects, in the order of their paths."""
         for key in self._range(selection.namespace):
             obj = self._objects[key]
             if selection.is_everything or selection.matches(obj):
@@ -158,19 +163,19 @@ class Shelf:
     def _range(self, namespace: str | None) -> list[Key]:
         if namespace is None:
             return list(self._keys)
-        start = bisect_left(self._keys, (namespace, ""))
-        return self._keys[start : bisect_left(self._keys, (namespace + "\0", ""), start)]
+        start = bisect_left(self._keys, order_of((namespace, "")), key=order_of)
+        return self._keys[start : bisect_left(self._keys, (f"{namespace}/\0", ""), start, key=order_of)]
 
     def put(self, key: Key, new: Object | None, version: int) -> CommittedWrite:
         """Commit a write; None deletes."""
         old = self._objects.get(key)
         if new is None:
             del self._objects[key]
-            del self._keys[bisect_left(self._keys, key)]
+            del self._keys[bisect_left(self._keys, order_of(key), key=order_of)]
         else:
             self._objects[key] = new
             if old is None:
-                insort(self._keys, key)
+                insort(self._keys, key, key=order_of)
         change = CommittedWrite(version, old, new)
         if len(self._history) == self._history.maxlen:
             self._floor = self._history[0].version

@@ -25,7 +25,7 @@ from mews.kube.emulated.apiserver.store.json_faults import json_fault
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
-from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, WatchInbox
+from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, WatchInbox, order_of
 from mews.kube.emulated.apiserver.store.views import view_of
 
 _SNAPSHOTS = 64
@@ -160,7 +160,7 @@ class Store:
         Raises ``Gone`` when the history does not reach back so far.
         """
         past = self.shelf(kind).at(version)
-        found = [past[key] for key in sorted(past) if selection.matches(past[key])]
+        found = [past[key] for key in sorted(past, key=order_of) if selection.matches(past[key])]
         return self._page(kind, selection, found, version=version, start=0, limit=limit)
 
     def _page(

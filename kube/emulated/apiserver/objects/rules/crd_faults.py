@@ -87,7 +87,7 @@ def _spec_faults(spec: Mapping[str, Any], old: Object | None) -> Iterator[FieldE
         text = "must be false in order to use defaults in the schema"
         yield go_text.wrong("spec.preserveUnknownFields", True, text)
     yield from _version_faults(versions, common, old)
-    yield from _together_faults(versions, common)
+    yield from _together_faults(spec.get("versions"), common)
     yield from _names_faults(spec.get("names") or {})
     yield from _shared_faults(versions, common, old)
     conversion = spec.get("conversion") or {}
@@ -193,8 +193,10 @@ def _root_with_status_faults(schema: Mapping[str, Any], path: str) -> Iterator[F
             return
 
 
-def _together_faults(versions: Sequence[Mapping[str, Any]], common: internal.Shared) -> Iterator[FieldError]:
-    shown = go_text.struct_text([internal.version_struct(version, common) for version in versions] or None)
+def _together_faults(given: Sequence[Mapping[str, Any]] | None, common: internal.Shared) -> Iterator[FieldError]:
+    versions = given or ()
+    structs = [internal.version_struct(version, common) for version in versions]
+    shown = go_text.struct_text(None if given is None else structs)
     if len({version.get("name") for version in versions}) != len(versions):
         yield FieldError("spec.versions", "FieldValueInvalid", f"{shown}: must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:

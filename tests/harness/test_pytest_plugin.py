@@ -327,7 +327,7 @@ def test_a_marker_that_says_anything_else_is_refused_in_one_line(real_project):
     )
     outcome = real_project.runpytest_subprocess("-q", "--strict-markers")
     outcome.assert_outcomes(errors=1)
-    outcome.stdout.fnmatch_lines(["*@pytest.mark.mews takes scenario= and stack= alone*"])
+    outcome.stdout.fnmatch_lines(["*@pytest.mark.mews takes scenario=, stack=, images= and unknown_images= alone*"])
 
 
 def test_importing_the_plugin_loads_no_heavy_package():

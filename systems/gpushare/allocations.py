@@ -4,7 +4,7 @@ and put right afterwards by what the kubelet says of who holds what."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
@@ -123,7 +123,7 @@ class NodeAllocations:
         }
 
     def _preferred_for(self, ids: frozenset[str]) -> tuple[str, str] | None:
-        """The pod and container for which we preferred just these slices when we were last asked; good for one answer."""
+        """The pod and container for which we preferred just these slices when last asked; good for one answer."""
         last, self._preferred = self._preferred, None
         return last[1] if last is not None and last[0] == ids else None
 
@@ -276,6 +276,7 @@ class NodeAllocations:
     async def _settle(self) -> None:
         if self._is_settled():
             return
+        answers = set(self._given)
         held = await self._held()
         # By the API's word: a watch that lags would have an exchange made that is long made.
         pods = await self._pods_by_api()
@@ -283,14 +284,15 @@ class NodeAllocations:
         corrections.update(self._refused(held, pods, corrections))
         if corrections:
             await self._write(corrections)
-        self._forget_answers(held, pods)
+        self._forget_answers(answers, held, pods)
         self._begun = self._begun or bool(held) or not pods
 
-    def _forget_answers(self, held: Held, pods: Sequence[Object]) -> None:
-        """Those that came to nothing, and which were heeded."""
+    def _forget_answers(self, answers: Collection[GivenSlices], held: Held, pods: Sequence[Object]) -> None:
+        """Those of ``answers`` that came to nothing, and which were heeded. Others were given after the look, which
+        does not show them: the write that came between may have taken long."""
         seen = {ids for by in held.values() for ids in by.values()}
         live = {uid_of(pod) for pod in pods if not is_terminal(pod)}
-        self._given = [given for given in self._given if given.ids in seen or given.uid in live]
+        self._given = [each for each in self._given if each not in answers or each.ids in seen or each.uid in live]
         self._unseen &= {given.ids for given in self._given if given.ids not in seen}
 
     def _corrections(self, held: Held, of: Sequence[Object]) -> dict[str, _Correction]:

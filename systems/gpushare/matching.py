@@ -66,12 +66,14 @@ def match(
     """The pod and container that an Allocate of that many units is for, None where there is none.
 
     ``preferred``: the pod (uid) and container for which we preferred the very units that the kubelet took: a kubelet
-    asks for a preference and for the units in one go, so it is the same. ``gpu``: the UUID of the GPU whose units the
-    kubelet took, where they are all of one. It says less: it is the decided one unless that had too few units left.
+    asks for a preference and for the units in one go. ``gpu``: the UUID of the GPU whose units the kubelet took, where
+    they are all of one; not the decided one where that had too few units left. A pod of one container is then served in
+    another's place, for their decisions can be exchanged; one of several is not, for all of them must have one GPU.
     ``admitting``: pods (uid) that the kubelet is known to wait with.
     """
     for each in found:
-        if preferred is not None and each.uid == preferred[0] and (preferred[1], amount) in each.waiting:
+        several = each.begun or len(each.waiting) > 1
+        if several and preferred is not None and each.uid == preferred[0] and (preferred[1], amount) in each.waiting:
             return each, preferred[1]
     # A kubelet serves containers in their order; a later one only where our books of the earlier ones are lost.
     next_in_turn = [(each, each.waiting[0][0]) for each in found if each.waiting[0][1] == amount]

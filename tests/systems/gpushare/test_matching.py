@@ -36,10 +36,16 @@ def test_the_gpu_of_the_slices_tells_pods_of_equal_amounts_apart() -> None:
     assert meant(match(3, waiting())) == ("two", "c0")
 
 
-def test_slices_of_another_gpu_are_for_the_container_for_which_they_were_preferred() -> None:
+def test_slices_of_another_gpu_are_for_the_pod_of_several_containers_for_which_they_were_preferred() -> None:
     assert meant(match(3, waiting(), gpu="GPU-1", preferred=("two", "c0"))) == ("two", "c0")
     begun = waiting(two=frozenset({"c0"}))
     assert meant(match(3, begun, gpu="GPU-1", preferred=("two", "c1"))) == ("two", "c1")
+
+
+def test_a_pod_of_one_container_is_served_in_anothers_place_and_their_decisions_are_exchanged() -> None:
+    pods = [pod("equal", FIRST, 3, assumed=1), pod("one", SECOND, 3, assumed=2)]
+    found = candidates(pods, names.MEMORY_RESOURCE, {})
+    assert meant(match(3, found, gpu="GPU-1", preferred=("equal", "c0"))) == ("one", "c0")
 
 
 def test_a_preference_for_a_container_that_no_longer_waits_counts_for_nothing() -> None:

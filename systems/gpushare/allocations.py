@@ -4,12 +4,11 @@ and put right afterwards by what the kubelet says of who holds what."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
 from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, uid_of, version_of
-from mews.kube.api.pod_requests import is_sidecar
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
@@ -18,6 +17,7 @@ from mews.kube.deviceplugin.port import PluginError
 from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare import names
 from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.given import GivenSlices, Held, admitting, lasting_requests, served
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands
 from mews.systems.gpushare.matching import PodCandidate, candidates, match
 from mews.systems.gpushare.policy import SharedGpu
@@ -28,19 +28,6 @@ DECISION = (
     names.INDEX, names.OLD_INDEX, names.UUID, names.DEVICE_MEMORY, names.POD_MEMORY, names.ASSIGNED, names.ASSUME_TIME
 )  # fmt: skip
 """Annotations of a pod that is given part of a GPU."""
-Held = Mapping[str, Mapping[str, frozenset[str]]]
-"""Pod (namespace/name) -> container -> slices that it holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenSlices:
-    """One answer to Allocate: the slices, the pod and container we took it to be for ("" for none), and the GPU in its
-    env, None where it says that there is none."""
-
-    ids: frozenset[str]
-    uid: str
-    container: str
-    gpu: SharedGpu | None
 
 
 @dataclass(slots=True)
@@ -86,6 +73,7 @@ class NodeAllocations:
         self._pods = pods
         self._gpus = gpus
         self._given: list[GivenSlices] = []
+        self._preferred: tuple[frozenset[str], tuple[str, str]] | None = None
         self._unseen: set[frozenset[str]] = set()
         self._partly: set[str] = set()
         self._begun = False
@@ -109,12 +97,14 @@ class NodeAllocations:
         if self._config.match == "seed":
             wanted = ""
         free = sorted(set(available) - set(chosen), key=lambda each: (gpu_of_slice(each) != wanted, _order(each)))
-        return (*chosen, *free[: size - len(chosen)])
+        preferred = (*chosen, *free[: size - len(chosen)])
+        self._preferred = (frozenset(preferred), (found[0].uid, found[1])) if found is not None else None
+        return preferred
 
     async def allocate(self, ids: Sequence[str]) -> dict[str, str]:
         """The variables of the container that is given these slices."""
         of = {gpu_of_slice(each) for each in ids}
-        found = await self._decide(len(ids), of.pop() if len(of) == 1 else "")
+        found = await self._decide(len(ids), of.pop() if len(of) == 1 else "", self._preferred_for(frozenset(ids)))
         gpu = None if found is None else found[2]
         self._answered(GivenSlices(frozenset(ids), found[0].uid if found else "", found[1] if found else "", gpu))
         if found is None or gpu is None:
@@ -132,6 +122,11 @@ class NodeAllocations:
             names.DEVICE_MEMORY: str(gpu.memory),
         }
 
+    def _preferred_for(self, ids: frozenset[str]) -> tuple[str, str] | None:
+        """The pod and container for which we preferred just these slices when last asked; good for one answer."""
+        last, self._preferred = self._preferred, None
+        return last[1] if last is not None and last[0] == ids else None
+
     def _answered(self, given: GivenSlices) -> None:
         self._given = [*(each for each in self._given if each.ids != given.ids), given]
         self._unseen.add(given.ids)
@@ -147,17 +142,20 @@ class NodeAllocations:
             names.DEVICE_MEMORY: str(max((gpu.memory for gpu in self._gpus()), default=0)),
         }
 
-    async def _decide(self, amount: int, gpu: str = "") -> tuple[PodCandidate, str, SharedGpu | None] | None:
+    async def _decide(
+        self, amount: int, gpu: str = "", preferred: tuple[str, str] | None = None
+    ) -> tuple[PodCandidate, str, SharedGpu | None] | None:
         """For which container that is, and which GPU it gets (None: there is none for it)."""
         pods: Sequence[Object] = await self._asked()
         if self._config.match == "seed":
-            served = self._served({}, pods)
-            found = match(amount, candidates(pods, self._config.memory_resource, served, seed=True))
+            waiting = candidates(pods, self._config.memory_resource, served(self._given, {}, pods), seed=True)
+            found = match(amount, waiting)
         else:
             held = await self._held()
             pods = await self._put_right(amount, held, pods)
-            waiting = candidates(pods, self._config.memory_resource, self._served(held, pods))
-            found = match(amount, waiting, gpu=gpu, admitting=self._admitting(held, pods))
+            waiting = candidates(pods, self._config.memory_resource, served(self._given, held, pods))
+            known = admitting(held, pods, self._config.memory_resource)
+            found = match(amount, waiting, preferred=preferred, gpu=gpu, admitting=known)
         if found is None:
             return None
         candidate, container = found
@@ -174,7 +172,7 @@ class NodeAllocations:
                 record(self._context.log, "not-settled", node=self._node.name, error=str(error))
         undecided = [
             each
-            for each in candidates(pods, self._config.memory_resource, self._served(held, pods))
+            for each in candidates(pods, self._config.memory_resource, served(self._given, held, pods))
             if each.decision is None and any(asked == amount for _, asked in each.waiting)
         ]
         for each in undecided:
@@ -211,35 +209,6 @@ class NodeAllocations:
             }
             for pod in pods
         }
-
-    def _served(self, held: Held, pods: Sequence[Object]) -> dict[str, frozenset[str]]:
-        """Uid -> containers that have theirs, by our own answers and by the kubelet's word, which counts more."""
-        holders = {
-            slice_set: (pod, container) for pod, by in held.items() for container, slice_set in by.items() if slice_set
-        }
-        served: dict[str, set[str]] = {}
-        for given in self._given:
-            if given.ids not in holders:
-                served.setdefault(given.uid, set()).add(given.container)
-        for pod in pods:
-            names_held = {c for key, c in holders.values() if key == key_of(pod)}
-            served.setdefault(uid_of(pod), set()).update(names_held)
-        return {uid: frozenset(containers) for uid, containers in served.items() if containers}
-
-    def _admitting(self, held: Held, pods: Sequence[Object]) -> frozenset[str]:
-        """Pods that the kubelet knows and that hold less than they ask for."""
-        waiting = set()
-        for pod in pods:
-            by = held.get(key_of(pod))
-            if by is not None and any(not by.get(name) for name, _ in self._lasting(pod)):
-                waiting.add(uid_of(pod))
-        return frozenset(waiting)
-
-    def _lasting(self, pod: Object) -> list[tuple[str, int]]:
-        """The requests that pod-resources can show: those of main containers and sidecars."""
-        inits = pod["spec"].get("initContainers") or ()
-        hidden = {str(each["name"]) for each in inits if not is_sidecar(each)}
-        return [each for each in container_requests(pod, self._config.memory_resource) if each[0] not in hidden]
 
     async def _gpu(self, candidate: PodCandidate) -> SharedGpu | None:
         """The GPU that was decided on; decided here for a pod that came past the extender, or whose GPU is gone."""
@@ -307,6 +276,7 @@ class NodeAllocations:
     async def _settle(self) -> None:
         if self._is_settled():
             return
+        answers = set(self._given)
         held = await self._held()
         # By the API's word: a watch that lags would have an exchange made that is long made.
         pods = await self._pods_by_api()
@@ -314,14 +284,15 @@ class NodeAllocations:
         corrections.update(self._refused(held, pods, corrections))
         if corrections:
             await self._write(corrections)
-        self._forget_answers(held, pods)
+        self._forget_answers(answers, held, pods)
         self._begun = self._begun or bool(held) or not pods
 
-    def _forget_answers(self, held: Held, pods: Sequence[Object]) -> None:
-        """Those that came to nothing, and which were heeded."""
+    def _forget_answers(self, answers: Collection[GivenSlices], held: Held, pods: Sequence[Object]) -> None:
+        """Those of ``answers`` that came to nothing, and which were heeded. Others were given after the look, which
+        does not show them: the write that came between may have taken long."""
         seen = {ids for by in held.values() for ids in by.values()}
         live = {uid_of(pod) for pod in pods if not is_terminal(pod)}
-        self._given = [given for given in self._given if given.ids in seen or given.uid in live]
+        self._given = [each for each in self._given if each not in answers or each.ids in seen or each.uid in live]
         self._unseen &= {given.ids for given in self._given if given.ids not in seen}
 
     def _corrections(self, held: Held, of: Sequence[Object]) -> dict[str, _Correction]:
@@ -354,7 +325,7 @@ class NodeAllocations:
         """Pods whose containers were told that there is no GPU for them: whatever was written down for them goes."""
         refused = {}
         for pod in pods:
-            by, wanted = held.get(key_of(pod), {}), self._lasting(pod)
+            by, wanted = held.get(key_of(pod), {}), lasting_requests(pod, self._config.memory_resource)
             if is_terminal(pod) or uid_of(pod) in known or not wanted or any(not by.get(name) for name, _ in wanted):
                 continue
             decision = assumption(pod)
@@ -371,7 +342,7 @@ class NodeAllocations:
     def _given_to(self, pod: Object, held: Held) -> SharedGpu | None:
         """The GPU in the env of all its containers, once each has its slices; None before."""
         by = held.get(key_of(pod))
-        wanted = self._lasting(pod)
+        wanted = lasting_requests(pod, self._config.memory_resource)
         if not wanted:
             own = [given.gpu for given in self._given if given.uid == uid_of(pod)]
             return own[0] if len(own) == len(container_requests(pod, self._config.memory_resource)) else None

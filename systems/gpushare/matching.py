@@ -56,13 +56,25 @@ def _order(candidate: PodCandidate, seed: bool) -> tuple[object, ...]:
 
 
 def match(
-    amount: int, found: Sequence[PodCandidate], *, gpu: str = "", admitting: frozenset[str] = frozenset()
+    amount: int,
+    found: Sequence[PodCandidate],
+    *,
+    preferred: tuple[str, str] | None = None,
+    gpu: str = "",
+    admitting: frozenset[str] = frozenset(),
 ) -> tuple[PodCandidate, str] | None:
     """The pod and container that an Allocate of that many units is for, None where there is none.
 
-    ``gpu``: the UUID of the GPU whose units the kubelet took, where they are all of one: it did so because we preferred
-    them for a pod that was decided on that GPU. ``admitting``: pods (uid) that the kubelet is known to wait with.
+    ``preferred``: the pod (uid) and container for which we preferred the very units that the kubelet took: a kubelet
+    asks for a preference and for the units in one go. ``gpu``: the UUID of the GPU whose units the kubelet took, where
+    they are all of one; not the decided one where that had too few units left. A pod of one container is then served in
+    another's place, for their decisions can be exchanged; one of several is not, for all of them must have one GPU.
+    ``admitting``: pods (uid) that the kubelet is known to wait with.
     """
+    for each in found:
+        several = each.begun or len(each.waiting) > 1
+        if several and preferred is not None and each.uid == preferred[0] and (preferred[1], amount) in each.waiting:
+            return each, preferred[1]
     # A kubelet serves containers in their order; a later one only where our books of the earlier ones are lost.
     next_in_turn = [(each, each.waiting[0][0]) for each in found if each.waiting[0][1] == amount]
     fitting = next_in_turn or [(each, name) for each in found if (name := _container(each, amount))]

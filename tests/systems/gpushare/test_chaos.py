@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.harness.clock import VirtualLoop
 from mews.kube.api.objects import Object
-from mews.systems.gpushare import allocations, extender, ledger, records
+from mews.systems.gpushare import allocations, extender, ledger, matching, records
 from mews.systems.gpushare.matching import PodCandidate
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
 from tests.systems.gpushare.chaos import OPERATIONS, ChaosCluster, Operation, play
@@ -146,6 +146,47 @@ def test_annotations_differ_from_variables_where_a_container_gets_another_gpu_an
 
 def test_ours_serves_equal_pods_as_their_annotations_say() -> None:
     assert [wrong for seed in range(6) if (wrong := play(EQUAL, seed))] == []
+
+
+BEFORE: list[Operation] = [
+    ("lag", 1, 7), ("create", 9, 9), ("stall", 11, 6), ("rest", 9, 8), ("create", 9, 3), ("create", 0, 6),
+    ("pinned", 1, 2),
+]  # fmt: skip
+AFTER: list[Operation] = [
+    ("xid", 11, 10), ("create-two", 5, 2), ("heal", 6, 2), ("create-equal", 2, 3), ("create-two", 6, 1),
+    ("stall", 11, 0), ("pinned", 11, 6), ("finishing", 2, 7), ("kill", 6, 2), ("blind", 9, 5), ("heal", 10, 11),
+]  # fmt: skip
+SPLIT: list[Operation] = [*BEFORE, ("start", 2, 0), *AFTER]
+"""A pod of two containers comes to a GPU of which a pod past the extender has just taken the last slices; a pod of one
+container that asks for as much as each of them comes to the other GPU."""
+LATE: list[Operation] = [*BEFORE, ("start", 2, 8), *AFTER]
+
+
+def test_both_containers_of_a_pod_get_its_gpu_where_others_took_its_slices() -> None:
+    assert play(SPLIT, 776) == []
+
+
+def test_a_pods_containers_are_told_two_gpus_where_the_gpu_of_the_slices_is_all_that_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def by_gpu(*given: Any, preferred: object = None, **options: Any) -> Any:
+        return matching.match(*given, **options)
+
+    monkeypatch.setattr(allocations, "match", by_gpu)
+    assert any("annotations say" in text for text in play(SPLIT, 776))
+
+
+def test_an_answer_given_while_a_write_was_under_way_is_remembered() -> None:
+    assert play(LATE, 30048) == []
+
+
+def test_a_pod_is_never_assigned_where_answers_are_forgotten_by_an_old_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetting(self: Any, answers: object, held: Any, pods: Any) -> None:
+        forget(self, list(self._given), held, pods)
+
+    forget = allocations.NodeAllocations._forget_answers
+    monkeypatch.setattr(allocations.NodeAllocations, "_forget_answers", forgetting)
+    assert any("never assigned" in text for text in play(LATE, 30048))
 
 
 def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,10 @@ def _module(path: str, version: str, checksum: str, folder: Path) -> Path:
     return Path(found["Dir"])
 
 
+_SERVED = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+"""Definitions in v1beta1, which 1.22 took away, are refused by the real server, too."""
+
+
 def _definitions(folder: Path) -> Iterator[Body]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for path in sorted({*folder.rglob("*.yaml"), *folder.rglob("*.yml")}):
@@ -60,7 +64,7 @@ def _definitions(folder: Path) -> Iterator[Body]:
         except yaml.YAMLError:  # a template of a chart
             continue
         for one in documents:
-            if isinstance(one, dict) and one.get("kind") == "CustomResourceDefinition":
+            if isinstance(one, dict) and (one.get("apiVersion"), one.get("kind")) == _SERVED:
                 yield json.loads(json.dumps(one, default=str))
 
 

@@ -270,8 +270,10 @@ def _items(value: list[Any], schema: Schema, path: str, old: Any) -> Verdict:
     found = Verdict()
     items = schema.get("items")
     if isinstance(items, Mapping):
+        keys, known = schema.get("x-kubernetes-list-map-keys") or [], old_items(schema, old)
         for index, item in enumerate(value):
-            found.merge(_check(item, items, f"{path}[{index}]", _old_item(value, index, schema, old)))
+            before = known.get(list_key(item, keys), UNRELATED) if known else UNRELATED
+            found.merge(_check(item, items, f"{path}[{index}]", before))
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
         text = f"{path} in body should have at least {least} items"
@@ -301,15 +303,6 @@ def old_items(schema: Schema, old: Any) -> dict[str, Any]:
     if schema.get("x-kubernetes-list-type") != "map" or not keys or not isinstance(old, list):
         return {}
     return {list_key(item, keys): item for item in reversed(old) if isinstance(item, dict)}
-
-
-def _old_item(value: list[Any], index: int, schema: Schema, old: Any) -> Any:
-    if old is UNRELATED or not isinstance(old, list):
-        return UNRELATED
-    if schema.get("x-kubernetes-list-type") != "map":
-        return UNRELATED
-    known = old_items(schema, old)
-    return known.get(list_key(value[index], schema.get("x-kubernetes-list-map-keys") or []), UNRELATED)
 
 
 def _members(value: Mapping[str, Any], schema: Schema, path: str, old: Any) -> Verdict:

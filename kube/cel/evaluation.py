@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mews.kube.cel.functions import FUNCTIONS
@@ -242,31 +242,26 @@ def _list(node: ListNode) -> Run:
 
 
 def _map(node: MapNode) -> Run:
-    parts = [(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries]
-
-    def run(frame: Frame) -> dict[Any, Any]:
-        frame.spend(30)
-        found = {}
-        for key, value, optional in parts:
-            name, item = key(frame), value(frame)
-            if not optional:
-                found[name] = item
-            elif isinstance(item, Some):
-                found[name] = item.value
-        return found
-
-    return run
+    return _keyed([(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries], 30)
 
 
 def _struct(node: StructNode) -> Run:
     """A message is the map of its fields: what it is a message of says who makes use of it."""
-    parts = [(name, _compiled(value), optional) for name, value, optional in node.fields]
+    return _keyed([(_always(name), _compiled(value), optional) for name, value, optional in node.fields], 40)
 
-    def run(frame: Frame) -> dict[str, Any]:
-        frame.spend(40)
+
+def _always(value: Any) -> Run:
+    return lambda frame: value
+
+
+def _keyed(parts: Sequence[tuple[Run, Run, bool]], steps: int) -> Run:
+    """A map of keys and values; an optional value is there where it has one."""
+
+    def run(frame: Frame) -> dict[Any, Any]:
+        frame.spend(steps)
         found = {}
-        for name, value, optional in parts:
-            item = value(frame)
+        for key, value, optional in parts:
+            name, item = key(frame), value(frame)
             if not optional:
                 found[name] = item
             elif isinstance(item, Some):

@@ -16,6 +16,7 @@ from mews.kube.streaming.standard_streams import (
     TerminalSize,
     TerminalSizes,
     outcome_of,
+    while_reading,
 )
 
 PROTOCOLS = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
@@ -82,16 +83,7 @@ async def serve_spdy_command(
         return None
 
     connection = SpdyConnection(wire, opened)
-    reading = asyncio.create_task(connection.run())
-    work = asyncio.create_task(_serve(options, session, streams, complete, protocol=protocol, what=what))
-    try:
-        await asyncio.wait((reading, work), return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            await work
-    finally:
-        for task in (reading, work):
-            task.cancel()
-        await asyncio.gather(reading, work, return_exceptions=True)
+    await while_reading(connection.run(), _serve(options, session, streams, complete, protocol=protocol, what=what))
 
 
 def _wanted(options: StreamOptions, protocol: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -183,3 +183,17 @@ async def outcome_of(session: StreamSession, streams: StandardStreams, what: str
         return exit_status(await session(streams))
     except StartRefused as error:
         return refusal_status(f"{what}: {error}")
+
+
+async def while_reading(reading: Coroutine[Any, Any, None], work: Coroutine[Any, Any, None]) -> None:
+    """Do the work for as long as what the client sends is read. What the work raises is raised; a client that goes
+    away cancels it."""
+    reader, worker = asyncio.create_task(reading), asyncio.create_task(work)
+    try:
+        await asyncio.wait((reader, worker), return_when=asyncio.FIRST_COMPLETED)
+        if worker.done():
+            await worker
+    finally:
+        for task in (reader, worker):
+            task.cancel()
+        await asyncio.gather(reader, worker, return_exceptions=True)

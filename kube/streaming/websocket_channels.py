@@ -3,7 +3,6 @@ tools/remotecommand/websocket.go)."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import contextlib
@@ -19,6 +18,7 @@ from mews.kube.streaming.standard_streams import (
     TerminalSize,
     TerminalSizes,
     outcome_of,
+    while_reading,
 )
 
 V5, V4, V4_BASE64 = "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io"
@@ -130,16 +130,9 @@ async def serve_channel_command(messages: Messages, options: StreamOptions, sess
     first = STDOUT if options.stdout else STDERR if options.stderr else _ERROR
     with contextlib.suppress(ConnectionError):
         await channels.send(first, b"")  # upstream's sign that the connection is there
-    reading = asyncio.create_task(streams.run())
-    work = asyncio.create_task(_serve(channels, streams, session, json_status=_has_json(messages.protocol), what=what))
-    try:
-        await asyncio.wait((reading, work), return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            await work
-    finally:
-        for task in (reading, work):
-            task.cancel()
-        await asyncio.gather(reading, work, return_exceptions=True)
+    await while_reading(
+        streams.run(), _serve(channels, streams, session, json_status=_has_json(messages.protocol), what=what)
+    )
 
 
 def _has_json(protocol: str) -> bool:

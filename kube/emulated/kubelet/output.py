@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from mews.kube.emulated.kubelet.log_readers import LogReaders, marks_from
 from mews.kube.emulated.kubelet.runtime import LogMark
 from mews.kube.streaming.standard_streams import STDERR, STDOUT
 
@@ -41,7 +42,7 @@ class OutputLog:
         self._ended = False
         self._sources: dict[int, int] = {}
         self._borrowed: set[int] = set()
-        self._waiters: list[asyncio.Future[None]] = []
+        self._readers = LogReaders()
 
     def follow(self, descriptor: int, stream: int, *, borrowed: bool = False) -> None:
         """Take what comes from a pipe or terminal that does not block; close it at its end unless borrowed."""
@@ -64,7 +65,7 @@ class OutputLog:
         self._marks.write(_MARK.pack(self._size, asyncio.get_running_loop().time(), self._sources[descriptor]))
         self._file.write(data)
         self._size += len(data)
-        self._wake()
+        self._readers.wake()
         return True
 
     def _let_go(self, descriptor: int) -> None:
@@ -84,7 +85,7 @@ class OutputLog:
             self._ended = True
             self._file.close()
             self._marks.close()
-        self._wake()
+        self._readers.wake()
 
     def read(self, offset: int = 0) -> bytes:
         """All bytes from that offset on."""
@@ -100,22 +101,11 @@ class OutputLog:
     def marks(self, offset: int = 0) -> Sequence[LogMark]:
         """The pieces that end after that offset."""
         packed = self.path.with_suffix(".marks").read_bytes()
-        marks = [LogMark(*found) for found in _MARK.iter_unpack(packed)]
-        first = max((index for index, mark in enumerate(marks) if mark.offset <= offset), default=0)
-        return marks[first:]
+        return marks_from([LogMark(*found) for found in _MARK.iter_unpack(packed)], offset)
 
     async def grown(self, offset: int) -> None:
         """Return once there is more or the process has ended."""
-        while self._size <= offset and not self._ended:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
+        await self._readers.wait(lambda: self._size > offset or self._ended)
 
 
 def output_pipes() -> tuple[OutputPipe, OutputPipe]:

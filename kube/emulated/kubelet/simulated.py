@@ -22,6 +22,7 @@ from mews.kube.emulated.kubelet.handlers import (
     timed_out,
 )
 from mews.kube.emulated.kubelet.images import ContainerBehaviour, render
+from mews.kube.emulated.kubelet.log_readers import LogReaders, marks_from
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.runtime import Launch, LogMark, follow
 from mews.kube.emulated.kubelet.script import ScriptRun, play
@@ -42,18 +43,18 @@ class MemoryLog:
         self._data = bytearray()
         self._marks: list[LogMark] = []
         self._ended = False
-        self._waiters: list[asyncio.Future[None]] = []
+        self._readers = LogReaders()
 
     def write(self, text: str) -> None:
         """Append."""
         self._marks.append(LogMark(len(self._data), asyncio.get_running_loop().time()))
         self._data += text.encode()
-        self._wake()
+        self._readers.wake()
 
     def end(self) -> None:
         """Nothing follows."""
         self._ended = True
-        self._wake()
+        self._readers.wake()
 
     @property
     def size(self) -> int:
@@ -62,8 +63,7 @@ class MemoryLog:
 
     def marks(self, offset: int = 0) -> Sequence[LogMark]:
         """The pieces that end after that offset."""
-        first = max((index for index, mark in enumerate(self._marks) if mark.offset <= offset), default=0)
-        return self._marks[first:]
+        return marks_from(self._marks, offset)
 
     def read(self, offset: int = 0) -> bytes:
         """All bytes from that offset on."""
@@ -71,16 +71,7 @@ class MemoryLog:
 
     async def grown(self, offset: int) -> None:
         """Return once there is more, or nothing follows."""
-        while len(self._data) <= offset and not self._ended:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
+        await self._readers.wait(lambda: len(self._data) > offset or self._ended)
 
 
 class SimulatedProcess:

@@ -236,7 +236,10 @@ def _struct(ref: str) -> Decode:
 def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str, Any]], list[tuple[str, Any]]]:
     """Decoders by field and whether they keep what is empty; constants and made values of absent fields."""
     fields = struct(ref).fields
-    known = {name: (decoder(field.type), _keeps_empty(field)) for name, field in fields.items()}
+    known = {
+        name: (decoder(field.type), _keeps_empty(field) or (ref, name) in _REFUSED_EMPTY)
+        for name, field in fields.items()
+    }
     constants, makers = [], []
     for name, field in fields.items():
         if field.default is not None:
@@ -252,6 +255,10 @@ def _compiled(ref: str) -> tuple[dict[str, tuple[Decode, bool]], list[tuple[str,
             else:
                 constants.append((name, _ZEROS.get(field.type)))
     return known, constants, makers
+
+
+# An empty list is stored as none at all, but what refuses it prints it as it was given.
+_REFUSED_EMPTY = frozenset([("apiextensions/v1.CustomResourceDefinitionSpec", "versions")])
 
 
 def _keeps_empty(field: Field) -> bool:

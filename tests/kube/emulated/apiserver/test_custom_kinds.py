@@ -214,6 +214,14 @@ def test_rules_that_cannot_hold_are_refused_with_the_definition(store: Store, ru
         _define(store, _version({**spec, "x-kubernetes-validations": [rule]}))
 
 
+@pytest.mark.parametrize(("versions", "shown"), [([], r"\[\]"), (None, "null")])
+def test_versions_that_are_not_there_are_printed_as_they_were_given(store: Store, versions: Any, shown: str) -> None:
+    body = _definition()
+    body["spec"]["versions"] = versions
+    with pytest.raises(Invalid, match=f"spec.versions: Invalid value: {shown}: must have exactly one version"):
+        create(store, _crds(store), "", body)
+
+
 def test_groups_of_kubernetes_want_an_approval(store: Store) -> None:
     with pytest.raises(Invalid, match="protected groups must have approval annotation"):
         _define(store, _version(_object()), group="x.k8s.io")

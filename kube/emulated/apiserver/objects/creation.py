@@ -79,6 +79,7 @@ def create(
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = request.once("name", lambda: store.new_name(metadata["generateName"]))
     rules.birth(obj)
+    rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
     if faults:

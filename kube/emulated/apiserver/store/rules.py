@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.users import User
 
 S = TypeVar("S")
 """The store that the rules look into: a parameter, since the store is given its rules and neither imports the other."""
@@ -35,6 +36,14 @@ def _kept(_new: Object, _old: Object) -> None:
 
 
 def _admitted(_store: object, _kind: Kind, _obj: Object) -> None:
+    return None
+
+
+def _anonymous(_obj: Object, _user: User) -> None:
+    return None
+
+
+def _timeless(_new: Object, _old: Object, _now: str) -> None:
     return None
 
 
@@ -67,6 +76,8 @@ class KindRules(Generic[S]):
     """Fill in defaults, on create and update."""
     birth: Callable[[Object], None] = _nothing
     """Initial status and spec, on create."""
+    author: Callable[[Object, User], None] = _anonymous
+    """What is written into a new object of the user who creates it."""
     admit: Callable[[S, Kind, Object], None] = _admitted
     """Admission on create; sees the other objects."""
     validate: Callable[[Object], list[FieldError]] = _no_faults
@@ -78,6 +89,8 @@ class KindRules(Generic[S]):
     """Warnings about an object that is written (new, old)."""
     inherit: Callable[[Object, Object], None] = _kept
     """What an update keeps of the old object when it does not say it (new, old)."""
+    stamp: Callable[[Object, Object, str], None] = _timeless
+    """Times that the server fills in on update (new, old, now)."""
     compare: Callable[[Object, Object], list[FieldError]] = _no_change_faults
     """What is wrong with the change (new, old)."""
     renewed: Callable[[Object, Object], bool] = _same

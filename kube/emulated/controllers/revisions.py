@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mews.kube.api.errors import AlreadyExists
-from mews.kube.api.objects import Object, clone, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, clone, key_of, name_of, namespace_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS
 from mews.kube.client.port import KubeApi, Patch
-from mews.kube.emulated.controllers.owners import OwnedObjects, controller_of
+from mews.kube.emulated.controllers.owners import OwnedObjects
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
 
 
@@ -59,7 +59,7 @@ class Revisions:
     ) -> Object:
         """The revision with the owner's template, and the highest number: one of ``known``, or what ``make`` makes.
 
-        Raises ApiError; AlreadyExists where somebody else's has its name, after ``collided`` has noted that.
+        Raises ApiError; AlreadyExists where one of another template has its name, after ``collided`` has noted that.
         """
         found = current(owner, known)
         number = next_number(known)
@@ -79,7 +79,7 @@ class Revisions:
                 )
             except AlreadyExists:
                 there = await self._kube.get(CONTROLLER_REVISIONS, name_of(made), namespace=namespace)
-                if (controller_of(there) or {}).get("uid") == uid_of(owner):
+                if there.get("data") == made.get("data"):
                     return there
                 await collided()
                 raise

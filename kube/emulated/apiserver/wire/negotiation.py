@@ -186,7 +186,7 @@ def parse_yaml(raw: bytes) -> Any:
 
 
 def parse_yaml_strictly(raw: bytes) -> tuple[Any, list[str]]:
-    """The same, and what Go's parser says of keys that a mapping has twice: ``line 9: key "foo" already set in map``."""
+    """The same, and what Go's parser says of keys that a mapping has twice: ``line 9: key "a" already set in map``."""
     try:
         check_extent(raw)
         loader = _Loader(raw)

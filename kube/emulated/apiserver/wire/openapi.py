@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.resources import Resource
@@ -47,7 +47,7 @@ def index(kinds: Registry) -> Body:
     paths = {}
     for group_version, members in kinds.group_versions().items():
         path = _path(group_version)
-        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={_digest(members)}"}
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest(members)}"}
     return {"paths": dict(sorted(paths.items()))}
 
 
@@ -56,7 +56,8 @@ def _path(group_version: GroupVersion) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _digest(members: list[Kind]) -> str:
+def digest(members: Sequence[Kind]) -> str:
+    """What the document of these kinds is named by."""
     text = ";".join(f"{kind.plural}:{kind.resource.kind}:{kind.schema}" for kind in members)
     return hashlib.sha512(text.encode()).hexdigest().upper()
 

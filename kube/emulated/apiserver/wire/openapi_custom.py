@@ -86,9 +86,7 @@ def _with_embedded(schema: Mapping[str, Any], *, older: bool) -> Body:
     """With the head of every object in the schemas of embedded ones."""
     found = dict(schema)
     if isinstance(found.get("properties"), Mapping):
-        found["properties"] = {
-            name: _with_embedded(below, older=older) for name, below in found["properties"].items()
-        }
+        found["properties"] = {name: _with_embedded(below, older=older) for name, below in found["properties"].items()}
     for name in ("items", "additionalProperties"):
         if isinstance(found.get(name), Mapping):
             found[name] = _with_embedded(found[name], older=older)

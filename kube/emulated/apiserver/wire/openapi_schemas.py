@@ -50,7 +50,7 @@ _DESCRIPTIONS: Mapping[str, str] = {
 _METADATA: Mapping[str, str] = {
     "annotations": "Annotations is a map of texts of any form that tools keep with the object.",
     "creationTimestamp": "CreationTimestamp is a timestamp: when the server created the object. Clients cannot set it.",
-    "deletionGracePeriodSeconds": "DeletionGracePeriodSeconds is how long the object may take to end once it is deleted.",
+    "deletionGracePeriodSeconds": "DeletionGracePeriodSeconds is how long the object may take to end after that.",
     "deletionTimestamp": "DeletionTimestamp is a timestamp: when the object is to be gone. The server sets it as it is "
     "deleted, and the object stays until its finalizers are gone.",
     "finalizers": "Finalizers is the list of those who must let go of the object before it is removed.",

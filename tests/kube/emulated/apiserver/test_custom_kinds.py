@@ -22,6 +22,7 @@ from mews.kube.emulated.apiserver.types.custom import formats, trees
 from mews.kube.emulated.apiserver.types.custom.structural import structural_faults
 from mews.kube.emulated.apiserver.types.custom.values import value_faults
 from mews.kube.emulated.apiserver.wire.openapi import document, swagger
+from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 
 Body = dict[str, Any]
 INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
@@ -343,3 +344,15 @@ def test_version_2_of_openapi_has_a_schema_wherever_one_belongs(store):
         for field, below in (schema.get("properties") or {}).items():
             assert isinstance(below, dict), f"{name}.{field}"
             assert "oneOf" not in below or name.endswith("JSONSchemaProps"), f"{name}.{field}"
+
+
+def test_the_document_of_version_2_is_named_by_its_content_and_sent_once(store):
+    cache = SwaggerCache()
+    first = cache.answer(store.kinds, "")
+    tag = first.headers["ETag"]
+    assert (first.status, cache.answer(store.kinds, f'"x", {tag}').status) == (200, 304)
+    _define(store, _version(_object()))
+    second = cache.answer(store.kinds, tag)
+    assert (second.status, second.headers["ETag"] != tag) == (200, True)
+    assert isinstance(second.body, bytes)
+    assert b"test.x.v1.Task" in second.body

@@ -51,10 +51,6 @@ def _graceless(_obj: Object, _asked_s: int | None) -> int | None:
     return None
 
 
-def _leaving(_store: object, _obj: Object) -> None:
-    return None
-
-
 def _free(_obj: Object) -> bool:
     return False
 
@@ -95,8 +91,9 @@ class KindRules(Generic[S]):
     """What is wrong with the change (new, old)."""
     renewed: Callable[[Object, Object], bool] = _same
     """Whether a change (new, old) makes a new generation though the spec is the same."""
-    leaving: Callable[[S, Object], None] = _leaving
-    """Before a deletion: raise when it may not be, or clear up what hangs on the object."""
+    mark: Callable[[Object, str], None] | None = None
+    """What the first request to delete an object writes into it (object, now), for a kind whose objects always wait for
+    what hangs on them."""
     held: Callable[[Object], bool] = _free
     """Whether something besides finalizers and grace keeps a deleted object."""
     grace: Callable[[Object, int | None], int | None] = _graceless

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Invalid, NotFound, ServerError
+from mews.kube.api.errors import ApiError, Invalid, NotFound, ServerError
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.apply import apply
@@ -232,14 +232,17 @@ def test_groups_of_kubernetes_want_an_approval(store: Store) -> None:
     body = _definition(_version(_object()), group="x.k8s.io")
     body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
     made = create(store, _crds(store), "", body)
-    conditions = {one["type"]: one for one in made["status"]["conditions"]}
+    assert made["status"]["conditions"] is None  # they come with the commit
+    stored = store.get(_crds(store), "", made["metadata"]["name"])
+    conditions = {one["type"]: one for one in stored["status"]["conditions"]}
     assert conditions["KubernetesAPIApprovalPolicyConformant"]["reason"] == "UnapprovedAnnotation"
 
 
 def test_names_that_are_taken_wait_until_they_are_free(store: Store) -> None:
     _define(store, _version(_object()), shortNames=["tk"])
     second = _define(store, _version(_object()), plural="jobs", shortNames=["tk"], kind="Task")
-    conditions = {one["type"]: one for one in second["status"]["conditions"]}
+    stored = store.get(_crds(store), "", second["metadata"]["name"])
+    conditions = {one["type"]: one for one in stored["status"]["conditions"]}
     assert (conditions["NamesAccepted"]["status"], conditions["Established"]["status"]) == ("False", "False")
     assert conditions["NamesAccepted"]["reason"] == "ListKindConflict"
     assert store.kinds.find("x.test", "v1", "jobs") is None
@@ -356,3 +359,27 @@ def test_the_document_of_version_2_is_named_by_its_content_and_sent_once(store):
     assert (second.status, second.headers["ETag"] != tag) == (200, True)
     assert isinstance(second.body, bytes)
     assert b"test.x.v1.Task" in second.body
+
+
+def test_a_deleted_definition_waits_for_objects_with_finalizers_and_takes_no_more(store):
+    made = _define(store, _version(_object(a={"type": "string"})))
+    create(store, _tasks(store), "", _task({}, "free"))
+    held = {**_task({}, "held"), "metadata": {"name": "held", "finalizers": ["x.test/hold"]}}
+    create(store, _tasks(store), "", held)
+    going = delete(store, _crds(store), "", "tasks.x.test")
+    assert going["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert going["status"]["conditions"][-1]["reason"] == "InstanceDeletionPending"
+    assert store.find(_tasks(store), "", "free") is None
+    waiting = store.get(_crds(store), "", "tasks.x.test")
+    assert waiting["status"]["conditions"][-1]["reason"] == "InstanceDeletionInProgress"
+    with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
+        create(store, _tasks(store), "", _task({}, "late"))
+    patch(store, _tasks(store), "", "held", {"metadata": {"finalizers": None}}, patch_kind=Patch.MERGE)
+    assert store.find(_crds(store), "", made["metadata"]["name"]) is None
+    assert store.kinds.find("x.test", "v1", "tasks") is None
+
+
+def test_a_deleted_definition_without_objects_goes_at_once(store):
+    _define(store, _version(_object()))
+    delete(store, _crds(store), "", "tasks.x.test")
+    assert store.find(_crds(store), "", "tasks.x.test") is None

@@ -65,3 +65,19 @@ def test_a_certificate_request_names_its_author_and_a_decision_its_time():
     assert decided["spec"] == made["spec"]
     [condition] = decided["status"]["conditions"]
     assert condition["lastTransitionTime"] == condition["lastUpdateTime"] == store.timestamp()
+
+
+def test_every_field_of_a_type_goes_over_the_wire():
+    file = Path(protobuf.__file__).with_name("wire_numbers.json")
+    numbers = json.loads(file.read_text(encoding="utf-8"))
+
+    def names(ref: str) -> set[str]:
+        words = numbers[ref].split()[1::2]
+        embedded = [names(word[1:]) for word in words if word.startswith("~")]
+        return {word.lower() for word in words if not word.startswith("~")}.union(*embedded)
+
+    for ref in numbers:
+        group, _, name = ref.partition("/")
+        if name in table(group):
+            fields = {field.lower() for field in struct(ref).fields} - {"apiversion", "kind"}
+            assert fields <= names(ref), ref

@@ -60,7 +60,7 @@ def _conditions(
     verdicts = {
         "PodReadyToStartContainers": (state.up, "", ""),
         "Initialized": _initialized(state, phase),
-        "Ready": _ready(state, phase),
+        "Ready": _with_gates(state.pod, _ready(state, phase)),
         "ContainersReady": _ready(state, phase),
         "PodScheduled": (True, "", ""),
     }
@@ -103,6 +103,27 @@ def _ready(state: PodState, phase: str) -> tuple[bool, str, str]:
     if unready:
         return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
     return True, "", ""
+
+
+def gates_of(pod: Object) -> list[tuple[str, str]]:
+    """The pod's readiness gates, each with the status of its condition; "" where there is none."""
+    conditions = {entry["type"]: entry["status"] for entry in (pod.get("status") or {}).get("conditions") or ()}
+    gates = [str(gate["conditionType"]) for gate in pod["spec"].get("readinessGates") or ()]
+    return [(gate, conditions.get(gate, "")) for gate in gates]
+
+
+def _with_gates(pod: Object, ready: tuple[bool, str, str]) -> tuple[bool, str, str]:
+    """A pod whose containers are ready is ready when its gates are open, too (pkg/kubelet/status/generate.go)."""
+    if not ready[0]:
+        return ready
+    closed = [
+        f'the status of pod readiness gate "{gate}" is not "True", but {status}'
+        if status
+        else f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+        for gate, status in gates_of(pod)
+        if status != "True"
+    ]
+    return (False, "ReadinessGatesNotReady", ", ".join(closed)) if closed else ready
 
 
 def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> dict[str, Any]:

@@ -109,7 +109,11 @@ def _note(store: Store, name: str) -> None:
     namespace = store.find(kind, "", name)
     assert namespace is not None
     known = {each["type"]: each for each in namespace["status"].get("conditions") or ()}
-    conditions = [_condition(known.get(word), word, *rest, store.timestamp()) for word, *rest in _findings(store, name)]
+    now = store.timestamp()
+    conditions = [
+        _condition(known.get(word), word, status, reason, message, now)
+        for word, status, reason, message in _findings(store, name)
+    ]
     if conditions != namespace["status"].get("conditions"):
         status = {**namespace["status"], "conditions": conditions}
         store.commit(kind, ("", name), {**namespace, "status": status})

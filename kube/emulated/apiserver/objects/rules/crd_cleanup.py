@@ -6,6 +6,7 @@ pkg/controller/finalizer/crd_finalizer.go.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mews.kube.api.objects import Object, clone, is_deleting
@@ -37,7 +38,9 @@ def begin(store: Store, crd: Object, instances: Kind | None) -> None:
         text = "CustomResource deletion is in progress"
         _set_terminating(waiting, "True", "InstanceDeletionInProgress", text, store.timestamp())
         store.commit(store.kinds.of(CRDS), ("", crd["metadata"]["name"]), waiting)
-        delete_collection(store, instances, EVERYTHING)
+        delete_collection(
+            store, replace(instances, forms=None), EVERYTHING
+        )  # not to be converted: nobody looks
     finish(store, crd["metadata"]["name"], instances)
 
 

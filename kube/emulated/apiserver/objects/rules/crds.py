@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, is_deleting
@@ -186,15 +185,6 @@ def _accepts(crd: Object) -> tuple[bool, Any]:
     return crd_names.is_established(crd), crd_names.accepted_of(crd)
 
 
-<<<<<<< HEAD
-=======
-def _leaving(store: Store, crd: Object) -> None:
-    for kind in kinds_of(store, crd):
-        delete_collection(store, replace(kind, forms=None), EVERYTHING)  # nobody looks at them: not to be converted
-        return
-
-
->>>>>>> main
 RULES = Rules(
     default=_default,
     birth=_birth,

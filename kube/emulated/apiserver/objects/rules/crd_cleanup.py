@@ -38,9 +38,7 @@ def begin(store: Store, crd: Object, instances: Kind | None) -> None:
         text = "CustomResource deletion is in progress"
         _set_terminating(waiting, "True", "InstanceDeletionInProgress", text, store.timestamp())
         store.commit(store.kinds.of(CRDS), ("", crd["metadata"]["name"]), waiting)
-        delete_collection(
-            store, replace(instances, forms=None), EVERYTHING
-        )  # not to be converted: nobody looks
+        delete_collection(store, replace(instances, forms=None), EVERYTHING)  # not to be converted: nobody looks
     finish(store, crd["metadata"]["name"], instances)
 
 

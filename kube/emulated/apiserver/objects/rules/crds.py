@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: established at once, they add kinds to the registry (contract apiserver.md section 7)."""
+"""CustomResourceDefinitions: established as their names are free, they add kinds to the registry (contract apiserver.md section 7)."""
 
 from __future__ import annotations
 

@@ -147,11 +147,11 @@ def _findings(store: Store, name: str) -> Iterator[tuple[str, str, str, str]]:
     resources, finalizers = ({}, {}) if _any_left(store, store.kinds.of(PODS), name) else _left(store, name)
     for word, (reason, message) in _WELL.items():
         if word == "NamespaceContentRemaining" and resources:
-            told = ", ".join(sorted(f"{what} has {count} resource instances" for what, count in resources.items()))
-            yield word, "True", "SomeResourcesRemain", f"Some resources are remaining: {told}"
+            listed = ", ".join(sorted(f"{what} has {count} resource instances" for what, count in resources.items()))
+            yield word, "True", "SomeResourcesRemain", f"Some resources are remaining: {listed}"
         elif word == "NamespaceFinalizersRemaining" and finalizers:
-            told = ", ".join(sorted(f"{what} in {count} resource instances" for what, count in finalizers.items()))
-            text = f"Some content in the namespace has finalizers remaining: {told}"
+            listed = ", ".join(sorted(f"{what} in {count} resource instances" for what, count in finalizers.items()))
+            text = f"Some content in the namespace has finalizers remaining: {listed}"
             yield word, "True", "SomeFinalizersRemain", text
         else:
             yield word, "False", reason, message

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mews.kube.api.errors import AlreadyExists
-from mews.kube.api.objects import Object, clone, key_of, name_of, namespace_of
+from mews.kube.api.objects import Object, key_of, name_of, namespace_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS
 from mews.kube.client.port import KubeApi, Patch
 from mews.kube.emulated.controllers.owners import OwnedObjects
@@ -15,8 +15,16 @@ from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
 
 
 def data_of(owner: Object) -> dict[str, Any]:
-    """What a revision holds: the patch that brings its template back."""
-    return {"spec": {"template": {"$patch": "replace", **clone(owner["spec"]["template"])}}}
+    """What a revision holds: the patch that brings its template back, byte for byte as Go writes it, since upstream's
+    tools compare the bytes: keys in order."""
+    found: dict[str, Any] = _sorted({"spec": {"template": {"$patch": "replace", **owner["spec"]["template"]}}})
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def revision_of(revision: Object) -> int:

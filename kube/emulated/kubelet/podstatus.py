@@ -132,7 +132,7 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
     entry: dict[str, Any] = {"name": name, "state": {}, "lastState": {}, "ready": False, "restartCount": 0}
     entry |= {"image": image, "imageID": "", "started": False}
     if latest is None:
-        entry["state"] = _never_started(state, waits)
+        entry["state"] = _never_started(state, waits, is_missing=_is_missing(state, name, init=init))
     else:
         entry["state"] = {"running": {"startedAt": timestamp(latest.started_at)}} if latest.running else _ended(latest)
         if waits is not None and not latest.running and not state.ended and not is_deleting(state.pod):
@@ -154,8 +154,19 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
     return entry
 
 
-def _never_started(state: PodState, waits: ContainerWaiting | None) -> dict[str, Any]:
-    if state.ended:
+def _is_missing(state: PodState, name: str, *, init: bool) -> bool:
+    """Whether a container that never started should have, now that all has ended: a main one of a pod that was
+    initialized, an init one before another that started, or the first (pkg/kubelet/status/status_manager.go)."""
+    inits = [str(container["name"]) for container in init_containers_of(state.pod)]
+    started = [each for each in inits if state.latest(each) is not None]
+    if init:
+        return inits.index(name) <= (inits.index(started[-1]) if started else 0)
+    last = state.latest(inits[-1]) if inits else None
+    return not inits or has_begun(state) or (last is not None and last.exit_code == 0)
+
+
+def _never_started(state: PodState, waits: ContainerWaiting | None, *, is_missing: bool) -> dict[str, Any]:
+    if state.ended and is_missing:
         message = "The container could not be located when the pod was terminated"
         return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}}
     usual = "PodInitializing" if state.pod["spec"].get("initContainers") else "ContainerCreating"

@@ -443,3 +443,22 @@ def test_a_pod_is_ready_when_its_gates_are_open_too() -> None:
         await bench.containerd.close()
 
     run_virtual(main)
+
+
+def test_what_waits_for_an_init_container_that_failed_for_good_goes_on_waiting() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            inits = [
+                {"name": "fails", "image": "busybox", "command": ["false"]},
+                {"name": "next", "image": "busybox", "command": ["true"]},
+            ]
+            await bench.pod("a", ["true"], inits=inits)
+            status = (await bench.phase("a", "Failed"))["status"]
+            assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
+            waiting = {"waiting": {"reason": "PodInitializing"}}
+            assert status["initContainerStatuses"][1]["state"] == waiting
+            assert status["containerStatuses"][0]["state"] == waiting
+        await bench.containerd.close()
+
+    run_virtual(main)

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: established as their names are free, they add kinds to the registry (contract apiserver.md section 7)."""
+"""CustomResourceDefinitions: they add kinds to the registry once their names are accepted (contract apiserver.md 7)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, key_of
-from mews.systems.koordinator.devices import NOTHING, Amounts, amounts, parsed_json, quantities
+from mews.systems.koordinator.devices import Amounts, amounts, parsed_json, quantities
 from mews.systems.koordinator.errors import BadDeviceObject
 from mews.systems.koordinator.names import ALLOCATED, first_of
 
@@ -27,7 +27,7 @@ class DeviceAllocation:
 
     type: str
     minor: int
-    resources: Amounts = field(default=NOTHING, hash=False)
+    resources: Amounts = field(default_factory=dict, hash=False)
     id: str = ""
     functions: tuple[AllocatedFunction, ...] = ()
 

@@ -1,7 +1,7 @@
 """A node's Device object, read once and written: frozen values (contract koordinator.md section 1).
 
-Links between devices are an annotation of the Device (``names.LINKS``), so that upstream's definition of the kind, which
-drops fields that it does not know, keeps them::
+Links between devices are an annotation of the Device (``names.LINKS``): upstream's definition of the kind drops fields
+that it does not know. They read::
 
     {"gpu": [{"minors": [0, 1], "link": "NV2", "bandwidth": 51560}]}
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, labels_of, name_of
@@ -34,7 +33,6 @@ from mews.systems.koordinator.names import (
 
 Amounts = Mapping[str, int]
 """Resource, by its name of today -> amount: hundredths of a device, bytes of memory."""
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class NodeVirtualFunction:
 
     minor: int
     bus: str = ""
-    labels: Mapping[str, str] = field(default=NOTHING, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +63,10 @@ class NodeDevice:
     minor: int = 0
     id: str = ""
     health: bool = False
-    resources: Amounts = field(default=NOTHING, hash=False)
+    resources: Amounts = field(default_factory=dict, hash=False)
     place: DevicePlace = DevicePlace()
     functions: tuple[NodeVirtualFunction, ...] = ()
-    labels: Mapping[str, str] = field(default=NOTHING, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

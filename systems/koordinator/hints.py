@@ -27,8 +27,9 @@ class DeviceHint:
     device is given with one of its virtual functions that matches.
 
     ``strategy``: ApplyForAll, so much of every device that the selector matches; RequestsAsCount, the amount is the
-    number of devices, of each 1, or all of it where DeviceLevel is exclusive. ``scope``: all within one PCIe switch or NUMA
-    node. ``exclusive``: with no other pod on the device, or on any of its type below the same switch, now or later.
+    number of devices, of each 1, or all of it where DeviceLevel is exclusive. ``scope``: all within one PCIe
+    switch or NUMA node. ``exclusive``: with no other pod on the device, or on any of its type below the same switch,
+    now or later.
     """
 
     selector: Mapping[str, Any] | None = field(default=None, hash=False)
@@ -74,6 +75,9 @@ class PodHints:
     by_type: Mapping[str, DeviceHint] = field(default_factory=dict, hash=False)
     joint: JointAllocation | None = None
     partition: PartitionWish | None = None
+
+
+NO_HINTS = PodHints()
 
 
 def hints_of(annotations: Mapping[str, str]) -> PodHints:

@@ -322,11 +322,17 @@ class _NodeChoice:
         return picks
 
 
-def quality(ask: DeviceAsk, given: Allocations, use: NodeUse) -> tuple[int, int]:
-    """Slowest pair and sum over the pairs of the devices of the type of which the pod gets most; (0, 0) of one."""
+ALL_FREE = 100
+"""The most that ``free_share`` says."""
+
+
+def quality(given: Allocations, use: NodeUse) -> tuple[int, int]:
+    """Slowest pair and sum over the pairs of the devices of the type of which most were given; (0, 0) of one."""
     by_type: dict[str, list[int]] = {}
     for each in given:
         by_type.setdefault(each.type, []).append(each.minor)
+    if not by_type:
+        return 0, 0
     kind = max(by_type, key=lambda kind: (len(by_type[kind]), kind))
     return Bandwidth(use.report.links, kind).quality(by_type[kind])
 
@@ -334,14 +340,14 @@ def quality(ask: DeviceAsk, given: Allocations, use: NodeUse) -> tuple[int, int]
 def free_share(given: Allocations, use: NodeUse) -> int:
     """How much of the node's healthy devices of the types that were given stays free after it: 0 to 100."""
     shares = []
-    for kind in {each.type for each in given}:
+    for kind in sorted({each.type for each in given}):
         for device in use.report.of_type(kind):
             if not device.health:
                 continue
-            more = next((a.resources for a in given if (a.type, a.minor) == (kind, device.minor)), {})
+            more = [each.resources for each in given if (each.type, each.minor) == (kind, device.minor)]
             free = use.free(device)
             shares += [
-                max(free.get(name, 0) - more.get(name, 0), 0) * 100 // total
+                max(free.get(name, 0) - sum(one.get(name, 0) for one in more), 0) * ALL_FREE // total
                 for name, total in device.resources.items()
                 if total
             ]

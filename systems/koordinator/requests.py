@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 
 from mews.systems.koordinator.devices import Amounts, NodeDevice
 from mews.systems.koordinator.errors import InvalidRequest
-from mews.systems.koordinator.hints import NO_HINT, DeviceHint, JointAllocation, PartitionWish, PodHints, hints_of
+from mews.systems.koordinator.hints import (
+    NO_HINT,
+    NO_HINTS,
+    DeviceHint,
+    JointAllocation,
+    PartitionWish,
+    PodHints,
+    hints_of,
+)
 from mews.systems.koordinator.names import (
     CORE,
     DOMAIN,
@@ -89,7 +97,7 @@ class DeviceAsk:
     """All that a pod asks of devices and says about their choice. Demands are in order of their types."""
 
     demands: tuple[DeviceDemand, ...]
-    hints: PodHints = PodHints()
+    hints: PodHints = NO_HINTS
 
     def demand(self, kind: str) -> DeviceDemand | None:
         """What it asks of one type."""

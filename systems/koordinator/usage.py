@@ -51,8 +51,8 @@ class NodeUse:
         return use
 
     def slot_of(self, allocation: DeviceAllocation) -> Slot:
-        """The device that an allocation is of: by its id where it has one that is listed, else by its minor, unless that
-        is another device's by now."""
+        """The device that an allocation is of: by its id where that is listed, else by its minor, unless that is
+        another device's by now."""
         if allocation.id:
             for device in self.report.devices:
                 if device.type == allocation.type and device.id == allocation.id:
@@ -137,8 +137,8 @@ def gpu_resources(memory: int) -> dict[str, int]:
 def found_uses(report: NodeDeviceReport, ours: Iterable[str], ended: Iterable[str]) -> tuple[list[PodUse], list[str]]:
     """What containers hold that our scheduler did not place, and the ids among it that the report does not list.
 
-    ``ours``: uids of pods whose annotation says what they have: theirs is not what their kubelet thinks. ``ended``: uids
-    of pods that hold nothing any more. A replica of a shared device (``GPU-…::2``) is taken for the device.
+    ``ours``: uids of pods whose annotation says what they have: theirs is not what their kubelet thinks. ``ended``:
+    uids of pods that hold nothing any more. A replica of a shared device (``GPU-…::2``) is taken for the device.
     """
     skipped = frozenset((*ours, *ended))
     by_id = {device.id: device for device in report.devices if device.id}

@@ -66,8 +66,8 @@ class DevicesGiven(Invariant[RunState]):
         for resource, value in sorted(sums.items()):
             if value > total.get(resource, 0):
                 pods = ", ".join(sorted({each.pod for each in given}))
-                what = f"{kind} {name} of {node} has {total.get(resource, 0)} of {resource} and was given for {value}: to {pods}"
-                yield Breach((node, kind, name, resource, str(value)), what, None)
+                there = f"{kind} {name} of {node} has {total.get(resource, 0)} of {resource}"
+                yield Breach((node, kind, name, resource, str(value)), f"{there} and was given for {value}: to {pods}", None)
 
     def _total(self, node: str, kind: str, allocation: DeviceAllocation) -> Mapping[str, int] | None:
         """What the device has by its Device; where that is not known, 100 of all but memory."""

@@ -16,7 +16,7 @@ class KoordinatorOptions(OptionsModel):
 
     device_choice: Choice = Field(
         default="auto",
-        description="minor: as the seed says; leastAllocated; bandwidth: the fastest pairs; auto: bandwidth for more than "
-        "one device whose links are known, leastAllocated otherwise",
+        description="minor: as the seed says; leastAllocated; bandwidth: the fastest pairs; auto: bandwidth for more "
+        "than one device whose links are known, leastAllocated otherwise",
     )
     gang_wait_s: SECONDS = Field(default=60.0, description="how long pods of a gang wait for each other to be placed")

@@ -1,4 +1,4 @@
-"""Koordinator's runtime hooks on the wire: our server and client, and a client that knows the published fields alone."""
+"""Koordinator's runtime hooks on the wire: our server and client, an agent that knows the published fields alone."""
 
 from __future__ import annotations
 

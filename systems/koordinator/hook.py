@@ -8,13 +8,14 @@ NVIDIA's runtime for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest
 from mews.kube.system.facility import ContainerExtras
 from mews.systems.koordinator.allocations import DeviceAllocation, parse_allocations
 from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.host_devices import HostDevice
 from mews.systems.koordinator.names import ALLOCATED, CORE, GPU, HAMI_CORE, ISOLATION, MEMORY, RATIO, RDMA, VISIBLE
 from mews.systems.koordinator.visible import IndexedGpu, visible_text
 
@@ -29,10 +30,10 @@ _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 @dataclass(frozen=True, slots=True)
 class HookedNode:
-    """What the hook knows of its node: the GPUs, and by (type, minor) the device nodes of everything else."""
+    """What the hook knows of its node: the GPUs, and by (type, minor) everything else."""
 
     gpus: tuple[IndexedGpu, ...] = ()
-    nodes: Mapping[tuple[str, int], tuple[str, ...]] | None = None
+    others: Mapping[tuple[str, int], HostDevice] = field(default_factory=dict)
     extras: ContainerExtras = ContainerExtras()  # noqa: RUF009
 
 
@@ -60,13 +61,24 @@ def answer(request: HookRequest, node: HookedNode) -> HookedContainer:
         asked = _follow(asked, found, node)
         env = {**asked.env, VISIBLE: visible_text(found, node.gpus), **_limits(request.pod_labels, gpus)}
         asked = replace(asked, env=env)
-    known = node.nodes or {}
-    others = [path for each in given if each.type != GPU for path in known.get((each.type, each.minor), ())]
+    others = [path for each in given if each.type != GPU for path in _nodes(each, node.others)]
     if any(each.type == RDMA for each in given):
         others.append(RDMA_MANAGER)
     there = {device.container_path for device in asked.devices}
     added = tuple(DeviceNode(path, path) for path in dict.fromkeys(others) if path not in there)
     return replace(asked, devices=(*asked.devices, *added)) if added else asked
+
+
+def _nodes(allocation: DeviceAllocation, others: Mapping[tuple[str, int], HostDevice]) -> tuple[str, ...]:
+    """The device nodes that come with a device: of its virtual functions, where such were given, and not its own."""
+    device = others.get((allocation.type, allocation.minor))
+    if device is None:
+        return ()
+    if not allocation.functions:
+        return device.nodes
+    buses = {function.minor: function.bus for function in device.functions}
+    given = [function.bus or buses.get(function.minor, "") for function in allocation.functions]
+    return tuple(path for bus in given for path in device.function_nodes.get(bus, ()))
 
 
 def _gpu(allocation: DeviceAllocation, node: Sequence[IndexedGpu]) -> IndexedGpu:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mews.kube.system.files import FileTree
 from mews.kube.system.vital_product_data import vendor_field
@@ -22,7 +22,8 @@ _NODES = {"infiniband_verbs": "/dev/infiniband/", "infiniband_mad": "/dev/infini
 class HostDevice:
     """One physical PCI function. ``pci_class`` and ``vendor`` as sysfs writes them (``0x120000``, ``0x10ee``);
     ``driver`` is "" without one; ``classes``: the device classes that it has a folder of (``infiniband``);
-    ``alive``: it has a driver and its configuration space answers; ``nodes``: its device nodes."""
+    ``alive``: it has a driver and its configuration space answers; ``nodes``: its device nodes, and
+    ``function_nodes`` those of its virtual functions, by their bus addresses."""
 
     bus: str
     vendor: str = ""
@@ -34,6 +35,7 @@ class HostDevice:
     functions: tuple[NodeVirtualFunction, ...] = ()
     alive: bool = True
     nodes: tuple[str, ...] = ()
+    function_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
 
 class HostDevices:
@@ -83,16 +85,17 @@ class HostDevices:
         uevent = await self._text(f"{below}/uevent")
         driver = next((line[7:] for line in uevent.splitlines() if line.startswith("DRIVER=")), "")
         config = await self._bytes(f"{below}/config")
-        nodes = await self._nodes(below, folder)
+        function_nodes = {}
         for function in device.functions:
             own = f"{PCI}/{function.bus}"
-            nodes += await self._nodes(own, await self._names_in(own))
+            function_nodes[function.bus] = await self._nodes(own, await self._names_in(own))
         return replace(
             device,
             driver=driver,
             classes=tuple(name for name in folder if name in ("infiniband", "net", "drm", "block")),
             alive=bool(driver) and config[:2] not in (_GONE, b""),
-            nodes=nodes,
+            nodes=await self._nodes(below, folder),
+            function_nodes=function_nodes,
         )
 
     async def _nodes(self, below: str, folder: Sequence[str]) -> tuple[str, ...]:

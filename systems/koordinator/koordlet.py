@@ -21,7 +21,7 @@ from mews.systems.koordinator.devices import NodeDeviceReport, parse
 from mews.systems.koordinator.errors import BadDeviceObject
 from mews.systems.koordinator.gpu_health import GpuHealth
 from mews.systems.koordinator.hook import HookedNode, answer
-from mews.systems.koordinator.host_devices import PCI, HostDevice, HostDevices
+from mews.systems.koordinator.host_devices import PCI, HostDevice, HostDevices, by_bus
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import DEVICES
 from mews.systems.koordinator.reporter import NodeReading, Occupancy, node_amounts, node_labels, node_resources, report
@@ -241,11 +241,9 @@ class Koordlet:
         return given
 
     def _hooked_node(self) -> HookedNode:
-        nodes = {}
-        paths = {function.bus: function.nodes for function in self._functions}
-        for device in self._report.devices:
-            nodes[device.type, device.minor] = paths.get(device.place.bus, ())
-        return HookedNode(self._gpus, nodes, self._node.extras)
+        there = by_bus(self._functions)
+        others = {(d.type, d.minor): there[d.place.bus] for d in self._report.devices if d.place.bus in there}
+        return HookedNode(self._gpus, others, self._node.extras)
 
 
 def _same(there: object, wanted: str) -> bool:

@@ -13,6 +13,7 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import Pace
 from mews.kube.component import Context
+from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import AdmissionRejected
 from mews.kube.emulated.kubelet.fit import check_machine
@@ -44,7 +45,8 @@ async def no_sockets() -> None:
 class Kubelet:
     """One start of a node's kubelet. A dead one leaves ``containerd`` running; the next one adopts it.
 
-    ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet.
+    ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet;
+    ``hooks`` is asked about each container before it is created.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Kubelet:
         note: KubeletJournal = silent,
         timings: Timings = MEASURED,
         open_sockets: OpenSockets = no_sockets,
+        hooks: ContainerHooks | None = None,
     ) -> None:
         self.spec = spec
         self._context = context
@@ -73,7 +76,7 @@ class Kubelet:
             context=context, node=spec.name, host_ip=spec.address, pace=pace, timings=timings, images=images,
             devices=devices, containerd=containerd, status=self._status, events=self._events, note=note,
             overhead=self._overhead, relist_phase_s=context.rng.random() * timings.relist_s,
-            began=context.clock.now(),
+            began=context.clock.now(), hooks=hooks,
         )  # fmt: skip
         self._agent = NodeAgent(self._tools, spec)
         self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")

@@ -105,7 +105,12 @@ class NodeBench:
             await self.begin()
 
     async def pod(
-        self, name: str, *, allocated: Mapping[str, Any] | None = None, scheduler: str = "default-scheduler", **metadata: Any
+        self,
+        name: str,
+        *,
+        allocated: Mapping[str, Any] | None = None,
+        scheduler: str = "default-scheduler",
+        **metadata: Any,
     ) -> Object:
         """A pod that runs on the node."""
         self.pods += 1

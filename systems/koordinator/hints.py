@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from mews.kube.api.label_selectors import label_selector_matches
 from mews.kube.api.quantities import whole
+from mews.kube.api.selectors import expression_holds, match_expressions
 from mews.systems.koordinator.devices import parsed_json
 from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
 from mews.systems.koordinator.names import HINT, JOINT, PARTITION_SPEC
@@ -26,9 +26,10 @@ class DeviceHint:
     """Of one type. ``selector`` and ``vf_selector`` are label selectors, None for none; with a ``vf_selector`` each
     device is given with one of its virtual functions that matches.
 
-    ``strategy``: ApplyForAll, so much of every device that the selector matches; RequestsAsCount, the amount is a number
-    of devices, of each 1, or all of it where DeviceLevel is exclusive. ``scope``: all within one PCIe switch or NUMA
-    node. ``exclusive``: with no other pod on the device, or on any of its type below the same switch, now or later.
+    ``strategy``: ApplyForAll, so much of every device that the selector matches; RequestsAsCount, the amount is the
+    number of devices, of each 1, or all of it where DeviceLevel is exclusive. ``scope``: all within one PCIe
+    switch or NUMA node. ``exclusive``: with no other pod on the device, or on any of its type below the same switch,
+    now or later.
     """
 
     selector: Mapping[str, Any] | None = field(default=None, hash=False)
@@ -39,11 +40,11 @@ class DeviceHint:
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether a device with these labels may be given."""
-        return self.selector is None or label_selector_matches(self.selector, labels)
+        return self.selector is None or match_expressions(self.selector, labels)
 
     def selects_function(self, labels: Mapping[str, str]) -> bool:
         """Whether a virtual function with these labels may be given."""
-        return self.vf_selector is None or label_selector_matches(self.vf_selector, labels)
+        return self.vf_selector is None or match_expressions(self.vf_selector, labels)
 
 
 NO_HINT = DeviceHint()
@@ -74,6 +75,9 @@ class PodHints:
     by_type: Mapping[str, DeviceHint] = field(default_factory=dict, hash=False)
     joint: JointAllocation | None = None
     partition: PartitionWish | None = None
+
+
+NO_HINTS = PodHints()
 
 
 def hints_of(annotations: Mapping[str, str]) -> PodHints:
@@ -119,7 +123,9 @@ def _selector(value: Any, where: str) -> Mapping[str, Any] | None:
         return None
     checked = _only(value, where, "matchLabels", "matchExpressions")
     try:
-        label_selector_matches(checked, {})
+        dict(checked.get("matchLabels") or {})
+        for expression in checked.get("matchExpressions") or ():
+            expression_holds(expression, {})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidRequest(f"{where}: {error}: must be a label selector") from None
     return checked

@@ -10,8 +10,28 @@ from dataclasses import dataclass, field
 
 from mews.systems.koordinator.devices import Amounts, NodeDevice
 from mews.systems.koordinator.errors import InvalidRequest
-from mews.systems.koordinator.hints import NO_HINT, DeviceHint, JointAllocation, PartitionWish, PodHints, hints_of
-from mews.systems.koordinator.names import CORE, DOMAIN, GPU, MEMORY, NVIDIA, RATIO, SHARED, WHOLE, today, type_of_resource
+from mews.systems.koordinator.hints import (
+    NO_HINT,
+    NO_HINTS,
+    DeviceHint,
+    JointAllocation,
+    PartitionWish,
+    PodHints,
+    hints_of,
+)
+from mews.systems.koordinator.names import (
+    CORE,
+    DOMAIN,
+    GPU,
+    HINT,
+    MEMORY,
+    NVIDIA,
+    RATIO,
+    SHARED,
+    WHOLE,
+    today,
+    type_of_resource,
+)
 
 _COMBINATIONS = (
     frozenset({NVIDIA}),
@@ -77,7 +97,7 @@ class DeviceAsk:
     """All that a pod asks of devices and says about their choice. Demands are in order of their types."""
 
     demands: tuple[DeviceDemand, ...]
-    hints: PodHints = PodHints()
+    hints: PodHints = NO_HINTS
 
     def demand(self, kind: str) -> DeviceDemand | None:
         """What it asks of one type."""
@@ -106,7 +126,14 @@ def ask_of(
     ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequest.
     """
     demands = parse_demands(requests, kinds)
-    return DeviceAsk(demands, hints_of(annotations)) if demands else None
+    if not demands:
+        return None
+    hints = hints_of(annotations)
+    if hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
+        raise InvalidRequest(
+            f"{HINT}.{GPU}.allocateStrategy: 'RequestsAsCount': a number of GPUs is asked for by {NVIDIA}"
+        )
+    return DeviceAsk(demands, hints)
 
 
 def device_type(resource: str, kinds: Mapping[str, str] | None = None) -> str:

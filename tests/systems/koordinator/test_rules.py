@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from mews.kube.api.quantities import whole
 from mews.systems.koordinator import policy
+from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport
 from mews.systems.koordinator.errors import InvalidRequest
 from mews.systems.koordinator.names import CORE, MEMORY, RATIO
 from mews.systems.koordinator.requests import ask_of, parse_demands
 from mews.systems.koordinator.usage import NodeUse, PodUse
-from mews.systems.koordinator.allocations import DeviceAllocation
 from tests.systems.koordinator.rules import EIGHT, PLACES, REQUESTS, PlaceRow, RequestRow
 
 
@@ -47,7 +46,9 @@ def test_a_request_is_what_its_row_says(row: RequestRow) -> None:
         assert given == {f"koordinator.sh/{row.type}": row.amount}
 
 
-@pytest.mark.parametrize("row", PLACES, ids=lambda row: f"{json.dumps(dict(row.asks))} {dict(row.used)} {row.unhealthy}")
+@pytest.mark.parametrize(
+    "row", PLACES, ids=lambda row: f"{json.dumps(dict(row.asks))} {dict(row.used)} {row.unhealthy}"
+)
 @pytest.mark.parametrize("choice", ["minor"])
 def test_devices_are_given_as_their_row_says(row: PlaceRow, choice: policy.Choice) -> None:
     devices = tuple(gpu(minor, size * 2**20, minor not in row.unhealthy) for minor, size in enumerate(row.of))

@@ -1,0 +1,126 @@
+"""Koordinator, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mews.kube.api.objects import Object, name_of
+from mews.kube.component import Runnable
+from mews.kube.system.deployment import (
+    CERTIFICATE,
+    CONFIG,
+    KEY,
+    RECORDS,
+    SERVICE_HOST,
+    ComponentDeployment,
+    SystemDeployment,
+    rule,
+)
+from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Invariant, RunState
+from mews.kube.system.ports import Ports
+from mews.kube.system.system import Component, KindLine, System, Watched
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.names import DEVICES, GROUP
+from mews.systems.koordinator.options import KoordinatorOptions
+
+SERVICE = "koord-scheduler"
+
+
+def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorConfig:
+    """The configuration with these options."""
+    given = options.given()
+    if facility.namespace is not None:
+        given["namespace"] = facility.namespace
+    return KoordinatorConfig(**given)
+
+
+def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.scheduler import KoordScheduler
+
+    return KoordScheduler(ports.context, config, ports.service)
+
+
+def _kinds() -> Sequence[Object]:
+    from mews.systems.koordinator.device_crd import device_definition
+
+    return (device_definition(),)
+
+
+def _watched() -> Sequence[Watched]:
+    return (Watched(DEVICES, _device_lines),)
+
+
+def _device_lines(old: Object | None, new: Object | None) -> Iterator[KindLine]:
+    """A Device's devices, when they are other ones than before, or its going."""
+    from mews.systems.koordinator.invariants import DEVICE_EVENTS
+
+    published, withdrawn = DEVICE_EVENTS
+    if new is None:
+        if old is not None:
+            yield "devices", withdrawn, {"node": name_of(old)}
+        return
+    devices = (new.get("spec") or {}).get("devices") or []
+    if old is None or devices != ((old.get("spec") or {}).get("devices") or []):
+        yield "devices", published, {"node": name_of(new), "devices": devices}
+
+
+def _document(config: KoordinatorConfig) -> Mapping[str, Any]:
+    return asdict(config)
+
+
+def _invariants() -> Sequence[Invariant[RunState]]:
+    from mews.systems.koordinator.invariants import DevicesGiven
+
+    return (DevicesGiven(),)
+
+
+_PORT = 10251
+_WATCH = ("list", "watch")
+_SCHEDULER_DEPLOYMENT = ComponentDeployment(
+    (
+        "-m", "mews.systems.koordinator", "scheduler", "--config", CONFIG, "--records", RECORDS, "--host", "0.0.0.0",
+        "--port", str(_PORT), "--allow-host", SERVICE_HOST, "--certificate", CERTIFICATE, "--key", KEY,
+    ),
+    everywhere=(
+        rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
+        rule("", ["pods/binding"], ["create"]),
+        rule("", ["pods/status"], ["patch"]),
+        rule("", ["nodes", "namespaces"], _WATCH),
+        rule("", ["events"], ["create", "patch"]),
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
+        rule(GROUP, ["devices"], _WATCH),
+    ),
+    service_port=_PORT,
+)  # fmt: skip
+
+SYSTEM = System(
+    name="koordinator",
+    summary="gives pods devices and parts of devices, by a scheduler of its own that knows each device of each node",
+    options=KoordinatorOptions,
+    configure=configure,
+    components=(
+        Component(
+            "koord-scheduler",
+            _scheduler,
+            scheduler=lambda config: str(config.scheduler_name),
+            service=SERVICE,
+            deployment=_SCHEDULER_DEPLOYMENT,
+        ),
+    ),
+    title="Koordinator",
+    namespace=lambda config: str(config.namespace),
+    document=_document,
+    kinds=_kinds,
+    watched=_watched,
+    invariants=_invariants,
+    deployment=SystemDeployment(
+        config_map="koordinator-config",
+        config_path="/etc/koordinator/config.yaml",
+        owner="koord-scheduler",
+        swept=lambda: (DEVICES,),
+    ),
+)
+"""What the harness knows of it."""

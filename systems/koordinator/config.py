@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mews.kube.runtimehook.port import HookPolicy
+from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import NAMESPACE, SCHEDULER
 from mews.systems.koordinator.policy import Choice
 
@@ -11,9 +13,13 @@ from mews.systems.koordinator.policy import Choice
 @dataclass(frozen=True, slots=True)
 class KoordinatorConfig:
     """``device_choice``: how one of several sets of devices is chosen. ``gang_wait_s``: how long pods of a gang wait
-    for each other at Permit, seconds of the API's time."""
+    for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is told ``koordlet``.
+    ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or Fail."""
 
     scheduler_name: str = SCHEDULER
     namespace: str = NAMESPACE
     device_choice: Choice = "auto"
     gang_wait_s: float = 60.0
+    nodes: tuple[str, ...] = ()
+    hook_failure_policy: str = HookPolicy.IGNORE.value
+    koordlet: KoordletConfig = field(default_factory=KoordletConfig)

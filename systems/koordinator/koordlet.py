@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, labels_of, name_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, labels_of, name_of, uid_of
 from mews.kube.api.quantities import parse as parse_quantity
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
+from mews.kube.deviceplugin.release import holder_annotation, may_ask
 from mews.kube.pulse import Pulse
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest
 from mews.kube.system.nvml import NvmlDescription, NvmlError, NvmlReading
@@ -23,9 +25,10 @@ from mews.systems.koordinator.gpu_health import GpuHealth
 from mews.systems.koordinator.hook import HookedNode, answer
 from mews.systems.koordinator.host_devices import PCI, HostDevice, HostDevices, by_bus
 from mews.systems.koordinator.koordlet_config import KoordletConfig
-from mews.systems.koordinator.names import DEVICES
+from mews.systems.koordinator.names import DEVICES, GPU
 from mews.systems.koordinator.reporter import NodeReading, Occupancy, node_amounts, node_labels, node_resources, report
 from mews.systems.koordinator.visible import IndexedGpu
+from mews.systems.koordinator.withdrawals import HOLDER, GpuWithdrawals
 
 _SERVE_RETRY_S = 1.0
 
@@ -51,6 +54,7 @@ class Koordlet:
         self._gpus: tuple[IndexedGpu, ...] = ()
         self._functions: tuple[HostDevice, ...] = ()
         self._seen: tuple[object, ...] = ()
+        self._withdrawals = GpuWithdrawals(context, node.files, self._holders, self._close_nvml)
         self._looked = asyncio.Event()
         self._wake = Pulse()
         self._nodes.on_change(self._node_changed)
@@ -70,8 +74,7 @@ class Koordlet:
                 if self._node.hooks is not None:
                     group.create_task(self._serve())
         finally:
-            if self._node.nvml is not None:
-                await self._node.nvml.close()
+            await self._close_nvml()
 
     def _recall(self) -> None:
         """What the incarnation before reported: minors, and which GPUs were broken."""
@@ -86,7 +89,10 @@ class Koordlet:
         self._health = GpuHealth(self._report.devices)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is not None and (old is None or uid_of(old) != uid_of(new) or self._lacks(new)):
+        before = self._withdrawals.requests
+        self._withdrawals.look_at(new)
+        again = new is not None and (old is None or uid_of(old) != uid_of(new) or bool(self._lacks(new)))
+        if again or self._withdrawals.requests != before:
             self._wake.beat()
 
     def _device_changed(self, old: Object | None, new: Object | None) -> None:
@@ -100,20 +106,23 @@ class Koordlet:
         loop = asyncio.get_running_loop()
         while True:
             changed = await self._read()
-            if changed or loop.time() >= due_s:
-                try:
+            try:
+                changed |= await self._tend()
+                if changed or loop.time() >= due_s:
                     await self._look()
                     due_s = loop.time() + self._config.report_s
                     self._looked.set()
-                except (ApiError, Unavailable) as error:
-                    record(self._context.log, "not-reported", node=self._node.name, error=str(error))
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "not-reported", node=self._node.name, error=str(error))
             if await self._wake.wait(min(self._config.poll_s, self._config.report_s)):
                 due_s = 0.0
 
     async def _read(self) -> bool:
         """Look at NVML and the bus; whether devices came, went or broke since."""
         xids: tuple[object, ...] = ()
-        if self._node.nvml is not None:
+        if self._node.nvml is not None and not await self._withdrawals.may_open():
+            self._nvml = None  # a GPU is on its way out: who has NVML open keeps it here
+        elif self._node.nvml is not None:
             try:
                 self._nvml = await self._node.nvml.read()
                 self._health.observe(self._nvml)
@@ -132,6 +141,45 @@ class Koordlet:
         seen = (gpus, names)
         changed, self._seen = seen != self._seen, seen
         return changed or bool(xids)
+
+    async def _tend(self) -> bool:
+        """Answer whoever wants GPUs of this node whole; whether what may be given has changed by that."""
+        node = self._nodes.get(self._node.name)
+        if node is None or not may_ask(node, HOLDER):
+            return False
+        before = self._withdrawals.withheld
+        await self._withdrawals.tend()
+        users = dict.fromkeys((device.id for device in self._report.devices if device.type == GPU), 0)
+        for uuid in users:
+            users[uuid] = len(self._held_by(uuid, self._pods.items()))
+        note = holder_annotation(HOLDER, self._withdrawals.record(users))
+        there = annotations_of(node)
+        if any(there.get(key) != text for key, text in note.items()):
+            await self._context.kube.patch(NODES, self._node.name, {"metadata": {"annotations": note}})
+        return self._withdrawals.withheld != before
+
+    async def _holders(self, uuid: str) -> list[str]:
+        """The pods that hold a GPU, asked of the API server itself."""
+        listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
+        return self._held_by(uuid, listed.items)
+
+    def _held_by(self, uuid: str, pods: Iterable[Object]) -> list[str]:
+        minors = {device.minor for device in self._report.devices if device.type == GPU and device.id == uuid}
+        adopted = {entry.pod_uid for entry in (*self._report.held, *self._report.found) if uuid in entry.ids}
+        live = [pod for pod in pods if not is_terminal(pod)]
+        given = live_allocations(live)
+        found = []
+        for pod in live:
+            _, allocations = given.get(uid_of(pod), (pod, ()))
+            if uid_of(pod) in adopted or any(
+                each.type == GPU and (each.id == uuid or (not each.id and each.minor in minors)) for each in allocations
+            ):
+                found.append(key_of(pod))
+        return found
+
+    async def _close_nvml(self) -> None:
+        if self._node.nvml is not None:
+            await self._node.nvml.close()
 
     async def _describe(self) -> None:
         assert self._nvml is not None and self._node.nvml is not None
@@ -156,7 +204,7 @@ class Koordlet:
         ids |= {one for entry in (*held, *found) for one in entry.ids}
         self._report = report(
             self._report,
-            NodeReading(self._nvml, self._described, self._functions),
+            NodeReading(self._nvml, self._described, self._functions, self._withdrawals.withheld),
             self._health,
             kinds=self._config.kinds,
             occupancy=Occupancy(frozenset(ids), held, found),
@@ -167,6 +215,7 @@ class Koordlet:
         if node is None:
             return
         await self._write_device(node, allocations)
+        self._withdrawals.shown([device.id for device in self._report.devices if not device.health])
         await self._write_node(node)
 
     # Writing

@@ -77,6 +77,7 @@ def report(
     else:
         gpus = _gpus(reading, health, places)
     others = _others(reading.devices, kinds, before.devices)
+    gpus = [replace(gpu, health=gpu.health and gpu.id not in reading.withheld) for gpu in gpus]
     there = _unique((*gpus, *others))
     devices = (*there, *_departed(before.devices, there, occupancy.ids))
     minors = {device.id: device.minor for device in there if device.type == GPU}
@@ -101,7 +102,7 @@ def _gpus(reading: NodeReading, health: GpuHealth, places: Mapping[str, HostDevi
                 type=GPU,
                 minor=gpu.minor,
                 id=gpu.uuid,
-                health=health.healthy(gpu) and gpu.uuid not in reading.withheld,
+                health=health.healthy(gpu),
                 resources={CORE: FULL, MEMORY: gpu.memory_mib * _MIB, RATIO: FULL},
                 place=place,
                 labels=health.labels(gpu.uuid),

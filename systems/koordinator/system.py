@@ -8,6 +8,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, name_of
 from mews.kube.component import Runnable
+from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.system.deployment import (
     CERTIFICATE,
     CONFIG,
@@ -23,24 +24,59 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, KindLine, System, Watched
 from mews.systems.koordinator.config import KoordinatorConfig
-from mews.systems.koordinator.names import DEVICES, GROUP
+from mews.systems.koordinator.device_kinds import kinds_of
+from mews.systems.koordinator.koordlet_config import KoordletConfig
+from mews.systems.koordinator.names import DEVICES, GROUP, SCHEDULER
 from mews.systems.koordinator.options import KoordinatorOptions
 
 SERVICE = "koord-scheduler"
 
 
 def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorConfig:
-    """The configuration with these options."""
+    """The configuration with these options: every node has a koordlet, unless they say which."""
     given = options.given()
     if facility.namespace is not None:
         given["namespace"] = facility.namespace
-    return KoordinatorConfig(**given)
+    known = {node.host or node.name: node.name for node in facility.nodes}
+    chosen = given.pop("nodes", None)
+    for name in chosen or ():
+        if known and name not in known:
+            raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
+    names = given.pop("names", "today")
+    koordlet = KoordletConfig(
+        scheduler=str(given.get("scheduler_name", SCHEDULER)),
+        seed_names=names == "seed",
+        kinds=kinds_of(given.pop("kinds", ())),
+        **{name: given.pop(name) for name in ("report_s", "poll_s", "adopt", "adopt_env") if name in given},
+    )
+    return KoordinatorConfig(
+        nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
+        hook_failure_policy=policy,
+        koordlet=koordlet,
+        **given,
+    )
 
 
 def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
     from mews.systems.koordinator.scheduler import KoordScheduler
 
     return KoordScheduler(ports.context, config, ports.service)
+
+
+def _koordlet(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.koordlet import Koordlet
+
+    assert ports.node is not None, "each node has a koordlet of its own"
+    return Koordlet(ports.context, config.koordlet, ports.node)
+
+
+def _nodes(config: KoordinatorConfig) -> Sequence[str]:
+    return config.nodes
+
+
+def _hooks(config: KoordinatorConfig) -> HookPolicy | None:
+    return HookPolicy(config.hook_failure_policy) if config.nodes else None
 
 
 def _kinds() -> Sequence[Object]:
@@ -109,6 +145,7 @@ SYSTEM = System(
             service=SERVICE,
             deployment=_SCHEDULER_DEPLOYMENT,
         ),
+        Component("koordlet", _koordlet, nodes=_nodes),
     ),
     title="Koordinator",
     namespace=lambda config: str(config.namespace),
@@ -116,6 +153,8 @@ SYSTEM = System(
     kinds=_kinds,
     watched=_watched,
     invariants=_invariants,
+    lends=_nodes,
+    runtime_hooks=_hooks,
     deployment=SystemDeployment(
         config_map="koordinator-config",
         config_path="/etc/koordinator/config.yaml",

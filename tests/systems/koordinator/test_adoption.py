@@ -61,7 +61,7 @@ def test_our_kubelet_s_own_file_is_read_and_an_empty_one_too() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"Data": {"PodDeviceEntries": [{}]}}', '{"Data": 1}'])
 def test_a_file_that_is_none_is_one_line(text: str) -> None:
-    with pytest.raises(BadCheckpoint, match="must be a checkpoint of kubelet 1.34"):
+    with pytest.raises(BadCheckpoint, match=r"must be a checkpoint of kubelet 1\.34"):
         read_checkpoint(text)
 
 

@@ -51,14 +51,12 @@ def gpu(minor: int, id_: str = "", **resources: Any) -> dict[str, Any]:
         ({"gpu": [gpu(2)]}, SHIFTED, "GPU-2"),
         ({"gpu": [gpu(0, "GPU-2")]}, NODE, "2"),  # the driver numbered it anew: the UUID is what was meant
         ({"gpu": [gpu(5, "GPU-9")]}, SHIFTED, "GPU-9"),
-        (
-            {"gpu": [{"resouurces": {"kubernetes.io/gpu-core": 100}}]},
-            NODE,
-            "0",
-        ),  # as the seed spells it, minor left out
+        ({"gpu": [{"resouurces": {"kubernetes.io/gpu-core": 100}}]}, NODE, "0"),  # the seed's tags, minor left out
     ],
 )
-def test_the_variable_names_the_gpus_of_the_annotation(allocated: Any, node: tuple[IndexedGpu, ...], text: str) -> None:
+def test_the_variable_names_the_gpus_of_the_annotation(
+    allocated: Any, node: tuple[IndexedGpu, ...], text: str
+) -> None:
     assert asked(allocated, node=HookedNode(node)).env[VISIBLE] == text
 
 

@@ -171,17 +171,28 @@ class DeviceShare:
         for uid in attempt.gone:
             use = use.minus(uid)
         for other in attempt.more.get(node, ()):
-            use = self._with(use, other)
+            use = self._with(use, other, node)
         return use
 
-    def _with(self, use: NodeUse, other: PodInfo) -> NodeUse:
-        """With a pod that waits for room there: as it would be served."""
+    def _with(self, use: NodeUse, other: PodInfo, node: str) -> NodeUse:
+        """With a pod that waits for room there: as it would be served now, else once those are gone that are going,
+        else once all are that are weaker. What becomes free one by one must not go to others before it is enough."""
         try:
             ask = self._ask_of(other)
         except InvalidRequest:
             return use
-        given = policy.allocate(ask, use, choice=self._choice) if ask is not None else ()
-        return use if isinstance(given, NoDevices) else use.plus(_use_of(other, given))
+        if ask is None:
+            return use
+        weaker = [each for each in self._handle.nodes[node].pods.values() if each.priority < other.priority]
+        going = [each.uid for each in weaker if each.deleting]
+        for uids in ([], going, [each.uid for each in weaker]):
+            left = use
+            for uid in uids:
+                left = left.minus(uid)
+            given = policy.allocate(ask, left, choice=self._choice)
+            if not isinstance(given, NoDevices):
+                return use.plus(_use_of(other, given))
+        return use
 
     def _answer(self, attempt: _Attempt, use: NodeUse | None) -> GangPlacement | NoDevices:
         """Devices for the pod (by ""), or for all of its gang by uid; ``use`` is None on a node without a Device."""

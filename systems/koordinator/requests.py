@@ -170,6 +170,7 @@ def _gpu_demand(asked: Amounts) -> DeviceDemand:
             raise _combination(asked)
         return DeviceDemand(GPU, asked[NVIDIA], {CORE: 100, RATIO: 100}, asked[NVIDIA])
     if WHOLE in names:
+        _check_unit(WHOLE, asked[WHOLE])
         asked = {CORE: asked[WHOLE], RATIO: asked[WHOLE]}
     if SHARED in names:
         return _shared_demand(asked)

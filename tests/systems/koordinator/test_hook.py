@@ -54,9 +54,7 @@ def gpu(minor: int, id_: str = "", **resources: Any) -> dict[str, Any]:
         ({"gpu": [{"resouurces": {"kubernetes.io/gpu-core": 100}}]}, NODE, "0"),  # the seed's tags, minor left out
     ],
 )
-def test_the_variable_names_the_gpus_of_the_annotation(
-    allocated: Any, node: tuple[IndexedGpu, ...], text: str
-) -> None:
+def test_the_variable_names_the_gpus_of_the_annotation(allocated: Any, node: tuple[IndexedGpu, ...], text: str) -> None:
     assert asked(allocated, node=HookedNode(node)).env[VISIBLE] == text
 
 

@@ -67,7 +67,9 @@ class DevicesGiven(Invariant[RunState]):
             if value > total.get(resource, 0):
                 pods = ", ".join(sorted({each.pod for each in given}))
                 there = f"{kind} {name} of {node} has {total.get(resource, 0)} of {resource}"
-                yield Breach((node, kind, name, resource, str(value)), f"{there} and was given for {value}: to {pods}", None)
+                yield Breach(
+                    (node, kind, name, resource, str(value)), f"{there} and was given for {value}: to {pods}", None
+                )
 
     def _total(self, node: str, kind: str, allocation: DeviceAllocation) -> Mapping[str, int] | None:
         """What the device has by its Device; where that is not known, 100 of all but memory."""

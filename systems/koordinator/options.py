@@ -45,6 +45,9 @@ class KoordinatorOptions(OptionsModel):
     adopt_env: bool = Field(
         default=True, strict=True, description="adopt what containers without an annotation name in their environment"
     )
+    device_plugin: bool = Field(
+        default=False, strict=True, description="run a device plugin of nvidia.com/gpu beside it, as a cluster may have"
+    )
     hook_failure_policy: HookPolicy = Field(
         default=HookPolicy.IGNORE,
         description="Ignore: a container whose runtime hook fails is created as it was asked for; Fail: it waits",

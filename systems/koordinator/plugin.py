@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from mews.kube.api.errors import ApiError, Unavailable
-from mews.kube.api.objects import Object, annotations_of, name_of, node_name_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.clock import rest
 from mews.kube.component import record
 from mews.kube.events import EventRecorder, reference
 from mews.kube.scheduling.config import SchedulerProfile
@@ -36,7 +34,8 @@ from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
 from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang_key, one_node, refusal
 from mews.systems.koordinator.gangs import GangPlacement, place_gang
-from mews.systems.koordinator.names import ALLOCATED, DEVICES, DOMAIN, NVIDIA, today
+from mews.systems.koordinator.left_allocations import LeftAllocations
+from mews.systems.koordinator.names import DEVICES, DOMAIN, NVIDIA, today
 from mews.systems.koordinator.pod_notes import DeviceNotes
 from mews.systems.koordinator.policy import NoDevices, insufficient
 from mews.systems.koordinator.requests import DeviceAsk, ask_of, device_type
@@ -46,7 +45,6 @@ NAME = "DeviceShare"
 COUNTED_GROUPS = tuple(name.partition("/")[0] for name in (DOMAIN, NVIDIA))
 """Groups of extended resources whose sums this plugin looks at, in NodeResourcesFit's place."""
 _UNSETTLED = "devices that an earlier scheduler gave and did not bind are being taken back"
-_RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,8 @@ class DeviceShare:
         self._cache = cache if cache is not None else NodeDeviceCache()
         self._notes = DeviceNotes(handle.context.kube)
         self._gangs = Gangs(handle.scheduler_name)
-        self._unsettled: set[str] = set()
         self._noted: dict[str, tuple[str, ...]] = {}
-        self._seen: set[str] = set()
+        self._left = LeftAllocations(handle, self._notes, self._cache)
         handle.informer(DEVICES).on_change(self._device_changed)
         handle.informer(PODS).on_change(self._pod_changed)
         self._events = EventRecorder(handle.context, handle.scheduler_name)
@@ -105,7 +102,7 @@ class DeviceShare:
         counted = {name: value for name, value in pod.requests.items() if name.partition("/")[0] in COUNTED_GROUPS}
         if ask is None and not counted and gang is None:
             return SKIP
-        if self._unsettled and ask is not None:
+        if self._left and ask is not None:
             return unresolvable(_UNSETTLED)
         plan = self._gangs.plan_of(pod)
         state.data[NAME] = _Attempt(ask, counted, gang, plan)
@@ -387,7 +384,7 @@ class DeviceShare:
         if old is not None and (new is None or uid_of(old) != uid_of(new)):
             self._gangs.remove_pod(old)
             self._cache.remove_pod(uid_of(old))
-            self._unsettled.discard(uid_of(old))
+            self._left.forget(uid_of(old))
             self._drop_gone(old)
         if new is None:
             return
@@ -398,7 +395,7 @@ class DeviceShare:
         key = gang_key(new)
         if self._gangs.set_pod(new) and key is not None:
             self._handle.activate(self._gangs.pending(key))
-        self._note_left(new)
+        self._left.note(new)
 
     def _drop_gone(self, pod: Object) -> None:
         """A pod of a plan is gone: the plan has one pod less, and is dropped if that is too few."""
@@ -412,38 +409,6 @@ class DeviceShare:
             return
         del self._gangs.plans[key]
         self._give_up(plan, f"gang {key[1]} is not placed: {name_of(pod)} is gone")
-
-    # What an earlier scheduler left
-
-    def _note_left(self, pod: Object) -> None:
-        """A pod that is first seen with devices and without a node was left by an earlier scheduler."""
-        first = uid_of(pod) not in self._seen
-        self._seen.add(uid_of(pod))
-        mine = (pod["spec"].get("schedulerName") or "") == self._handle.scheduler_name
-        if first and mine and not node_name_of(pod) and ALLOCATED in annotations_of(pod):
-            if not self._unsettled:
-                self._handle.spawn(self._settle())
-            self._unsettled.add(uid_of(pod))
-
-    async def _settle(self) -> None:
-        """Take such annotations off. A binding that the earlier scheduler sent is refused from then on, or it came
-        before, and the pod counts: devices can be given again only after that is known."""
-        informer = self._handle.informer(PODS)
-        waited = bool(self._unsettled)
-        while self._unsettled:
-            for uid in sorted(self._unsettled):
-                pod = next((each for each in informer.items() if uid_of(each) == uid), None)
-                try:
-                    now = await self._notes.clear_left(pod) if pod is not None else None
-                except (ApiError, Unavailable):
-                    continue
-                if now is not None:
-                    self._cache.set_pod(now)
-                self._unsettled.discard(uid)
-            if self._unsettled:
-                await rest(_RETRY_S)
-        if waited:
-            self._handle.activate([uid_of(each) for each in informer.items() if not node_name_of(each)])
 
 
 def _use_of(pod: PodInfo, given: Sequence[object]) -> PodUse:

@@ -44,6 +44,7 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
             raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
     policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
     names = given.pop("names", "today")
+    given.pop("device_plugin", None)  # whether that component runs is all of it
     koordlet = KoordletConfig(
         scheduler=str(given.get("scheduler_name", SCHEDULER)),
         seed_names=names == "seed",
@@ -71,12 +72,19 @@ def _koordlet(ports: Ports, config: KoordinatorConfig) -> Runnable:
     return Koordlet(ports.context, config.koordlet, ports.node)
 
 
+def _gpu_plugin(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.gpu_plugin import GpuDevicePlugin
+
+    assert ports.node is not None, "each node has a plugin of its own"
+    return GpuDevicePlugin(ports.context, ports.node)
+
+
 def _nodes(config: KoordinatorConfig) -> Sequence[str]:
     return config.nodes
 
 
-def _hooks(config: KoordinatorConfig) -> HookPolicy | None:
-    return HookPolicy(config.hook_failure_policy) if config.nodes else None
+def _hooks(config: KoordinatorConfig) -> Mapping[str, HookPolicy]:
+    return dict.fromkeys(config.nodes, HookPolicy(config.hook_failure_policy))
 
 
 def _kinds() -> Sequence[Object]:
@@ -146,6 +154,7 @@ SYSTEM = System(
             deployment=_SCHEDULER_DEPLOYMENT,
         ),
         Component("koordlet", _koordlet, nodes=_nodes),
+        Component("gpu-device-plugin", _gpu_plugin, wanted=lambda options: bool(options.device_plugin), nodes=_nodes),
     ),
     title="Koordinator",
     namespace=lambda config: str(config.namespace),

@@ -371,9 +371,11 @@ class EmbeddedCluster:
 
     def _hooks(self, host: str) -> ContainerHooks | None:
         """In the place of a CRI proxy, where a system of the stack answers it."""
-        policies = [each.system.runtime_hooks(each.configuration) for each in self.systems]
-        policy = next((policy for policy in policies if policy is not None), None)
-        return None if policy is None else ContainerHooks(self.ports.kubelets.hooks(host), policy)
+        for each in self.systems:
+            policy = each.system.runtime_hooks(each.configuration).get(host)
+            if policy is not None:
+                return ContainerHooks(self.ports.kubelets.hooks(host), policy)
+        return None
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile

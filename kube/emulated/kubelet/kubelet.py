@@ -15,7 +15,7 @@ from mews.kube.clock import Pace
 from mews.kube.component import Context
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejected, extended_resources
 from mews.kube.emulated.kubelet.fit import check_machine
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
@@ -168,6 +168,9 @@ class Kubelet:
             sandbox = self._containerd.sandbox(uid_of(pod))
             starts = sandbox.instances if sandbox else {}
             running = [name for name in starts if starts[name] and starts[name][-1].running]
+            if set(extended_resources(current)) - self._devices.node_resources().keys():
+                # What no plugin has announced somebody patches onto the node: a kubelet hears of that by its watch.
+                await self._agent.look_again()
             try:
                 await self._devices.admit(current, running=running)
                 if sandbox is None:

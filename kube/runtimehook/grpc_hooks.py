@@ -6,7 +6,7 @@ for them: they concern no devices.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from mews.kube.deviceplugin.grpc_errors import from_rpc, outcome, started
 from mews.kube.deviceplugin.grpc_server import Service, SocketServer, serve_on, unary
 from mews.kube.deviceplugin.pb import runtimehook_v1alpha1_pb2 as pb
 from mews.kube.deviceplugin.port import DeviceNode, Mount, PluginError
-from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest, RuntimeHooks
+from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest, RunningEnvironment, RuntimeHooks
 
 SERVICE = "runtime.v1alpha1.RuntimeHookService"
 DEADLINE_S = 30.0
@@ -160,3 +160,20 @@ class GrpcHooks:
         if self._channel is not None:
             channel, self._channel = self._channel, None
             await channel.close()
+
+
+class GrpcHookSocket:
+    """A HookSocket at a path, for an agent that has no client of its container runtime: it lists no containers, and
+    the agent knows of those alone that it was asked about."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def serve(self, hooks: RuntimeHooks) -> SocketServer:
+        """Serve them. Raises SocketPathTooLong, OSError."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return await serve_hooks(self._path, hooks)
+
+    async def running(self) -> Sequence[RunningEnvironment]:
+        """None are known."""
+        return ()

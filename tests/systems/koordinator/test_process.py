@@ -38,4 +38,4 @@ def test_a_certificate_wants_its_key(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("device_choice: minor\ngang_wait_s: 5\nnodes: [a]\n")
-    assert config_of(file) == KoordinatorConfig(device_choice="minor", gang_wait_s=5)
+    assert config_of(file) == KoordinatorConfig(device_choice="minor", gang_wait_s=5, nodes=("a",))

@@ -1,4 +1,4 @@
-"""The shipped scenarios of Koordinator: the same verdict with and without a device plugin of nvidia.com/gpu beside it."""
+"""The shipped scenarios of Koordinator: one verdict with and without a device plugin of nvidia.com/gpu beside it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
     """
     if not has_devices(pod):
         return pod
-    made: Any = copy.deepcopy(dict(pod))
+    made: dict[str, Any] = copy.deepcopy(dict(pod))
     made["spec"]["schedulerName"] = scheduler
     for container in _containers(made):
         if any(name in DEVICE_NAMES for name in _named(container)):
@@ -73,10 +73,11 @@ def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
 
 
 def refused_binding(pod: Object, username: str, *, accounts: Sequence[str]) -> str:
-    """Why that user must not bind the pod; "" where it may. ``accounts``: those of the scheduler, the usual one first."""
+    """Why that user must not bind the pod; "" where it may. ``accounts``: of the scheduler, the usual one first."""
     if username in accounts or not has_devices(pod):
         return ""
-    return f"pod {namespace_of(pod)}/{name_of(pod)} asks for devices: only {accounts[0]} may bind it, and this is {username}"
+    asks = f"pod {namespace_of(pod)}/{name_of(pod)} asks for devices"
+    return f"{asks}: only {accounts[0]} may bind it, and this is {username}"
 
 
 def _containers(pod: Object) -> Iterable[Any]:

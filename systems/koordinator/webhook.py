@@ -108,8 +108,8 @@ class KoordWebhook:
         except (ApiError, Unavailable) as error:
             return _forbidden(f"pod {request['namespace']}/{request['name']} cannot be read: {error}")
         user = str((request.get("userInfo") or {}).get("username", ""))
-        said = refused_binding(pod, user, accounts=self._config.scheduler_accounts())
-        return _forbidden(said) if said else {"allowed": True}
+        refusal = refused_binding(pod, user, accounts=self._config.scheduler_accounts())
+        return _forbidden(refusal) if refusal else {"allowed": True}
 
 
 def _forbidden(message: str) -> dict[str, Any]:

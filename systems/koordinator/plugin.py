@@ -76,8 +76,7 @@ class DeviceShare:
         self._left = LeftAllocations(handle, self._notes, self._cache)
         handle.informer(DEVICES).on_change(self._device_changed)
         handle.informer(PODS).on_change(self._pod_changed)
-        self._events = EventRecorder(handle.context, handle.scheduler_name)
-        handle.spawn(self._events.run())
+        self._events: EventRecorder | None = None
 
     def wakes_on(self) -> Sequence[Wake]:
         """A pod with devices went; a Device came or changed; a node changed."""
@@ -372,13 +371,19 @@ class DeviceShare:
             self._cache.set_device(new)
         except BadDeviceObject as bad:
             record(self._handle.context.log, "device-unreadable", node=name_of(new), error=str(bad))
-            self._events.event(reference(new, kind=DEVICES.kind), "Warning", "UnreadableDevice", str(bad))
+            self._warn(new, "UnreadableDevice", str(bad))
             return
         for each in self._cache.unknown.get(name_of(new), ()):
             if old is None or each not in self._noted.get(name_of(new), ()):
                 note = f"{each} is held on node {name_of(new)} and not listed: it counts as soon as it is"
-                self._events.event(reference(new, kind=DEVICES.kind), "Warning", "UnknownDevice", note)
+                self._warn(new, "UnknownDevice", note)
         self._noted[name_of(new)] = self._cache.unknown.get(name_of(new), ())
+
+    def _warn(self, device: Object, reason: str, message: str) -> None:
+        if self._events is None:
+            self._events = EventRecorder(self._handle.context, self._handle.scheduler_name)
+            self._handle.spawn(self._events.run())
+        self._events.event(reference(device, kind=DEVICES.kind), "Warning", reason, message)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and (new is None or uid_of(old) != uid_of(new)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.harness.clock import run_virtual
 from mews.kube.api.errors import NotFound
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, is_terminal
 from mews.kube.api.resources import CRDS, PODS
 from mews.kube.system.kinds import install_kind
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_of
@@ -90,7 +90,7 @@ class DeviceWorld(World):
         sums: dict[tuple[str, str, int, str], int] = {}
         for each in (await self.kube.list(PODS)).items:
             node = each["spec"].get("nodeName")
-            for given in allocations_of(each) if node else ():
+            for given in allocations_of(each) if node and not is_terminal(each) else ():
                 for resource, value in given.resources.items():
                     slot = node, given.type, given.minor, resource
                     sums[slot] = sums.get(slot, 0) + value

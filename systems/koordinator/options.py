@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from mews.kube.runtimehook.port import HookPolicy
-from mews.kube.system.options import SECONDS, OptionsModel
+from mews.kube.system.options import SECONDS, TEXT, OptionsModel
 from mews.systems.koordinator.names import NVIDIA
 from mews.systems.koordinator.policy import Choice
 
@@ -47,6 +47,15 @@ class KoordinatorOptions(OptionsModel):
     )
     device_plugin: bool = Field(
         default=False, strict=True, description="run a device plugin of nvidia.com/gpu beside it, as a cluster may have"
+    )
+    webhook: bool = Field(
+        default=False,
+        strict=True,
+        description="admission: pods with devices are made our scheduler's, their requests rewritten, and foreign "
+        "bindings of them refused; where components are reached by sockets, under TLS only",
+    )
+    scheduler_account: TEXT = Field(
+        default="", description="the user as which pods with devices may be bound; by default the scheduler's own"
     )
     hook_failure_policy: HookPolicy = Field(
         default=HookPolicy.IGNORE,

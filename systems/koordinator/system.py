@@ -29,7 +29,7 @@ from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import DEVICES, GROUP, SCHEDULER
 from mews.systems.koordinator.options import KoordinatorOptions
 
-SERVICE = "koord-scheduler"
+SERVICE, WEBHOOK = "koord-scheduler", "koord-webhook"
 
 
 def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorConfig:
@@ -44,7 +44,7 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
             raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
     policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
     names = given.pop("names", "today")
-    given.pop("device_plugin", None)  # whether that component runs is all of it
+    given.pop("webhook", None)  # whether that component runs is all of it
     koordlet = KoordletConfig(
         scheduler=str(given.get("scheduler_name", SCHEDULER)),
         seed_names=names == "seed",
@@ -77,6 +77,13 @@ def _gpu_plugin(ports: Ports, config: KoordinatorConfig) -> Runnable:
 
     assert ports.node is not None, "each node has a plugin of its own"
     return GpuDevicePlugin(ports.context, ports.node)
+
+
+def _webhook(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.webhook import KoordWebhook
+
+    assert ports.service is not None, "it is a component with a service"
+    return KoordWebhook(ports.context, config, ports.service)
 
 
 def _nodes(config: KoordinatorConfig) -> Sequence[str]:
@@ -153,6 +160,7 @@ SYSTEM = System(
             service=SERVICE,
             deployment=_SCHEDULER_DEPLOYMENT,
         ),
+        Component("koord-webhook", _webhook, wanted=lambda options: bool(options.webhook), service=WEBHOOK),
         Component("koordlet", _koordlet, nodes=_nodes),
         Component("gpu-device-plugin", _gpu_plugin, wanted=lambda options: bool(options.device_plugin), nodes=_nodes),
     ),

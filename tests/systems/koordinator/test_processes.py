@@ -1,4 +1,4 @@
-"""koordlet as a process of its own: a real HTTP API, the library of NVML, files, a kubelet's folder, a hook's socket."""
+"""koordlet as a process of its own: a real HTTP API, the library of NVML, files, a kubelet's folder, a socket."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ class NodeDeviceCache:
         self._annotated: set[str] = set()
         self._ended: set[str] = set()
         self._kinds: dict[str, str] = {}
+        self._naming: dict[str, frozenset[str]] = {}
         self.unknown: dict[str, tuple[str, ...]] = {}
         """Node -> ids that its checkpoint names and its Device does not list."""
 
@@ -70,18 +71,22 @@ class NodeDeviceCache:
     def _report(self, report: NodeDeviceReport) -> None:
         before = self._nodes.get(report.node)
         self._nodes[report.node] = NodeUse.of(report) if before is None else before.reported(report)
+        # Uids that entries name, of the nodes that have entries: few, or none, where pods come and go all the time.
+        named = frozenset(entry.pod_uid for entry in (*report.held, *report.found))
+        if named:
+            self._naming[report.node] = named
+        else:
+            self._naming.pop(report.node, None)
         self._count_held(report.node)
-        self._kinds = {
-            name: device.type
-            for use in self._nodes.values()
-            for device in use.report.devices
-            if device.type != GPU
-            for name in device.resources
-        }
+        kinds = _kinds_of(report)
+        if before is None or _kinds_of(before.report).keys() <= kinds.keys():
+            self._kinds |= kinds
+        else:
+            self._kinds = {name: kind for use in self._nodes.values() for name, kind in _kinds_of(use.report).items()}
 
     def _count_held(self, node: str) -> None:
         use = self._nodes[node]
-        named = {entry.pod_uid for entry in (*use.report.held, *use.report.found)}
+        named = self._naming.get(node, frozenset())
         held, unknown = found_uses(use.report, self._annotated & named, self._ended & named)
         for uid in [uid for uid in use.pods if uid.startswith("held:")]:
             use = use.minus(uid)
@@ -94,8 +99,8 @@ class NodeDeviceCache:
             self.unknown.pop(node, None)
 
     def _count_held_of(self, uid: str) -> None:
-        for node, use in list(self._nodes.items()):
-            if any(entry.pod_uid == uid for entry in (*use.report.held, *use.report.found)):
+        for node, named in self._naming.items():
+            if uid in named:
                 self._count_held(node)
 
     # Pods
@@ -127,7 +132,7 @@ class NodeDeviceCache:
         self._annotated.discard(uid)
         self._ended.add(uid)
         self._count_held_of(uid)
-        named = {entry.pod_uid for use in self._nodes.values() for entry in (*use.report.held, *use.report.found)}
+        named = frozenset().union(*self._naming.values())
         self._ended &= named
 
     def reserve(self, node: str, pod: PodUse) -> None:
@@ -158,6 +163,10 @@ class NodeDeviceCache:
         """Total, Free, Used and AllocateSet by node, type and minor, in the API's quantities."""
         chosen = sorted(self._nodes if nodes is None else nodes)
         return {node: _summary(self._nodes[node]) for node in chosen if node in self._nodes}
+
+
+def _kinds_of(report: NodeDeviceReport) -> dict[str, str]:
+    return {name: device.type for device in report.devices if device.type != GPU for name in device.resources}
 
 
 def exclusive_of(annotations: Mapping[str, str]) -> dict[str, Exclusive]:

@@ -60,7 +60,7 @@ class JointAllocation:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionWish:
+class PartitionSpec:
     """Only partitions will do. ``restricted``: only those of the highest score; ``bandwidth``: of the ring, at least,
     bytes/s."""
 
@@ -74,7 +74,7 @@ class PodHints:
 
     by_type: Mapping[str, DeviceHint] = field(default_factory=dict, hash=False)
     joint: JointAllocation | None = None
-    partition: PartitionWish | None = None
+    partition: PartitionSpec | None = None
 
 
 NO_HINTS = PodHints()
@@ -152,12 +152,12 @@ def _joint(value: Mapping[str, Any]) -> JointAllocation | None:
     return JointAllocation(tuple(dict.fromkeys(types)), scope == "SamePCIe") if types else None
 
 
-def _partition(value: Mapping[str, Any]) -> PartitionWish:
-    wish = _only(value, PARTITION_SPEC, "allocatePolicy", "ringBusBandwidth")
+def _partition(value: Mapping[str, Any]) -> PartitionSpec:
+    spec = _only(value, PARTITION_SPEC, "allocatePolicy", "ringBusBandwidth")
     where = f"{PARTITION_SPEC}.allocatePolicy"
-    policy = _word(wish.get("allocatePolicy") or "BestEffort", get_args(PartitionPolicy), where)
+    policy = _word(spec.get("allocatePolicy") or "BestEffort", get_args(PartitionPolicy), where)
     try:
-        bandwidth = whole(wish.get("ringBusBandwidth") or 0)
+        bandwidth = whole(spec.get("ringBusBandwidth") or 0)
     except ValueError as error:
         raise InvalidRequest(f"{PARTITION_SPEC}.ringBusBandwidth: {error}") from None
-    return PartitionWish(policy == "Restricted", bandwidth)
+    return PartitionSpec(policy == "Restricted", bandwidth)

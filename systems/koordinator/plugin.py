@@ -225,8 +225,18 @@ class DeviceShare:
         devices of its types that stays free."""
         attempt: _Attempt = state.data[NAME]
         use = self._supposed(attempt, node.name)
-        answer = self._answer(attempt, use)
-        if use is None or isinstance(answer, NoDevices):
+        if use is None:
+            return 0
+        if attempt.gang is not None:
+            return self._worth(self._answer(attempt, use), use)
+        key = "score", attempt.ask, self._choice
+        if key not in use.memo:
+            use.memo[key] = self._worth(self._answer(attempt, use), use)
+        worth: int = use.memo[key]
+        return worth
+
+    def _worth(self, answer: GangPlacement | NoDevices, use: NodeUse) -> int:
+        if isinstance(answer, NoDevices):
             return 0
         given = tuple(each for one in answer.values() for each in one)
         slowest = policy.quality(given, use)[0] if self._by_bandwidth(given, use) else 0

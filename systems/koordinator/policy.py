@@ -238,12 +238,12 @@ class _NodeChoice:
         self, demand: DeviceDemand, candidates: Sequence[DeviceCandidate], cover: frozenset[str]
     ) -> _Pick | NoDevices | None:
         """The best partition, by score first; None where partitions do not decide."""
-        report, wish = self._use.report, self._ask.partition
-        must = wish is not None or report.honours_partitions
+        report, spec = self._use.report, self._ask.partition
+        must = spec is not None or report.honours_partitions
         if not report.partitions:
             return NoDevices(NO_PARTITIONS, hopeless=True) if must else None
         fitting = [each for each in report.partitions if len(each.minors) == demand.count]
-        if wish is not None and wish.restricted and fitting:
+        if spec is not None and spec.restricted and fitting:
             highest = max(each.score for each in fitting)
             fitting = [each for each in fitting if each.score == highest]
         by_minor = {each.minor: each for each in candidates if not self._used(each.device)}
@@ -264,8 +264,8 @@ class _NodeChoice:
     def _of_partition(
         self, partition: GpuPartition, by_minor: Mapping[int, DeviceCandidate], cover: frozenset[str]
     ) -> tuple[DeviceCandidate, ...] | None:
-        wish = self._ask.partition
-        if wish is not None and wish.bandwidth > partition.bandwidth:
+        spec = self._ask.partition
+        if spec is not None and spec.bandwidth > partition.bandwidth:
             return None
         if not all(minor in by_minor for minor in partition.minors):
             return None

@@ -15,7 +15,7 @@ from mews.systems.koordinator.hints import (
     NO_HINTS,
     DeviceHint,
     JointAllocation,
-    PartitionWish,
+    PartitionSpec,
     PodHints,
     hints_of,
 )
@@ -113,7 +113,7 @@ class DeviceAsk:
         return self.hints.joint
 
     @property
-    def partition(self) -> PartitionWish | None:
+    def partition(self) -> PartitionSpec | None:
         """What it says about partitions."""
         return self.hints.partition
 

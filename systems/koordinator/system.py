@@ -161,7 +161,7 @@ SYSTEM = System(
             deployment=_SCHEDULER_DEPLOYMENT,
         ),
         Component("koord-webhook", _webhook, wanted=lambda options: bool(options.webhook), service=WEBHOOK),
-        Component("koordlet", _koordlet, nodes=_nodes),
+        Component("koordlet", _koordlet, wanted=lambda options: options.nodes != (), nodes=_nodes),
         Component("gpu-device-plugin", _gpu_plugin, wanted=lambda options: bool(options.device_plugin), nodes=_nodes),
     ),
     title="Koordinator",

@@ -265,7 +265,7 @@ class RealCluster:
 
     def _check_agents(self) -> None:
         component = self._stack.node_component()
-        nodes = self._stack.nodes_of(component) if component is not None else ()
+        nodes = [*(self._stack.nodes_of(component) if component is not None else ()), *self._stack.nodes_apart()]
         for host, node in self._hosts().items():
             if node in nodes and host not in self._agent_pods:
                 raise Lacks(f"{component}/{host}: no pod runs on its node {node}")

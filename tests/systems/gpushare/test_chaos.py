@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.harness.clock import VirtualLoop
 from mews.kube.api.objects import Object
-from mews.systems.gpushare import allocations, extender, ledger, matching, records
+from mews.systems.gpushare import allocations, corrections, extender, ledger, matching, records
 from mews.systems.gpushare.matching import PodCandidate
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
 from tests.systems.gpushare.chaos import OPERATIONS, ChaosCluster, Operation, play
@@ -131,7 +131,7 @@ def test_annotations_differ_from_variables_where_a_container_gets_another_gpu_an
             decision = records.assumption(pod)
             if decision is not None and not decision.assigned:
                 gpu = SharedGpu(decision.index, decision.uuid, 8)
-                found[pod["metadata"]["uid"]] = allocations._Correction(pod, gpu, decision.memory, assigned=True)
+                found[pod["metadata"]["uid"]] = corrections.Correction(pod, gpu, decision.memory, assigned=True)
         return found
 
     async def other(self: Any, candidate: PodCandidate) -> SharedGpu | None:

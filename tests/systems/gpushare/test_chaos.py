@@ -72,6 +72,10 @@ class SharedGpusInTrouble(RuleBasedStateMachine):
     def a_gpu_breaks_or_is_healed(self, what: str, host: int, gpu: int) -> None:
         self._do(what, host, gpu)
 
+    @rule(count=some)
+    def plugins_die_as_they_have_answered(self, count: int) -> None:
+        self._do("answering", count)
+
     @invariant()
     def nothing_is_wrong(self) -> None:
         assert self._chaos is None or self._chaos.wrong == []
@@ -209,6 +213,7 @@ def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeyp
 
 def test_operations_are_those_that_the_rules_do() -> None:
     comes = {"create", "create-two", "create-equal", "finishing", "pinned"}
-    rest = {"delete", "kill", "start", "kubelet", "refuse", "lose", "blind", "lag", "stall", "xid", "heal", "rest"}
+    rest = {"delete", "kill", "start", "kubelet", "refuse", "lose", "blind", "lag", "stall", "xid", "heal"}
+    rest |= {"answering", "rest"}
     assert set(OPERATIONS[1:6]) == comes
     assert set(OPERATIONS) == comes | rest

@@ -274,16 +274,22 @@ class RealCluster:
         """What is awaited of the nodes, from now on."""
         hosts = {node: host for host, node in self._hosts().items()}
         others = self._stack.is_replaced(self._stack.node_component() or "")
-        return Readiness(self._admin, self.journal, hosts=hosts, managed=set(self._agent_pods), others=others)
+        return Readiness(self._admin, self.journal, hosts=hosts, managed=self._managed(), others=others)
+
+    def _managed(self) -> set[str]:
+        """The hosts with the component through which what happens there is known; others have an agent alone."""
+        nodes = self._stack.nodes_of(self._stack.node_component() or "")
+        return {host for host, node in self._hosts().items() if node in nodes}
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""
         pooled = [each.pooled for each in self._stack.systems if each.components and each.pooled is not None]
+        managed = self._managed()
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
         for row in rows:
             for each in pooled:
-                if row["host"] in self._agent_pods and row["kind"] == each.device_kind:
+                if row["host"] in managed and row["kind"] == each.device_kind:
                     wanted[self._target.nodes[row["host"]]][each.resource] += 1
         return wanted
 

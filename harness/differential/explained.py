@@ -133,7 +133,7 @@ REASONS: tuple[Explanation, ...] = (
         "pod/.*",
         "annotations",
         r"\+mews\.dev/[a-z]+-room",
-        "whether a pod is asked about within a second of there being room, and needs no reminder, is a matter of moments",
+        "whether a pod is asked about within a second of there being room, or reminded of, is a matter of moments",
         even_last=True,
     ),
     Explanation(

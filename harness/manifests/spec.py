@@ -163,6 +163,11 @@ class StackSpec:
         """The component through which what happens on a node is known: the first that uses its kubelet's folders."""
         return next((name for name in self.per_node() if self._uses_kubelet(name)), None)
 
+    def managed(self, hosts: Mapping[str, str]) -> set[str]:
+        """Those of the hosts whose nodes have that component; others have an agent alone."""
+        nodes = self.nodes_of(self.node_component() or "")
+        return {host for host, node in hosts.items() if node in nodes}
+
     def nodes_apart(self) -> Sequence[str]:
         """Nodes on which other components use the kubelet's folders, and that one is not."""
         first = self.node_component()

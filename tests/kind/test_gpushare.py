@@ -1,5 +1,5 @@
-"""GPU Share with Kubernetes' own scheduler, API server and kubelets: the design's cases, two replicas of the extender, one
-of them killed, and KubeComp beside it. The scenarios are the shipped ones, on clusters of their own hosts."""
+"""GPU Share with Kubernetes' own scheduler, API server and kubelets: the design's cases, two replicas of the extender,
+KubeComp beside it. The scenarios are the shipped ones, on clusters of their own hosts."""
 
 from pathlib import Path
 

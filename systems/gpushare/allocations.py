@@ -142,12 +142,12 @@ class NodeAllocations:
         if found is None:
             return None
         candidate, container = found
-        gpu = await self._gpu(candidate)
+        decided_on = await self._gpu(candidate)
         begun = self._begun_on(candidate.pod, held)
-        if begun is not None and (gpu is None or gpu.uuid != begun.uuid):
-            await self._follow(candidate.pod, begun, held)
-            gpu = begun
-        return candidate, container, gpu
+        if begun is None or (decided_on is not None and decided_on.uuid == begun.uuid):
+            return candidate, container, decided_on
+        await self._follow(candidate.pod, begun, held)
+        return candidate, container, begun
 
     async def _recalled(self, held: Held, pods: Sequence[Object]) -> bool:
         """Whether it is known what earlier incarnations answered."""

@@ -4,8 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish fuzz crash-points gpushare-sequences demo test test-fuse test-kind test-kind-leftovers test-upstream \
-  test-upstream-sample lint dist bench clean
+.PHONY: validate-redfish fuzz crash-points gpushare-sequences demo test test-fuse test-kind test-kind-leftovers \
+  test-kind-gpushare test-upstream test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
 $(BIN)/.installed: pyproject.toml
@@ -32,6 +32,10 @@ test-kind: $(BIN)/.installed
 # What runs on kind, and on a cluster that is there already, leave behind when they end or are killed
 test-kind-leftovers: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_interrupts.py tests/kind/test_kubeconfig.py --durations=0
+
+# GPU Share on kind: on hosts of its own, so that it shares no cluster with test-kind; five minutes
+test-kind-gpushare: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -m kind tests/kind/test_gpushare.py --durations=0
 
 # Upstream's own judges, built from their Go modules where Go is there: every listed spec of Kubernetes' conformance suite
 # before `mews up`, controller-runtime's suites, an operator's and helm before `mews envtest` (half an hour)

@@ -9,6 +9,7 @@ import os
 import random
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,20 +60,22 @@ async def furnish(kube: KubeApi) -> None:
         await kube.create(PODS, pod(number), namespace="default")
 
 
-async def bound_per_s(kube: KubeApi, begin: Any) -> float:
-    """From the first to the last binding; ``begin()`` starts the scheduler."""
+async def bound_per_s(
+    kube: KubeApi, begin: Callable[[], Awaitable[None]], pods: int = PODS_N, deadline_s: float = DEADLINE_S
+) -> float:
+    """From the first to the last binding of so many pods; ``begin()`` starts the scheduler."""
     version = (await kube.list(PODS)).resource_version
     bound: set[str] = set()
     first_s = 0.0
     await begin()
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(deadline_s):
         async for event in kube.watch(PODS, resource_version=version):
             if event.object["spec"].get("nodeName"):
                 first_s = first_s or time.perf_counter()
                 bound.add(event.object["metadata"]["name"])
-            if len(bound) == PODS_N:
+            if len(bound) == pods:
                 break
-    return (PODS_N - 1) / (time.perf_counter() - first_s)
+    return (pods - 1) / (time.perf_counter() - first_s)
 
 
 async def ours() -> float:

@@ -21,13 +21,13 @@ from mews.kube.client.port import ObjectList
 from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.deviceplugin.messages import list_message
-from mews.kube.system.services import HttpHandler
 from mews.systems.gpushare import names
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.extender import GpuShareExtender
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import decided, gpus_text
 from mews.systems.gpushare.slices import list_bytes, slices
+from tests.systems.gpushare.kept_handler import KeptHandler
 
 NODES, GPUS, PODS_PER_NODE, CALLS = 5000, 8, 6, 200
 UUID = "GPU-16a0c321-0000-0000-{:04d}-{:012d}"
@@ -66,24 +66,13 @@ class Listed:
         yield None
 
 
-class Kept:
-    """A service port that keeps the handler."""
-
-    def __init__(self) -> None:
-        self.handler: asyncio.Future[HttpHandler] = asyncio.get_running_loop().create_future()
-
-    async def serve(self, handler: HttpHandler) -> None:
-        self.handler.set_result(handler)
-        await asyncio.get_running_loop().create_future()
-
-
 async def filter_calls() -> tuple[list[float], list[float]]:
     """Seconds of each call, by the clock and of this process's own work."""
     rng = random.Random(1)
     nodes = [node(number) for number in range(NODES)]
     pods = [pod(number, rng) for number in range(NODES * PODS_PER_NODE)]
     kube: Any = Listed({"nodes": nodes, "pods": pods})
-    service = Kept()
+    service = KeptHandler()
     context = Context(kube, Clock.wall(), rng, logging.getLogger("bench"))
     running = asyncio.create_task(GpuShareExtender(context, GpuShareConfig(unit="GiB"), service).run())
     handler = await service.handler

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bind_rate import bound_per_s
 from benchmarks.common import progress, report
 from mews.certificates import Certificates, make_certificates
 from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
@@ -78,7 +79,12 @@ async def _rate(servers: Servers, program: str, *, extended: bool) -> float:
             config = folder / "scheduler.json"
             config.write_text(json.dumps(configuration(str(kubeconfig), entries, _UNTHROTTLED)), encoding="utf-8")
             flags = [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
-            return await _bound_per_s(kube, [program, f"--config={config}", *flags, "--secure-port=0"], started)
+            argv = [program, f"--config={config}", *flags, "--secure-port=0"]
+
+            async def begin() -> None:
+                started.append(_started(argv))
+
+            return await bound_per_s(kube, begin, PODS_N, DEADLINE_S)
         finally:
             for process in started:
                 process.kill()
@@ -130,19 +136,3 @@ async def _extender(folder: Path, kubeconfig: Path) -> tuple[dict[str, Any], sub
 
 def _started(argv: list[str], **env: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **env})
-
-
-async def _bound_per_s(kube: KubeApi, argv: list[str], started: list[subprocess.Popen[bytes]]) -> float:
-    """From the first to the last binding."""
-    version = (await kube.list(PODS)).resource_version
-    bound: set[str] = set()
-    first_s = 0.0
-    started.append(_started(argv))
-    async with asyncio.timeout(DEADLINE_S):
-        async for event in kube.watch(PODS, resource_version=version):
-            if event.object["spec"].get("nodeName"):
-                first_s = first_s or time.perf_counter()
-                bound.add(event.object["metadata"]["name"])
-            if len(bound) == PODS_N:
-                break
-    return (PODS_N - 1) / (time.perf_counter() - first_s)

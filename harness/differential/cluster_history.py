@@ -18,7 +18,7 @@ Place = tuple[str, str]
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _DEVICE = re.compile(r"\b\d+-[0-9A-F]{6}\b")
-_GENERATED = re.compile(r"(.+-[0-9a-f]{6,10})-[bcdfghjklmnpqrstvwxz2456789]{5}")
+_GENERATED = re.compile(r"((.+)-([0-9a-f]{6,10}))-[bcdfghjklmnpqrstvwxz2456789]{5}")
 """A pod's name that a ReplicaSet of a Deployment gave it."""
 _URL = re.compile(r"\bURL https?://[^/ ]+/")
 _MOVES = ("attached", "detached", "edited", "inserted", "removed", "link-down", "link-up", "down", "up")
@@ -41,7 +41,10 @@ def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
     stories: dict[Place, list[str]] = {}
     schedulers: dict[str, str] = {}
     lines = list(lines)
-    numbered = _numbered(lines)
+    names = _numbers(lines)
+    numbered = _renamed({**names.pods, **names.sets})
+    for name, shown in names.sets.items():
+        stories[f"replicaset/{shown}", "template"] = [name.rpartition("-")[2]]
     for line in lines:
         describe = _DESCRIBERS.get(line.layer)
         if describe is None:
@@ -57,20 +60,38 @@ def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
 _Items = Iterable[tuple[Place, str]]
 
 
-def _numbered(lines: Iterable[Line]) -> Callable[[str], str]:
-    """Puts numbers in the place of what a ReplicaSet adds to its pods' names by chance: in the order of creation."""
-    found: dict[str, str] = {}
+@dataclass(slots=True)
+class _Numbers:
+    """Names with numbers in the place of what depends on chance, or on the whole of a template."""
+
+    pods: dict[str, str] = field(default_factory=dict)
+    sets: dict[str, str] = field(default_factory=dict)
+
+
+def _numbers(lines: Iterable[Line]) -> _Numbers:
+    """Of what a Deployment adds to its ReplicaSets' names, and these to their pods': in the order of creation."""
+    found = _Numbers()
     counts: dict[str, int] = {}
+
+    def number(of: str) -> str:
+        counts[of] = counts.get(of, 0) + 1
+        return f"{of}-#{counts[of]}"
+
     for line in lines:
         name = line.actor.rpartition("/")[2]
         match = _GENERATED.fullmatch(name) if line.layer == "api" and line.event == "created" else None
-        if match is not None and name not in found:
-            counts[match[1]] = counts.get(match[1], 0) + 1
-            found[name] = f"{match[1]}-#{counts[match[1]]}"
-    if not found:
+        if match is not None and name not in found.pods:
+            if match[1] not in found.sets:
+                found.sets[match[1]] = number(match[2])
+            found.pods[name] = number(found.sets[match[1]])
+    return found
+
+
+def _renamed(names: Mapping[str, str]) -> Callable[[str], str]:
+    if not names:
         return lambda text: text
-    pattern = re.compile("|".join(re.escape(name) for name in found))
-    return lambda text: pattern.sub(lambda name: found[name[0]], text)
+    pattern = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
+    return lambda text: pattern.sub(lambda name: names[name[0]], text)
 
 
 def _api(line: Line, schedulers: dict[str, str]) -> _Items:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.profiles import ChassisProfile
@@ -16,7 +17,9 @@ def computed_bounds(systems: Iterable[ConfiguredSystem], hardware: Hardware, spe
     """``allocatable_s`` and ``unattached_s`` for these systems on that hardware; {} where no system says how soon it
     follows. The slowest system counts, and on top of it the kubelets' node status loop, and their start where they have
     been away."""
-    times = hardware_times(hardware, speed)
+    systems = list(systems)
+    release_s = max((each.system.release_s(each.configuration) for each in systems), default=0.0)
+    times = replace(hardware_times(hardware, speed), release_s=release_s)
     found = [each.system.reaction(each.configuration, times) for each in systems]
     reactions: list[Reaction] = [each for each in found if each is not None]
     if not reactions:

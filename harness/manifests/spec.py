@@ -163,6 +163,18 @@ class StackSpec:
         """The component through which what happens on a node is known: the first that uses its kubelet's folders."""
         return next((name for name in self.per_node() if self._uses_kubelet(name)), None)
 
+    def managed(self, hosts: Mapping[str, str]) -> set[str]:
+        """Those of the hosts whose nodes have that component; others have an agent alone."""
+        nodes = self.nodes_of(self.node_component() or "")
+        return {host for host, node in hosts.items() if node in nodes}
+
+    def nodes_apart(self) -> Sequence[str]:
+        """Nodes on which other components use the kubelet's folders, and that one is not."""
+        first = self.node_component()
+        of = [self.nodes_of(name) for name in self.per_node() if name != first and self._uses_kubelet(name)]
+        there = set(self.nodes_of(first)) if first is not None else set()
+        return [node for node in dict.fromkeys(node for nodes in of for node in nodes) if node not in there]
+
     def _uses_kubelet(self, name: str) -> bool:
         component = self.component(name)
         return component is not None and deployment_of(component).kubelet_folders

@@ -73,12 +73,15 @@ def software(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Obj
 
 def _on_nodes(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Object]:
     """Ours on each node, or the user's, of which each node has a DaemonSet of its own. Where the user's is in the place
-    of the component that has the nodes' agent beside it, the agent has a pod of its own."""
+    of the component that has the nodes' agent beside it, the agent has a pod of its own, and so it has on nodes on
+    which that component is not."""
     has_agent, nodes = name == spec.node_component(), spec.nodes_of(name)
-    if not spec.is_replaced(name):
+    replaced = spec.is_replaced(name)
+    alone = [*(nodes if replaced else ()), *spec.nodes_apart()] if has_agent else []
+    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=alone)] if alone else []
+    if not replaced:
         pod = _pod_with_agent(spec, installed, name) if has_agent else _pod(spec, installed, name)
-        return [daemon_set(spec, name, name, pod, nodes=nodes)]
-    made = [daemon_set(spec, NODE_AGENT, NODE_AGENT, agent_pod(spec), nodes=nodes)] if has_agent else []
+        return [daemon_set(spec, name, name, pod, nodes=nodes), *made]
     program = spec.programs.get(name)
     return [*made, *(replacements.deployed(spec, name, program) if program is not None else ())]
 

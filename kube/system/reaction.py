@@ -11,7 +11,8 @@ class HardwareTimes:
     device's way up (``arrive_s``) or out (``leave_s``) through the layers of its host.
 
     ``unnoticed_s``: how long a port takes to train on a host that finds a device by a rescan only, from then on; None
-    where all hosts notice by themselves. ``devices``: the most that one host may have.
+    where all hosts notice by themselves. ``devices``: the most that one host may have. ``release_s``: how long whoever
+    hands out parts of devices may take to let go of one that is wanted whole.
     """
 
     read_s: float = 0.0
@@ -21,6 +22,7 @@ class HardwareTimes:
     leave_s: float = 0.0
     unnoticed_s: float | None = None
     devices: int = 1
+    release_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

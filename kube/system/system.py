@@ -97,7 +97,8 @@ class System:
     give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
     ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none.
     ``lends(configuration)``: the nodes whose devices it hands out in parts; it answers who wants one of them whole, as
-    ``mews.kube.deviceplugin.release`` has it, under its own name.
+    ``mews.kube.deviceplugin.release`` has it, under its own name. ``release_s(configuration)``: how long it may take
+    to let go of one that it has agreed to give.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
     authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools
@@ -128,6 +129,7 @@ class System:
     holds: Callable[[Any], Holds | None] = lambda configuration: None
     part_of: Callable[[str], str] | None = None
     lends: Callable[[Any], Sequence[str]] | None = None
+    release_s: Callable[[Any], float] = lambda configuration: 0.0
     experiments: Callable[[], Sequence[Experiment]] = lambda: ()
     commands: Callable[[], Sequence[Command]] = lambda: ()
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict

@@ -4,11 +4,10 @@ and put right afterwards by what the kubelet says of who holds what."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
-from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, uid_of, version_of
+from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
@@ -16,42 +15,15 @@ from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.system.ports import NodeAccess
 from mews.systems.gpushare import names
+from mews.systems.gpushare.answers import AnswerRecords
 from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.corrections import Correction, Corrector
 from mews.systems.gpushare.given import GivenSlices, Held, admitting, lasting_requests, served
-from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands
+from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands, uses_of
 from mews.systems.gpushare.matching import PodCandidate, candidates, match
-from mews.systems.gpushare.policy import SharedGpu
+from mews.systems.gpushare.policy import SharedGpu, best_fit, free_memory, used_memory
 from mews.systems.gpushare.records import LedgerEntry, assumption, container_requests, decided, requested
 from mews.systems.gpushare.slices import gpu_of_slice
-
-DECISION = (
-    names.INDEX, names.OLD_INDEX, names.UUID, names.DEVICE_MEMORY, names.POD_MEMORY, names.ASSIGNED, names.ASSUME_TIME
-)  # fmt: skip
-"""Annotations of a pod that is given part of a GPU."""
-
-
-@dataclass(slots=True)
-class _Correction:
-    """What is to be written about one pod; no ``gpu``: nothing is decided about it any more."""
-
-    pod: Object
-    gpu: SharedGpu | None
-    memory: int
-    assigned: bool
-
-    @property
-    def annotations(self) -> dict[str, str | None]:
-        """Those that change."""
-        gpu = self.gpu
-        if gpu is None:
-            return dict.fromkeys(DECISION)
-        return {
-            names.INDEX: str(gpu.index),
-            names.OLD_INDEX: str(gpu.index),
-            names.UUID: gpu.uuid,
-            names.DEVICE_MEMORY: str(gpu.memory),
-            **({names.ASSIGNED: "true"} if self.assigned else {}),
-        }
 
 
 class NodeAllocations:
@@ -73,6 +45,8 @@ class NodeAllocations:
         self._pods = pods
         self._gpus = gpus
         self._given: list[GivenSlices] = []
+        self._records = AnswerRecords(context, ledgers, node.name, config.settle_s)
+        self._corrector = Corrector(context, ledgers, node.name)
         self._preferred: tuple[frozenset[str], tuple[str, str]] | None = None
         self._unseen: set[frozenset[str]] = set()
         self._partly: set[str] = set()
@@ -106,7 +80,7 @@ class NodeAllocations:
         of = {gpu_of_slice(each) for each in ids}
         found = await self._decide(len(ids), of.pop() if len(of) == 1 else "", self._preferred_for(frozenset(ids)))
         gpu = None if found is None else found[2]
-        self._answered(GivenSlices(frozenset(ids), found[0].uid if found else "", found[1] if found else "", gpu))
+        await self._answered(GivenSlices(frozenset(ids), found[0].uid if found else "", found[1] if found else "", gpu))
         if found is None or gpu is None:
             record(self._context.log, "no-gpu-to-run", node=self._node.name, memory=len(ids))
             return self._failure(len(ids))
@@ -127,10 +101,17 @@ class NodeAllocations:
         last, self._preferred = self._preferred, None
         return last[1] if last is not None and last[0] == ids else None
 
-    def _answered(self, given: GivenSlices) -> None:
+    async def _answered(self, given: GivenSlices) -> None:
+        await self._records.write(given, self._slice_sets)
         self._given = [*(each for each in self._given if each.ids != given.ids), given]
         self._unseen.add(given.ids)
         self._woken.set()
+
+    async def _slice_sets(self) -> set[frozenset[str]] | None:
+        """Those of all containers, None while the kubelet does not say."""
+        held = await self._held()
+        of_answers = {given.ids for given in self._given}
+        return of_answers.union(*(by.values() for by in held.values())) if held else None
 
     def _failure(self, amount: int) -> dict[str, str]:
         """As the public plugin says that it has none."""
@@ -147,19 +128,39 @@ class NodeAllocations:
     ) -> tuple[PodCandidate, str, SharedGpu | None] | None:
         """For which container that is, and which GPU it gets (None: there is none for it)."""
         pods: Sequence[Object] = await self._asked()
+        held: Held = {}
         if self._config.match == "seed":
             waiting = candidates(pods, self._config.memory_resource, served(self._given, {}, pods), seed=True)
             found = match(amount, waiting)
         else:
             held = await self._held()
-            pods = await self._put_right(amount, held, pods)
+            if await self._recalled(held, pods):
+                pods = await self._put_right(amount, held, pods)
             waiting = candidates(pods, self._config.memory_resource, served(self._given, held, pods))
             known = admitting(held, pods, self._config.memory_resource)
             found = match(amount, waiting, preferred=preferred, gpu=gpu, admitting=known)
         if found is None:
             return None
         candidate, container = found
-        return candidate, container, await self._gpu(candidate)
+        decided_on = await self._gpu(candidate)
+        begun = self._begun_on(candidate.pod, held)
+        if begun is None or (decided_on is not None and decided_on.uuid == begun.uuid):
+            return candidate, container, decided_on
+        await self._follow(candidate.pod, begun, held)
+        return candidate, container, begun
+
+    async def _recalled(self, held: Held, pods: Sequence[Object]) -> bool:
+        """Whether it is known what earlier incarnations answered."""
+        try:
+            self._remember(await self._records.recall(held, pods))
+        except (ApiError, Unavailable) as error:
+            record(self._context.log, "answers-unread", node=self._node.name, error=str(error))
+            return False
+        return True
+
+    def _remember(self, recalled: Iterable[GivenSlices]) -> None:
+        known = {given.ids for given in self._given}
+        self._given += [given for given in recalled if given.ids not in known]
 
     async def _put_right(self, amount: int, held: Held, pods: Sequence[Object]) -> Sequence[Object]:
         """The pods, once what was served crosswise is exchanged, and each that may be meant has a GPU of its own: an
@@ -167,7 +168,7 @@ class NodeAllocations:
         crossed = {uid: each for uid, each in self._corrections(held, pods).items() if self._is_crossed(each)}
         if crossed:
             try:
-                await self._write(crossed)
+                await self._corrector.write_all(crossed)
             except (ApiError, Unavailable) as error:
                 record(self._context.log, "not-settled", node=self._node.name, error=str(error))
         undecided = [
@@ -180,7 +181,7 @@ class NodeAllocations:
                 await self._claim(each.pod)
         return await self._asked() if crossed or undecided else pods
 
-    def _is_crossed(self, correction: _Correction) -> bool:
+    def _is_crossed(self, correction: Correction) -> bool:
         decision = assumption(correction.pod)
         return decision is None or correction.gpu is None or correction.gpu.uuid != decision.uuid
 
@@ -252,6 +253,53 @@ class NodeAllocations:
             pod = None
         return stands(entry, pod, self._node.name, entry.version)
 
+    def _begun_on(self, pod: Object, held: Held) -> SharedGpu | None:
+        """The GPU in the environment of those of its containers that are served; None where none has one."""
+        return next((gpu for ids in held.get(key_of(pod), {}).values() if ids and (gpu := self._env_gpu(ids))), None)
+
+    async def _follow(self, pod: Object, gpu: SharedGpu, held: Held) -> None:
+        """Have all of a pod on the GPU that its first container was told when it was served in another pod's place: the
+        others change places with it.
+
+        Raises PluginError where that GPU has no room for all of it: a pod has one GPU, or is not admitted.
+        """
+        others = set(self._taken_for(held[key_of(pod)], uid_of(pod)))
+        try:
+            followed = await self._corrector.write(lambda: self._changed_places(pod, gpu, others))
+        except (ApiError, Unavailable) as error:
+            raise PluginError("Unavailable", f"{key_of(pod)}: {error}") from error
+        if not followed:
+            record(self._context.log, "not-followed", pod=key_of(pod), gpu=gpu.uuid)
+            text = f"{key_of(pod)} has begun on {gpu.uuid} in another pod's place, which has no room for all of it"
+            raise PluginError("ResourceExhausted", text)
+
+    async def _changed_places(self, pod: Object, gpu: SharedGpu, others: Collection[str]) -> dict[str, Correction]:
+        """What is to be written where there is room, by the ledger as it was just read; else nothing."""
+        of = {uid_of(each): each for each in await self._pods_by_api()}
+        moving = {uid_of(pod), *others}
+        entries = {
+            uid: entry
+            for uid, entry in self._ledgers.entries(self._node.name).items()
+            if uid not in moving and await self._stands(entry)
+        }
+        gpus = {each.uuid: each for each in (gpu, *self._gpus())}
+        used = used_memory(list(gpus.values()), uses_of((of[uid] for uid in of if uid not in moving), entries))
+        free = free_memory(list(gpus.values()), used)
+        memory = self._memory(pod)
+        if free[gpu.uuid] < memory:
+            return {}
+        free[gpu.uuid] -= memory
+        found = {uid_of(pod): Correction(of.get(uid_of(pod), pod), gpu, memory, assigned=False)}
+        for uid in sorted(uid for uid in others if uid in of and not is_terminal(of[uid])):
+            memory, decision = self._memory(of[uid]), assumption(of[uid])
+            mine = gpus.get(decision.uuid) if decision is not None else None
+            fits = mine is not None and free[mine.uuid] >= memory
+            place = mine if fits else best_fit(memory, list(gpus.values()), free)
+            if place is not None:
+                free[place.uuid] -= memory
+            found[uid] = Correction(of[uid], place, memory, assigned=False)
+        return found
+
     # Afterwards
 
     async def settle_on(self) -> None:
@@ -280,10 +328,11 @@ class NodeAllocations:
         held = await self._held()
         # By the API's word: a watch that lags would have an exchange made that is long made.
         pods = await self._pods_by_api()
+        self._remember(await self._records.recall(held, pods))
         corrections = self._corrections(held, pods)
         corrections.update(self._refused(held, pods, corrections))
         if corrections:
-            await self._write(corrections)
+            await self._corrector.write_all(corrections)
         self._forget_answers(answers, held, pods)
         self._begun = self._begun or bool(held) or not pods
 
@@ -295,8 +344,8 @@ class NodeAllocations:
         self._given = [each for each in self._given if each not in answers or each.ids in seen or each.uid in live]
         self._unseen &= {given.ids for given in self._given if given.ids not in seen}
 
-    def _corrections(self, held: Held, of: Sequence[Object]) -> dict[str, _Correction]:
-        found: dict[str, _Correction] = {}
+    def _corrections(self, held: Held, of: Sequence[Object]) -> dict[str, Correction]:
+        found: dict[str, Correction] = {}
         exchanged: dict[str, SharedGpu | None] = {}
         pods = {uid_of(pod): pod for pod in of if not is_terminal(pod)}
         for uid, pod in pods.items():
@@ -310,7 +359,7 @@ class NodeAllocations:
             if given is None:
                 continue
             memory = decision.memory if decision is not None else self._given_memory(held[key_of(pod)])
-            found[uid] = _Correction(pod, given, memory, assigned=True)
+            found[uid] = Correction(pod, given, memory, assigned=True)
             if decision is None:
                 exchanged.update(dict.fromkeys(taken_for))  # their place is taken: to be decided anew
             elif decision.uuid and given.uuid != decision.uuid:
@@ -318,10 +367,10 @@ class NodeAllocations:
                 exchanged.update(dict.fromkeys(taken_for, mine))
         for uid, gpu in exchanged.items():
             if uid in pods and uid not in found:
-                found[uid] = _Correction(pods[uid], gpu, self._memory(pods[uid]), assigned=False)
+                found[uid] = Correction(pods[uid], gpu, self._memory(pods[uid]), assigned=False)
         return found
 
-    def _refused(self, held: Held, pods: Sequence[Object], known: Mapping[str, _Correction]) -> dict[str, _Correction]:
+    def _refused(self, held: Held, pods: Sequence[Object], known: Mapping[str, Correction]) -> dict[str, Correction]:
         """Pods whose containers were told that there is no GPU for them: whatever was written down for them goes."""
         refused = {}
         for pod in pods:
@@ -332,7 +381,7 @@ class NodeAllocations:
             answers = [given.gpu for given in self._given if given.ids in {by[name] for name, _ in wanted}]
             nothing = decision is None if not answers else not any(answers)
             if nothing and (decision is None or not decision.assigned):
-                refused[uid_of(pod)] = _Correction(pod, None, 0, assigned=False)
+                refused[uid_of(pod)] = Correction(pod, None, 0, assigned=False)
         return refused
 
     def _given_memory(self, by: Mapping[str, frozenset[str]]) -> int:
@@ -354,7 +403,11 @@ class NodeAllocations:
                 self._partly.add(uid_of(pod))  # for good: no container is asked for again
             return None
         if len({gpu.uuid for gpu in gpus if gpu is not None}) > 1:
-            record(self._context.log, "split", pod=key_of(pod), gpus=[gpu.uuid for gpu in gpus if gpu is not None])
+            # Served in other pods' places while the kubelet did not say whom it admits: no annotation is right.
+            if uid_of(pod) not in self._partly:
+                record(self._context.log, "split", pod=key_of(pod), gpus=[gpu.uuid for gpu in gpus if gpu is not None])
+            self._partly.add(uid_of(pod))
+            return None
         return gpus[0]
 
     def _env_gpu(self, ids: frozenset[str]) -> SharedGpu | None:
@@ -369,43 +422,6 @@ class NodeAllocations:
         """The pods for which we took this one."""
         mine = set(by.values())
         return [given.uid for given in self._given if given.ids in mine and given.uid != uid]
-
-    async def _write(self, corrections: Mapping[str, _Correction]) -> None:
-        """The ledger first, in one write: sums per GPU do not change when two are exchanged, or one takes the other's
-        place."""
-        async with self._ledgers.lock(self._node.name):
-            for _ in range(ATTEMPTS):
-                try:
-                    await self._ledgers.read(self._node.name)
-                    await self._ledgers.move(
-                        {uid: self._promised(correction) for uid, correction in corrections.items()}, self._node.name
-                    )
-                    break
-                except Conflict:
-                    continue
-            else:
-                return
-        for correction in corrections.values():
-            pod, annotations = correction.pod, dict(correction.annotations)
-            if assumption(pod) is None and correction.gpu is None:
-                continue
-            if assumption(pod) is None and correction.gpu is not None:
-                now_ns = int(self._context.clock.now() * 1e9)
-                annotations = {**decided(correction.gpu, correction.memory, now_ns), **annotations}
-            try:
-                await self._context.kube.patch(
-                    PODS, name_of(pod), {"metadata": {"annotations": annotations}}, namespace=namespace_of(pod)
-                )
-            except NotFound:
-                continue
-
-    def _promised(self, correction: _Correction) -> LedgerEntry | None:
-        pod, gpu = correction.pod, correction.gpu
-        if gpu is None:
-            return None
-        return LedgerEntry(
-            uid_of(pod), namespace_of(pod), name_of(pod), gpu.index, gpu.uuid, correction.memory, version_of(pod)
-        )
 
     def _memory(self, pod: Object) -> int:
         return requested(pod, self._config.memory_resource)

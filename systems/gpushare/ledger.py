@@ -29,7 +29,15 @@ from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.port import KubeApi
 from mews.systems.gpushare.names import LEDGER_PREFIX
 from mews.systems.gpushare.policy import GpuUse, SharedGpu, best_fit, free_memory, used_memory, without
-from mews.systems.gpushare.records import LedgerEntry, assumption, ledger_data, ledger_entries, withheld_gpus
+from mews.systems.gpushare.records import (
+    LedgerEntry,
+    RecordedAnswer,
+    assumption,
+    ledger_data,
+    ledger_entries,
+    recorded_answers,
+    withheld_gpus,
+)
 
 Stands = Callable[[LedgerEntry], Awaitable[bool]]
 """Whether a promise may still be, or become, a pod on that node. In doubt it stands."""
@@ -96,6 +104,10 @@ class NodeLedgers:
         """UUIDs of the GPUs of which nothing is promised any more, as far as is known without asking."""
         return withheld_gpus(self._known(node))
 
+    def answers(self, node: str) -> dict[str, RecordedAnswer]:
+        """The answers to Allocate that are written down, by digest of the slices, as far as is known without asking."""
+        return recorded_answers(self._known(node))
+
     def _known(self, node: str) -> Object | None:
         both = [found for found in (self._cached(node), self._written.get(node)) if found is not None]
         return max(both, key=version_of, default=None)
@@ -154,6 +166,15 @@ class NodeLedgers:
         if withheld_gpus(ledger) != uuids:
             await self._write(node, ledger, ledger_entries(ledger), uuids)
 
+    async def record_answers(self, node: str, answers: Mapping[str, RecordedAnswer]) -> None:
+        """Write down these answers to Allocate, and no others.
+
+        Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
+        """
+        ledger = self._known(node)
+        if recorded_answers(ledger) != answers:
+            await self._write(node, ledger, ledger_entries(ledger), answers=answers)
+
     async def withdraw(self, pod_uid: str, node: str) -> None:
         """Strike a promise out that came to nothing; another's write is left to strike it out later.
 
@@ -174,10 +195,15 @@ class NodeLedgers:
         ledger: Object | None,
         entries: Mapping[str, LedgerEntry],
         withheld: frozenset[str] | None = None,
+        answers: Mapping[str, RecordedAnswer] | None = None,
     ) -> None:
-        """``withheld``: None leaves them as they are."""
+        """``withheld``, ``answers``: None leaves them as they are."""
         metadata: dict[str, Any] = {"name": f"{LEDGER_PREFIX}{node}", "namespace": self._namespace}
-        data = ledger_data(entries, withheld_gpus(ledger) if withheld is None else withheld)
+        data = ledger_data(
+            entries,
+            withheld_gpus(ledger) if withheld is None else withheld,
+            recorded_answers(ledger) if answers is None else answers,
+        )
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
         if ledger is None:
             try:

@@ -66,23 +66,26 @@ def match(
     """The pod and container that an Allocate of that many units is for, None where there is none.
 
     ``preferred``: the pod (uid) and container for which we preferred the very units that the kubelet took: a kubelet
-    asks for a preference and for the units in one go. ``gpu``: the UUID of the GPU whose units the kubelet took, where
-    they are all of one; not the decided one where that had too few units left. A pod of one container is then served in
-    another's place, for their decisions can be exchanged; one of several is not, for all of them must have one GPU.
-    ``admitting``: pods (uid) that the kubelet is known to wait with.
+    asks for a preference and for the units in one go. ``admitting``: pods (uid) that the kubelet is known to wait with;
+    it is one of these, where one fits. ``gpu``: the UUID of the GPU whose units the kubelet took, where they are all of
+    one; not the decided one where that had too few units left. A pod of one container is then served in another's
+    place, for their decisions can be exchanged; one of several is not, for all of them must have one GPU.
     """
     for each in found:
         several = each.begun or len(each.waiting) > 1
         if several and preferred is not None and each.uid == preferred[0] and (preferred[1], amount) in each.waiting:
             return each, preferred[1]
-    # A kubelet serves containers in their order; a later one only where our books of the earlier ones are lost.
-    next_in_turn = [(each, each.waiting[0][0]) for each in found if each.waiting[0][1] == amount]
-    fitting = next_in_turn or [(each, name) for each in found if (name := _container(each, amount))]
+    fitting = _fitting(amount, [each for each in found if each.uid in admitting]) or _fitting(amount, found)
     if gpu:
         there = [pair for pair in fitting if pair[0].decision is None or pair[0].decision.uuid in ("", gpu)]
         fitting = there or fitting
-    here = [pair for pair in fitting if pair[0].uid in admitting] or fitting
-    return here[0] if here else None
+    return fitting[0] if fitting else None
+
+
+def _fitting(amount: int, found: Sequence[PodCandidate]) -> list[tuple[PodCandidate, str]]:
+    """A kubelet serves containers in their order; a later one only where our books of the earlier ones are lost."""
+    next_in_turn = [(each, each.waiting[0][0]) for each in found if each.waiting[0][1] == amount]
+    return next_in_turn or [(each, name) for each in found if (name := _container(each, amount))]
 
 
 def _container(candidate: PodCandidate, amount: int) -> str:

@@ -3,8 +3,9 @@ writing; what cannot be read is as if it were not there."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -140,14 +141,43 @@ def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
     return {entry.uid: entry for entry in found}
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """The GPU in the environment of the container that has certain slices, where those do not show it; no ``uuid``: it
+    was told that there is none."""
+
+    index: int
+    uuid: str
+    memory: int
+
+
+def slices_digest(ids: Iterable[str]) -> str:
+    """A short name for a set of slices, of which a container may have tens of thousands."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:32]
+
+
+def recorded_answers(config_map: Object | None) -> dict[str, RecordedAnswer]:
+    """The answers in a node's ledger, by digest of the slices."""
+    rows = _json(str(((config_map or {}).get("data") or {}).get("answers", "")), dict)
+    found = {str(digest): row for digest, row in rows.items() if _is_row(row, _GPU_FIELDS)}
+    return {digest: RecordedAnswer(row["index"], row["uuid"], row["memory"]) for digest, row in found.items()}
+
+
 def withheld_gpus(config_map: Object | None) -> frozenset[str]:
     """UUIDs of the GPUs of which nothing may be promised any more: somebody wants them whole."""
     rows = _json(str(((config_map or {}).get("data") or {}).get("withheld", "")), list)
     return frozenset(map(str, rows))
 
 
-def ledger_data(entries: Mapping[str, LedgerEntry], withheld: frozenset[str] = frozenset()) -> dict[str, str]:
+def ledger_data(
+    entries: Mapping[str, LedgerEntry],
+    withheld: frozenset[str] = frozenset(),
+    answers: Mapping[str, RecordedAnswer] | None = None,
+) -> dict[str, str]:
     """The ConfigMap's data."""
-    rows: Sequence[Any] = [asdict(entries[uid]) for uid in sorted(entries)]
-    data = {"pods": json.dumps(rows, separators=(",", ":"))}
-    return {**data, "withheld": json.dumps(sorted(withheld), separators=(",", ":"))} if withheld else data
+    parts: dict[str, Any] = {"pods": [asdict(entries[uid]) for uid in sorted(entries)]}
+    if withheld:
+        parts["withheld"] = sorted(withheld)
+    if answers:
+        parts["answers"] = {digest: asdict(answers[digest]) for digest in sorted(answers)}
+    return {key: json.dumps(part, separators=(",", ":")) for key, part in parts.items()}

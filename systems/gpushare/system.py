@@ -24,7 +24,7 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.services import ExtenderService
 from mews.kube.system.system import Component, System
-from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.config import EVICT, GpuShareConfig
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.options import GpuShareOptions
 from mews.systems.gpushare.slices import gpu_of_slice
@@ -80,6 +80,10 @@ def _extenders(config: GpuShareConfig) -> Sequence[ExtenderService]:
 
 def _nodes(config: GpuShareConfig) -> Sequence[str]:
     return config.nodes
+
+
+def _release_s(config: GpuShareConfig) -> float:
+    return config.evict_s if config.on_shared == EVICT else 0.0
 
 
 def _document(config: GpuShareConfig) -> Mapping[str, Any]:
@@ -152,6 +156,7 @@ SYSTEM = System(
     extenders=_extenders,
     part_of=gpu_of_slice,
     lends=_nodes,
+    release_s=_release_s,
     invariants=_invariants,
     commands=_commands,
     deployment=SystemDeployment(

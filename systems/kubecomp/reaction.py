@@ -31,13 +31,14 @@ def _notice_s(config: KubeCompConfig, times: HardwareTimes) -> float:
 
 def _repair_s(config: KubeCompConfig, times: HardwareTimes) -> float:
     """A device whose move cannot go on is tried again after ``requeue_last_s``, once the pods that wait had their turn:
-    one turn is a withdrawal, a detach and an attach, each read back. A host gives up devices one after the other."""
+    one turn is a withdrawal, a detach and an attach, each read back. A host gives up devices one after the other; who
+    shares them is waited for until it says that it lets go."""
     timing = config.timing
     backoff_s = timing.retry_backoff_s * 2.0 ** max(timing.retries - 2, 0)
     read_back_s = timing.read_back_bound_s + timing.read_back_poll_s + min(times.read_s, timing.chassis_timeout_s)
     between_s = read_back_s + backoff_s
     writes_s = min(times.detach_s, timing.chassis_timeout_s) + min(times.attach_s, timing.chassis_timeout_s)
-    turn_s = _withdrawal_s(config, times.devices) + writes_s + 2 * between_s
+    turn_s = times.release_s + _withdrawal_s(config, times.devices) + writes_s + 2 * between_s
     return between_s + timing.requeue_last_s + timing.pool_poll_s + turn_s
 
 

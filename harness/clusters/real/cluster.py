@@ -264,26 +264,26 @@ class RealCluster:
         self._check_agents()
 
     def _check_agents(self) -> None:
-        component = self._stack.node_component()
-        nodes = self._stack.nodes_of(component) if component is not None else ()
+        component, apart = self._stack.node_component(), self._stack.nodes_apart()
         for host, node in self._hosts().items():
-            if node in nodes and host not in self._agent_pods:
-                raise Lacks(f"{component}/{host}: no pod runs on its node {node}")
+            if (node in apart or host in self._stack.managed(self._hosts())) and host not in self._agent_pods:
+                raise Lacks(f"{NODE_AGENT if node in apart else component}/{host}: no pod runs on its node {node}")
 
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
-        hosts = {node: host for host, node in self._hosts().items()}
+        hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.managed(self._hosts())
         others = self._stack.is_replaced(self._stack.node_component() or "")
-        return Readiness(self._admin, self.journal, hosts=hosts, managed=set(self._agent_pods), others=others)
+        return Readiness(self._admin, self.journal, hosts=hosts, managed=managed, others=others)
 
     async def _announced(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how much of it the chassis have attached and a component announces."""
         pooled = [each.pooled for each in self._stack.systems if each.components and each.pooled is not None]
+        managed = self._stack.managed(self._hosts())
         wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
         rows = [row for table in (await self.hardware.table()).values() for row in table.values()]
         for row in rows:
             for each in pooled:
-                if row["host"] in self._agent_pods and row["kind"] == each.device_kind:
+                if row["host"] in managed and row["kind"] == each.device_kind:
                     wanted[self._target.nodes[row["host"]]][each.resource] += 1
         return wanted
 

@@ -130,5 +130,22 @@ def test_where_an_extender_is_and_what_a_replicaset_names_its_pods_makes_no_diff
 
     first = run("http://gpushare-extender", "job-647d9475d5-2p5zf", "job-647d9475d5-9dwsq", "own")
     assert first == run("https://10.96.0.9:39999", "job-647d9475d5-jznw7", "job-647d9475d5-klvhp", "own")
-    assert ("pod/default/job-647d9475d5-#2", "states") in first
+    assert ("pod/default/job-#1-#2", "states") in first
     assert first != run("https://10.96.0.9:39999", "job-647d9475d5-jznw7", "job-647d9475d5-klvhp", "other")
+
+
+def test_another_template_makes_one_difference_and_of_images_that_real_nodes_lack_it_is_explained():
+    def run(cluster, *names):
+        created = [("api", f"pod/default/{name}", "created", {"node": "", "phase": "Pending"}) for name in names]
+        scaled = {"type": "Normal", "reason": "S", "object": "deployment/default/job", "message": f"to {names[0][:14]}"}
+        told = stories(*created, ("api", "deployment-controller", "event", scaled))
+        return ClusterHistory("s", cluster, "passed", "", 0.0, told)
+
+    first = run("embedded", "job-647d9475d5-2p5zf", "job-77775cd948-9dwsq")
+    same = run("control-plane", "job-647d9475d5-jznw7", "job-77775cd948-klvhp")
+    assert ("pod/default/job-#2-#1", "states") in first.stories
+    assert compare(first, same) == []
+    for cluster, explained in (("kind", True), ("control-plane", False)):
+        found = compare(first, run(cluster, "job-67775cd948-jznw7", "job-77775cd948-klvhp"))
+        assert {(each.thing, each.stream) for each in found} == {("replicaset/job-#1", "template")}
+        assert {each.why is not None for each in found} == {explained}

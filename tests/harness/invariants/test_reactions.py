@@ -44,6 +44,15 @@ def test_a_more_patient_system_has_the_time_that_it_asks_for(option, bound):
     assert {name: patient[name] for name in usual if name != bound} == {n: usual[n] for n in usual if n != bound}
 
 
+def test_a_pool_waits_for_pods_that_whoever_shares_a_gpu_sends_away_first():
+    refuses, _ = bounds("{gpushare: {}}")
+    evicts, _ = bounds("{gpushare: {onShared: evict}}")
+    patient, _ = bounds("{gpushare: {onShared: evict, evict_s: 200}}")
+    assert evicts["unattached_s"] - refuses["unattached_s"] == pytest.approx(90.0)
+    assert patient["unattached_s"] - evicts["unattached_s"] == pytest.approx(110.0)
+    assert refuses["allocatable_s"] == evicts["allocatable_s"] == patient["allocatable_s"]
+
+
 def test_slow_hardware_has_the_longest_of_its_profile():
     usual, _ = bounds()
     slow, times = bounds(profile="falcon-4005")

@@ -42,6 +42,36 @@ def test_both_replicas_are_behind_one_service(objects):
     assert len(behind) == 2
 
 
+BESIDE = """
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: x}
+hardware:
+  metadata: {name: beside}
+  hosts: [{name: whole}, {name: sharing, devices: [{id: "0", uuid: GPU-own-0, model: V100-16GB}]}]
+  chassis: [{name: A, ports: {"1": whole}, devices: [{id: "000100", uuid: GPU-1, model: V100-16GB, port: "1"}]}]
+stack: {gpushare: {nodes: [sharing]}}
+"""
+
+
+def nodes_of(template):
+    affinity = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return affinity["nodeSelectorTerms"][0]["matchExpressions"][0]["values"]
+
+
+def test_a_node_that_only_shares_beside_a_pool_has_an_agent_and_its_hosts_files_too():
+    made = stack(BESIDE, {"whole": "worker-a", "sharing": "worker-b"})
+    agents = {}
+    for each in made:
+        if each["kind"] == "DaemonSet":
+            template = each["spec"]["template"]
+            containers = {container["name"] for container in template["spec"]["containers"]}
+            agents.update(
+                dict.fromkeys(nodes_of(template) if {"agent", "host"} <= containers else (), each["metadata"]["name"])
+            )
+    assert agents == {"worker-a": "device-manager", "worker-b": "node-agent"}
+
+
 def test_kube_scheduler_is_told_of_the_extender_and_whom_to_trust(objects):
     config = yaml.safe_load(named(objects, "ConfigMap", "mews-kube-scheduler")["data"]["kube-scheduler.yaml"])
     assert (config["kind"], config["leaderElection"]) == ("KubeSchedulerConfiguration", {"leaderElect": False})

@@ -35,7 +35,7 @@ Operation = tuple[str, int, int]
 """What is done, and two numbers that say to whom."""
 OPERATIONS = (
     "create", "create", "create-two", "create-equal", "finishing", "pinned", "delete", "kill", "start", "kubelet",
-    "refuse", "lose", "blind", "lag", "stall", "xid", "heal", "rest",
+    "refuse", "lose", "blind", "lag", "stall", "xid", "heal", "answering", "rest",
 )  # fmt: skip
 PARTS = (
     "gpushare-extender",
@@ -56,13 +56,19 @@ stack: {kubecomp: null, gpushare: {unit: GiB, replicas: 2, pollS: 2}}
 """
 
 
-def hardware() -> Any:
-    """Two hosts with two GPUs of eight units each."""
+def hardware(*, unequal: bool = False) -> Any:
+    """Two hosts with two GPUs of eight units each; ``unequal``: one of them with ten and six."""
+    sizes = {"a": (UNITS, UNITS), "b": (UNITS + 2, UNITS - 2) if unequal else (UNITS, UNITS)}
     hosts = [
         {
             "name": host,
             "devices": [
-                {"id": f"{host}{n}", "uuid": f"GPU-{host}{n}", "model": "V100-16GB", "memory_mib": UNITS * 1024}
+                {
+                    "id": f"{host}{n}",
+                    "uuid": f"GPU-{host}{n}",
+                    "model": "V100-16GB",
+                    "memory_mib": sizes[host][n] * 1024,
+                }
                 for n in range(2)
             ],
         }
@@ -158,7 +164,7 @@ class ChaosCluster:
         run = begin_run(RunOptions(), seed=seed, dialect="h3api")
         self._rng = run.rng("trouble")
         self._trouble = Trouble()
-        built, kubelets = hardware(), Kubelets()
+        built, kubelets = hardware(unequal=seed % 2 == 1), Kubelets()
         ports = in_process_ports(built, run, kubelets)
         plain = ports.kube
 
@@ -176,6 +182,8 @@ class ChaosCluster:
         self._pods: dict[str, Object] = {}
         self._without: set[str] = set()
         self._made = 0
+        self._dying = 0
+        self._deaths: set[asyncio.Task[None]] = set()
         self._judging: asyncio.Task[None] | None = None
         self.wrong: list[str] = []
 
@@ -199,6 +207,9 @@ class ChaosCluster:
     # Judging
 
     def _line(self, line: Line) -> None:
+        if line.layer == "kubelet" and line.event == "allocated" and self._dying:
+            self._dying -= 1
+            self._dies(f"gpushare-device-plugin/{line.actor.partition('/')[2]}")
         if line.event == "container-started" and line.fields.get("env", {}).get(names.INDEX) == "-1":
             self._without.add(str(line.fields["uid"]))
         self._note(self._invariant.on_line(line, None))  # type: ignore[arg-type]
@@ -215,6 +226,16 @@ class ChaosCluster:
 
     def _note(self, found: Iterable[Breach]) -> None:
         self.wrong += [breach.what for breach in found if breach.what not in self.wrong]
+
+    def _dies(self, plugin: str) -> None:
+        """A plugin has answered an Allocate, and dies before it has looked."""
+        death = asyncio.create_task(self._death(plugin))
+        self._deaths.add(death)
+        death.add_done_callback(self._deaths.discard)
+
+    async def _death(self, plugin: str) -> None:
+        await self._cluster.kill(plugin)
+        await self._cluster.start(plugin)
 
     # Operations
 
@@ -264,6 +285,8 @@ class ChaosCluster:
                 )
             case "heal":
                 await self._heal("ab"[first % 2])
+            case "answering":
+                self._dying = 1 + first % 3
 
     async def _create(self, amounts: Sequence[int], *, node: str = "", lasts_s: int = 0) -> None:
         self._made += 1

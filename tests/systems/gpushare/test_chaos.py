@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.harness.clock import VirtualLoop
 from mews.kube.api.objects import Object
-from mews.systems.gpushare import allocations, extender, ledger, matching, records
+from mews.systems.gpushare import allocations, corrections, extender, ledger, matching, records
 from mews.systems.gpushare.matching import PodCandidate
 from mews.systems.gpushare.policy import GpuUse, SharedGpu
 from tests.systems.gpushare.chaos import OPERATIONS, ChaosCluster, Operation, play
@@ -72,6 +72,10 @@ class SharedGpusInTrouble(RuleBasedStateMachine):
     def a_gpu_breaks_or_is_healed(self, what: str, host: int, gpu: int) -> None:
         self._do(what, host, gpu)
 
+    @rule(count=some)
+    def plugins_die_as_they_have_answered(self, count: int) -> None:
+        self._do("answering", count)
+
     @invariant()
     def nothing_is_wrong(self) -> None:
         assert self._chaos is None or self._chaos.wrong == []
@@ -105,7 +109,7 @@ RACE: list[Operation] = [("lag", 2, 0), *[("create", 4, 0)] * 10, ("rest", 0, 0)
 
 
 def test_the_race_breaks_a_ledger_without_compare_and_swap(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def forgetful(self: Any, node: str, known: Object | None, entries: Mapping[str, Any]) -> None:
+    async def forgetful(self: Any, node: str, known: Object | None, entries: Mapping[str, Any], **rest: Any) -> None:
         return None
 
     monkeypatch.setattr(ledger.NodeLedgers, "_write", forgetful)
@@ -131,7 +135,7 @@ def test_annotations_differ_from_variables_where_a_container_gets_another_gpu_an
             decision = records.assumption(pod)
             if decision is not None and not decision.assigned:
                 gpu = SharedGpu(decision.index, decision.uuid, 8)
-                found[pod["metadata"]["uid"]] = allocations._Correction(pod, gpu, decision.memory, assigned=True)
+                found[pod["metadata"]["uid"]] = corrections.Correction(pod, gpu, decision.memory, assigned=True)
         return found
 
     async def other(self: Any, candidate: PodCandidate) -> SharedGpu | None:
@@ -170,10 +174,11 @@ def test_a_pods_containers_are_told_two_gpus_where_the_gpu_of_the_slices_is_all_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def by_gpu(*given: Any, preferred: object = None, **options: Any) -> Any:
-        return matching.match(*given, **options)
+        return matching.match(*given, **{**options, "admitting": frozenset()})
 
     monkeypatch.setattr(allocations, "match", by_gpu)
-    assert any("annotations say" in text for text in play(SPLIT, 776))
+    monkeypatch.setattr(allocations.NodeAllocations, "_begun_on", lambda self, pod, held: None)
+    assert any("never assigned" in text for text in play(SPLIT, 776))
 
 
 def test_an_answer_given_while_a_write_was_under_way_is_remembered() -> None:
@@ -196,10 +201,10 @@ def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeyp
     every: dict[str, dict[str, Any]] = {}
     write = ledger.NodeLedgers._write
 
-    async def hoarding(self: Any, node: str, known: Object | None, entries: Mapping[str, Any]) -> None:
+    async def hoarding(self: Any, node: str, known: Object | None, entries: Mapping[str, Any], **rest: Any) -> None:
         if node == "a":
             every.setdefault("entries", {}).update(entries)
-        await write(self, node, known, entries)
+        await write(self, node, known, entries, **rest)
 
     monkeypatch.setattr(ledger.NodeLedgers, "_write", hoarding)
     monkeypatch.setattr(extender, "uses_of", kept)
@@ -209,6 +214,7 @@ def test_a_pod_that_fits_is_stuck_where_the_memory_of_ended_pods_is_kept(monkeyp
 
 def test_operations_are_those_that_the_rules_do() -> None:
     comes = {"create", "create-two", "create-equal", "finishing", "pinned"}
-    rest = {"delete", "kill", "start", "kubelet", "refuse", "lose", "blind", "lag", "stall", "xid", "heal", "rest"}
+    rest = {"delete", "kill", "start", "kubelet", "refuse", "lose", "blind", "lag", "stall", "xid", "heal"}
+    rest |= {"answering", "rest"}
     assert set(OPERATIONS[1:6]) == comes
     assert set(OPERATIONS) == comes | rest

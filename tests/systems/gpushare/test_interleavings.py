@@ -27,6 +27,7 @@ from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.extender import GpuShareExtender
 from mews.systems.gpushare.policy import SharedGpu
 from mews.systems.gpushare.records import LedgerEntry, gpus_text
+from tests.systems.gpushare.kept_handler import KeptHandler
 
 SIZE = 8
 REPLICAS = ("one", "two")
@@ -70,18 +71,6 @@ class GatedKube:
             yield event
 
 
-class Kept:
-    """A service port that keeps the handler."""
-
-    def __init__(self) -> None:
-        self.handler: asyncio.Future[HttpHandler] = asyncio.get_running_loop().create_future()
-
-    async def serve(self, handler: HttpHandler) -> None:
-        self.handler.set_result(handler)
-        await asyncio.get_running_loop().create_future()
-
-
-@dataclass(frozen=True)
 class Case:
     """What each replica is asked to bind, and how much each pod wants."""
 
@@ -113,7 +102,7 @@ async def _played(case: Case, prefix: list[int]) -> Outcome:
     gate, fences, tasks = Gate(), dict[str, Fence](), list[asyncio.Task[Any]]()
 
     async def replica(name: str, *, stale: bool) -> HttpHandler:
-        fence, service = Fence(), Kept()
+        fence, service = Fence(), KeptHandler()
         fences[name] = fence
         port: Any = fence.around(GatedKube(kube, gate, name, stale=stale))
         context = Context(port, clock, stream(1, name), logging.getLogger("test"))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import random
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
-from mews.systems.kod2.config import OperatorConfig, load_config
+from mews.systems.kod2.config import OperatorConfig, config_of, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.install import install
 from mews.systems.kod2.metrics import Kod2MemoryMetrics, Kod2Metrics
@@ -44,12 +46,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:
-        config = load_config(options.config) if options.config is not None else OperatorConfig()
+        config = _in_environment(load_config(options.config) if options.config is not None else OperatorConfig())
         asyncio.run(run_until_ended(lambda stack: _operator(options, config, stack)))
     except (Kod2ConfigError, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
+
+
+def _in_environment(config: OperatorConfig) -> OperatorConfig:
+    """With Kubeflow's CUSTOM_CLUSTER_DOMAIN, where the file names no domain.
+
+    Raises ConfigError in one line.
+    """
+    domain = os.environ.get("CUSTOM_CLUSTER_DOMAIN", "")
+    given = config_of({"cluster_domain": domain}, "environment").cluster_domain
+    return config if config.cluster_domain else replace(config, cluster_domain=given)
 
 
 async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: AsyncExitStack) -> Kod2Operator:

@@ -54,7 +54,7 @@ def decide(queues: Queues, now_s: float, options: Options | None = None) -> Sche
 
 
 def weight(job: ElasticJob, cluster: ClusterState) -> float:
-    """w' = n_min / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
+    """w' = n_min (1 for a job without workers) / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
     the largest node. Devices count for fitting only."""
     return _weight(job, _largest(cluster))
 
@@ -70,7 +70,7 @@ def _weight(job: ElasticJob, largest: tuple[int, int]) -> float:
         asked = sum(ask.amounts[dimension] for _, ask in job.fixed) + job.minimum * job.worker.amounts[dimension]
         if whole:
             share += asked / whole
-    return round(job.minimum / share, _DIGITS) if share else math.inf
+    return round(max(1, job.minimum) / share, _DIGITS) if share else math.inf
 
 
 def published(raw: float) -> float:

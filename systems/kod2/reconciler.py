@@ -17,10 +17,11 @@ from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
 from mews.systems.kod2.model import Mode, State
-from mews.systems.kod2.outcome import JobOutcome, is_training, outcome_of
+from mews.systems.kod2.outcome import JobOutcome, is_running, is_training, outcome_of
+from mews.systems.kod2.pod_events import PodEventWriter
 from mews.systems.kod2.podspec import pod_of_task, service_of_task
 from mews.systems.kod2.status import Status
-from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob
+from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob, is_managed_elsewhere
 from mews.systems.kod2.view import QueueView
 
 _FIRST_DELAY_S = 1.0
@@ -47,6 +48,7 @@ class Reconciler:
         self._cache = cache
         self._view = view
         self._events = events
+        self._pod_events = PodEventWriter(events)
         self._metrics = metrics
         self._again = again
         self._decide = decide
@@ -56,6 +58,8 @@ class Reconciler:
 
     async def sync(self, tfjob: Object) -> None:
         """Bring one TFJob a step further. Raises ApiError or Unavailable; asked again it goes on from there."""
+        if is_managed_elsewhere(tfjob):
+            return
         status = statuses.status_of(tfjob)
         if statuses.is_finished(status):
             await self._after_the_end(tfjob, status)
@@ -79,10 +83,10 @@ class Reconciler:
     def _checked(self, tfjob: Object) -> TFJob:
         job = self._cache.spec_of(tfjob)
         asks = [self._view.template(job, replicas) for replicas in job.roles.values()]
-        if not any(info.request("cpu") or info.request("memory") for info in asks):
+        if not self._is_baseline and not any(info.request("cpu") or info.request("memory") for info in asks):
             raise BadTFJob(
-                "spec.tfReplicaSpecs: none of its tasks asks for any CPU or memory: set resources.requests, without "
-                "them it can be neither weighed nor placed"
+                "spec.tfReplicaSpecs: none of its tasks asks for any CPU or memory: set resources.requests, or the "
+                "operator's default_cpu or default_memory: without them it can be neither weighed nor placed"
             )
         return job
 
@@ -95,28 +99,29 @@ class Reconciler:
         resumed = statuses.holds(status, statuses.SUSPENDED)
         reason, text = ("TFJobResumed", "is resumed") if resumed else ("TFJobCreated", "is created")
         now_s = self._now_s()
-        message = f"TFJob {job.key} {text}."
+        message = f"TFJob {job.name} {text}."
         status = statuses.entered(status, job, weight=None, now_s=now_s)
-        status = statuses.with_condition(status, statuses.CREATED, reason, message, now_s=now_s)
+        if resumed:
+            status = statuses.resumed(status, job, now_s=now_s)
+        else:
+            status = statuses.with_condition(status, statuses.CREATED, reason, message, now_s=now_s)
         if self._is_baseline:
             status = {**status, "startTime": timestamp(now_s)}
         record(self._context.log, "entered", job=job.key)
         await self._cache.write_status(tfjob, status)
         await self._events.emit(tfjob, "Normal", reason, message)
+        await self._pod_events.templates(tfjob, job)
         self._again(job.key, 0.0) if self._is_baseline else self._decide()
 
     async def _suspend(self, tfjob: Object, job: TFJob, status: Status) -> None:
         if not statuses.holds(status, statuses.SUSPENDED) or statuses.state_of(status):
-            message = f"TFJob {job.key} is suspended."
-            status.pop("startTime", None)
-            restarts = (status.get("elastic") or {}).get("restarts")
-            status["elastic"] = {"restarts": restarts} if restarts else {}
-            status = statuses.with_condition(status, statuses.SUSPENDED, "TFJobSuspended", message, now_s=self._now_s())
-            tfjob = await self._cache.write_status(tfjob, status)
-            await self._events.emit(tfjob, "Normal", "TFJobSuspended", message)
+            tfjob = await self._cache.write_status(tfjob, statuses.suspended(status, job, now_s=self._now_s()))
+            await self._events.emit(tfjob, "Normal", "TFJobSuspended", f"TFJob {job.name} is suspended.")
             self._decide()
         for pod in self._cache.pods_of(uid_of(tfjob)).values():
             await self._delete(PODS, pod)
+        for service in self._cache.services_of(uid_of(tfjob)).values():
+            await self._delete(SERVICES, service)
 
     # While it runs
 
@@ -126,7 +131,8 @@ class Reconciler:
         if await self._is_overdue(tfjob, job, status):
             return
         restarts = int((status.get("elastic") or {}).get("restarts") or 0)
-        outcome = outcome_of(job, tasks, pods, restarts=restarts)
+        await self._pod_events.ends(tfjob, {task: pod for task, pod in pods.items() if task in tasks})
+        outcome = outcome_of(job, tasks, pods, restarts=restarts, baseline=self._is_baseline)
         if outcome.ended:
             await self._end(tfjob, status, outcome)
             return
@@ -150,8 +156,8 @@ class Reconciler:
         if left_s > 0:
             self._again(job.key, left_s)
             return False
-        text = f"TFJob {job.key} has failed because it was active longer than {job.deadline_s} s."
-        await self._end(tfjob, status, JobOutcome("Failed", "DeadlineExceeded", text))
+        text = f"Job {job.name} has failed because it was active longer than specified deadline"
+        await self._end(tfjob, status, JobOutcome("Failed", "TFJobFailed", text))
         return True
 
     async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: JobOutcome) -> tuple[Object, Status]:
@@ -162,15 +168,16 @@ class Reconciler:
             self._metrics.count(Kod2Counter.RESTARTED, len(outcome.restarted))
             restarts = int((status.get("elastic") or {}).get("restarts") or 0) + len(outcome.restarted)
             status = statuses.with_elastic(status, restarts=restarts)
-            text = f"TFJob {job.key} is restarting because {', '.join(outcome.restarted)} failed."
+            roles = dict.fromkeys(job.role_of(task).role.value for task in outcome.restarted)
+            text = f"job {job.name} is restarting because {', '.join(roles)} replica(s) failed."
             status = statuses.with_condition(status, statuses.RESTARTING, "TFJobRestarting", text, now_s=now_s)
             await self._events.emit(tfjob, "Warning", "TFJobRestarting", text)
-        elif not was_running and is_training(job, tasks, pods):
+        elif not was_running and is_running(job, tasks, pods):
             text = f"TFJob {job.key} is running."
             status = statuses.with_condition(status, statuses.RUNNING, "TFJobRunning", text, now_s=now_s)
-            if self._is_baseline:
-                status = statuses.with_elastic(status, state=State.RUNNING.value, workers=job.workers.count)
             await self._events.emit(tfjob, "Normal", "TFJobRunning", text)
+        if self._is_baseline and statuses.state_of(status) != State.RUNNING and is_training(job, tasks, pods):
+            status = statuses.with_elastic(status, state=State.RUNNING.value, workers=job.workers.count)
         return await self._cache.write_status(tfjob, status), status
 
     async def _remove(self, tfjob: Object, task: str, pod: Object) -> None:
@@ -268,8 +275,10 @@ class Reconciler:
             await self._context.kube.delete(TFJOBS, job.name, namespace=job.namespace, options=options)
         except NotFound:
             return
+        await self._events.emit(tfjob, "Normal", "SuccessfulDeleteJob", f"Deleted job: {job.name}")
 
     def _forget(self, uid: str) -> None:
+        self._pod_events.forget(uid)
         self._refusals = {key: value for key, value in self._refusals.items() if key[0] != uid}
 
     # Writes
@@ -280,6 +289,7 @@ class Reconciler:
         except AlreadyExists:
             # An earlier one is on its way out, or the cache does not show it yet: its next change brings us back.
             return
+        await self._pod_events.created(resource, obj)
 
     async def _delete(self, resource: Resource, obj: Object) -> None:
         if is_deleting(obj):
@@ -291,3 +301,4 @@ class Reconciler:
             )
         except NotFound:
             return
+        await self._pod_events.deleted(resource, obj)

@@ -37,18 +37,20 @@ def is_finished(status: Mapping[str, Any]) -> bool:
     return any(holds(status, kind) for kind in _ENDED)
 
 
-def with_condition(status: Status, kind: str, reason: str, message: str, *, now_s: float) -> Status:
-    """The condition made true, moved to the end; others that it excludes made false or dropped, as tf-operator does:
-    Running and Restarting exclude each other, the end makes Running false."""
+def with_condition(
+    status: Status, kind: str, reason: str, message: str, *, now_s: float, value: str = "True"
+) -> Status:
+    """The condition set and moved to the end; others that it excludes made false or dropped, as Kubeflow's operator
+    does: Running and Restarting exclude each other, the end makes Running false."""
     stamp = timestamp(now_s)
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     known = next((c for c in conditions if c["type"] == kind), None)
-    if known is not None and (known["status"], known.get("reason"), known.get("message")) == ("True", reason, message):
+    if known is not None and (known["status"], known.get("reason"), known.get("message")) == (value, reason, message):
         return status
-    since = known["lastTransitionTime"] if known is not None and known["status"] == "True" else stamp
+    since = known["lastTransitionTime"] if known is not None and known["status"] == value else stamp
     new = {
         "type": kind,
-        "status": "True",
+        "status": value,
         "reason": reason,
         "message": message,
         "lastUpdateTime": stamp,
@@ -58,21 +60,55 @@ def with_condition(status: Status, kind: str, reason: str, message: str, *, now_
     for condition in conditions:
         if condition["type"] == kind or {condition["type"], kind} == {RUNNING, RESTARTING}:
             continue
-        if condition["type"] == RUNNING and kind in (*_ENDED, SUSPENDED) and condition["status"] == "True":
-            condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
-        if condition["type"] == SUSPENDED and kind != SUSPENDED and condition["status"] == "True":
+        if condition["type"] == RUNNING and kind in _ENDED and condition["status"] == "True":
             condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
         left.append(condition)
     return {**status, "conditions": [*left, new]}
+
+
+def suspended(status: Status, job: TFJob, *, now_s: float) -> Status:
+    """Out of the queues: nothing of it runs, and it starts anew when it is resumed."""
+    status = {key: value for key, value in status.items() if key != "startTime"}
+    if not any(c["type"] == CREATED for c in status.get("conditions") or ()):
+        status = with_condition(status, CREATED, "TFJobCreated", f"TFJob {job.name} is created.", now_s=now_s)
+    message = f"TFJob {job.name} is suspended."
+    if holds(status, RUNNING):
+        status = with_condition(status, RUNNING, "TFJobSuspended", message, now_s=now_s, value="False")
+    status = with_condition(status, SUSPENDED, "TFJobSuspended", message, now_s=now_s)
+    restarts = (status.get("elastic") or {}).get("restarts")
+    replicas = {
+        role: {column: count for column, count in counts.items() if column != "active"}
+        for role, counts in (status.get("replicaStatuses") or {}).items()
+    }
+    return {**status, "replicaStatuses": replicas, "elastic": {"restarts": restarts} if restarts else {}}
+
+
+def resumed(status: Status, job: TFJob, *, now_s: float) -> Status:
+    """No longer suspended."""
+    message = f"TFJob {job.name} is resumed."
+    return with_condition(status, SUSPENDED, "TFJobResumed", message, now_s=now_s, value="False")
 
 
 def finished(status: Status, kind: str, reason: str, message: str, *, now_s: float) -> Status:
     """Into the finished queue."""
     done = with_condition(status, kind, reason, message, now_s=now_s)
     done["completionTime"] = timestamp(now_s)
+    if kind == SUCCEEDED:
+        done["replicaStatuses"] = {role: _all_done(counts) for role, counts in _replica_statuses(done).items()}
     elastic = {k: v for k, v in (done.get("elastic") or {}).items() if k not in ("placement", "reason")}
     done["elastic"] = {**elastic, "state": State.COMPLETED.value, "workers": 0, "finishedAt": micro_timestamp(now_s)}
     return done
+
+
+def _replica_statuses(status: Status) -> dict[str, dict[str, int]]:
+    return status.get("replicaStatuses") or {}
+
+
+def _all_done(counts: Mapping[str, int]) -> dict[str, int]:
+    """Tasks that still ran when their job succeeded count as succeeded."""
+    succeeded = counts.get("succeeded", 0) + counts.get("active", 0)
+    rest = {column: count for column, count in counts.items() if column not in ("active", "succeeded")}
+    return {**rest, "succeeded": succeeded} if succeeded else rest
 
 
 def entered(status: Status, job: TFJob, *, weight: float | None, now_s: float) -> Status:

@@ -77,7 +77,7 @@ _OPERATOR_DEPLOYMENT = ComponentDeployment(
         rule("kubeflow.org", ["tfjobs"], [*_WATCH, "delete"]),  # after their time to live
         rule("kubeflow.org", ["tfjobs/status"], ["update"]),
         rule("", ["pods", "services"], [*_WATCH, "create", "delete"]),
-        rule("", ["nodes"], _WATCH),
+        rule("", ["nodes", "limitranges"], _WATCH),
         rule("", ["events"], ["get", "create", "patch"]),
     ),
     in_namespace=(rule("", ["configmaps"], _WATCH),),

@@ -78,7 +78,7 @@ class QueueView:
     ) -> ElasticJob:
         asks = {role: self._ask(job, replicas, dimensions, nodes) for role, replicas in job.roles.items()}
         fixed = tuple((task, asks[job.role_of(task).role]) for task in job.fixed_tasks())
-        worker = asks[Role.WORKER]
+        worker = asks.get(Role.WORKER) or Ask((0,) * len(dimensions))
         return ElasticJob(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
 
     def template(self, job: TFJob, replicas: Replicas) -> PodInfo:

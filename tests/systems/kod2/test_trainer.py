@@ -42,8 +42,18 @@ def test_settings_come_from_tf_config_and_are_refused_in_one_line():
     assert (settings.role, settings.address, settings.steps) == ("worker", "c:1", 7)
     with pytest.raises(Kod2ConfigError, match="TRAIN_STEPS: 'many': must be a number"):
         read_settings({"TF_CONFIG": json.dumps(config), "TRAIN_STEPS": "many"})
-    with pytest.raises(Kod2ConfigError, match="TF_CONFIG"):
-        read_settings({})
+    with pytest.raises(Kod2ConfigError, match=r"TF_CONFIG: '\{': must name cluster and task"):
+        read_settings({"TF_CONFIG": "{"})
+    alone = {"cluster": {"worker": ["b:1"]}, "task": {"type": "evaluator", "index": 0}}
+    with pytest.raises(Kod2ConfigError, match="task 'evaluator' with 0 servers"):
+        read_settings({"TF_CONFIG": json.dumps(alone)})
+    assert read_settings({}).task == "worker-0"  # the task of a job that has only this one
+
+
+def test_a_task_is_told_of_the_servers_by_a_configuration_that_names_no_other_worker():
+    sparse = {"cluster": {"ps": ["a:1"], "worker": {"3": "e:1"}}, "task": {"type": "worker", "index": 3}}
+    settings = read_settings({"TF_CONFIG": json.dumps(sparse)})
+    assert (settings.task, settings.servers, settings.workers) == ("worker-3", ("a:1",), ("e:1",))
 
 
 def test_names_are_looked_up_in_a_hosts_file(tmp_path):

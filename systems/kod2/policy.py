@@ -54,8 +54,8 @@ def decide(queues: Queues, now_s: float, options: Options | None = None) -> Sche
 
 
 def weight(job: ElasticJob, cluster: ClusterState) -> float:
-    """w' = n_min (1 for a job without workers) / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
-    the largest node. Devices count for fitting only."""
+    """w' = n_min / (C/C_node + M/M_node): C and M of the fixed tasks and the minimum of workers, C_node and M_node of
+    the largest node. Devices count for fitting only; a job without workers counts as one that needs one."""
     return _weight(job, _largest(cluster))
 
 

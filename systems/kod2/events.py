@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from zlib import crc32
 
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
@@ -12,11 +13,26 @@ from mews.kube.component import Context
 COMPONENT = "tfjob-controller"
 
 
+_WAITING = 10_000
+
+
 class TFJobEventWriter:
-    """Writes core/v1 events for the operator."""
+    """Writes core/v1 events for the operator, in order and beside its work: ``run()`` as a task. What waits when it
+    ends is lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._waiting: asyncio.Queue[Object] = asyncio.Queue(_WAITING)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            event = await self._waiting.get()
+            try:
+                await self._post(event)
+            except (ApiError, Unavailable) as error:
+                name = event["involvedObject"]["name"]
+                self._context.log.info("event %s about %s is lost: %s", event["reason"], name, error)
 
     async def emit(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
         """One event of type ``kind`` (Normal, Warning) about a TFJob."""
@@ -41,12 +57,12 @@ class TFJobEventWriter:
             "count": 1,
         }
         try:
-            await self._post(name, event, now)
-        except (ApiError, Unavailable) as error:
-            self._context.log.info("event %s about %s is lost: %s", reason, metadata["name"], error)
+            self._waiting.put_nowait(event)
+        except asyncio.QueueFull:
+            self._context.log.info("event %s about %s is lost: too many wait", reason, metadata["name"])
 
-    async def _post(self, name: str, event: Object, now: str) -> None:
-        namespace = event["metadata"]["namespace"]
+    async def _post(self, event: Object) -> None:
+        name, namespace, now = event["metadata"]["name"], event["metadata"]["namespace"], event["lastTimestamp"]
         try:
             await self._context.kube.create(EVENTS, event, namespace=namespace)
         except AlreadyExists:

@@ -82,6 +82,7 @@ class Kod2Operator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._cache.run())
+                tasks.create_task(self._events.run())
                 await self._cache.synced()
                 self._cache.tfjobs.on_change(self._tfjob_changed)
                 self._cache.pods.on_change(self._pod_changed)

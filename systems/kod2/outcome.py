@@ -23,13 +23,17 @@ DISRUPTIONS = frozenset({"Evicted", "NodeLost", "Preempting", "Terminated", "Nod
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """``ended``: Succeeded or Failed, with reason and message; tasks whose pod is to be made anew because the node
-    refused it (or threw it out), or because its program failed in a way that may be tried again."""
+    refused it (or threw it out), or because its program failed in a way that may be tried again. ``events``: type and
+    text of what people are told of the end, where it is more than the message; ``nothing_stays``: all pods go, whatever
+    the clean-up policy says."""
 
     ended: str = ""
     reason: str = ""
     message: str = ""
     refused: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
+    events: tuple[tuple[str, str], ...] = ()
+    nothing_stays: bool = False
 
 
 def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int, baseline: bool = False) -> JobOutcome:
@@ -53,13 +57,13 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int,
             failed.setdefault(replicas.role, []).append(task)
     for role in _JUDGED:
         if role in failed:
-            return JobOutcome("Failed", "TFJobFailed", _why_failed(job, role, failed[role]))
+            return _failure(job, role, failed[role])
     total = restarts + sum(_restarts_in_place(job, task, pods[task]) for task in tasks if task in pods)
     if job.backoff_limit == 0:
         total += len(restarted)
     if job.backoff_limit is not None and total >= max(1, job.backoff_limit):
         text = f"Job {job.name} has failed because it has reached the specified backoff limit"
-        return JobOutcome("Failed", "TFJobFailed", text)
+        return over_a_limit(text)
     return JobOutcome(refused=tuple(refused), restarted=tuple(restarted))
 
 
@@ -67,10 +71,17 @@ _JUDGED = (Role.CHIEF, Role.EVALUATOR, Role.MASTER, Role.PS, Role.WORKER)
 """In this order Kubeflow's operator looks at them; the first that failed is named."""
 
 
-def _why_failed(job: TFJob, role: Role, tasks: Collection[str]) -> str:
-    if job.roles[role].restart is RestartPolicy.EXIT_CODE:
-        return f'job "{job.name}" is failing because "{role}" replica(s) failed.'
-    return f"TFJob {job.key} has failed because {len(tasks)} {role} replica(s) failed."
+def over_a_limit(text: str) -> JobOutcome:
+    """The end of a job that took too long, or was tried too often."""
+    return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),), nothing_stays=True)
+
+
+def _failure(job: TFJob, role: Role, tasks: Collection[str]) -> JobOutcome:
+    text = f"TFJob {job.key} has failed because {len(tasks)} {role} replica(s) failed."
+    if job.roles[role].restart is not RestartPolicy.EXIT_CODE:
+        return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),))
+    reason = f'job "{job.name}" is failing because "{role}" replica(s) failed.'
+    return JobOutcome("Failed", "TFJobFailed", reason, events=(("Warning", reason), ("Normal", text)))
 
 
 def _is_retried(policy: RestartPolicy, pod: Object) -> bool:

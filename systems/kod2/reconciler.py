@@ -17,7 +17,7 @@ from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
 from mews.systems.kod2.model import Mode, State
-from mews.systems.kod2.outcome import JobOutcome, is_running, is_training, outcome_of
+from mews.systems.kod2.outcome import JobOutcome, is_running, is_training, outcome_of, over_a_limit
 from mews.systems.kod2.pod_events import PodEventWriter
 from mews.systems.kod2.podspec import pod_of_task, service_of_task
 from mews.systems.kod2.status import Status
@@ -153,11 +153,13 @@ class Reconciler:
         if job.deadline_s is None or "startTime" not in status:
             return False
         left_s = seconds(status["startTime"]) + job.deadline_s - self._now_s()
+        if not (job.deadline_s or self._cache.services_of(uid_of(tfjob))):
+            return False  # even a job that has no time at all is begun
         if left_s > 0:
             self._again(job.key, left_s)
             return False
         text = f"Job {job.name} has failed because it was active longer than specified deadline"
-        await self._end(tfjob, status, JobOutcome("Failed", "TFJobFailed", text))
+        await self._end(tfjob, status, over_a_limit(text))
         return True
 
     async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: JobOutcome) -> tuple[Object, Status]:
@@ -236,7 +238,7 @@ class Reconciler:
     async def _end(self, tfjob: Object, status: Status, outcome: JobOutcome) -> None:
         now_s, key = self._now_s(), f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}"
         job = self._cache.good_spec_of(tfjob)
-        if job is not None:
+        if job is not None and not outcome.nothing_stays:
             pods = self._cache.pods_of(uid_of(tfjob))
             tasks = self._tasks(job, status)
             status = statuses.with_replicas(status, job, {t: p for t, p in pods.items() if t in tasks})
@@ -249,8 +251,12 @@ class Reconciler:
             started_s = seconds(status["startTime"]) if "startTime" in status else now_s
             self._metrics.finished(max(0.0, started_s - since_s), now_s - since_s)
         record(self._context.log, "finished", job=key, result=outcome.ended)
-        await self._events.emit(tfjob, "Warning" if failed else "Normal", outcome.reason, outcome.message)
+        for kind, text in outcome.events or (("Warning" if failed else "Normal", outcome.message),):
+            await self._events.emit(tfjob, kind, outcome.reason, text)
         self._forget(uid_of(tfjob))
+        if outcome.nothing_stays:
+            for task, pod in sorted(self._cache.pods_of(uid_of(tfjob)).items()):
+                await self._remove(tfjob, task, pod)
         await self._after_the_end(tfjob, status)
         self._decide()
 

@@ -142,6 +142,24 @@ def test_a_job_fails_at_its_deadline():
     on_cluster(test)
 
 
+def test_a_server_that_is_lost_goes_on_where_it_was():
+    async def test(bench):
+        await bench.create(job(steps=1000))
+        await bench.until("Running")
+        begun_s = bench.cluster.clock.now()
+        await asyncio.sleep(100)
+        await bench.kube.delete(PODS, "j-ps-0", namespace="default")
+        await bench.until("Succeeded")
+        lost_s = bench.cluster.clock.now() - begun_s
+        await bench.create(job("undisturbed", steps=1000))
+        await bench.until("Running", "undisturbed")
+        begun_s = bench.cluster.clock.now()
+        await bench.until("Succeeded", "undisturbed")
+        assert lost_s < bench.cluster.clock.now() - begun_s + 30  # not the hundred seconds before
+
+    on_cluster(test)
+
+
 def test_a_suspended_job_gives_everything_back_and_starts_anew_when_resumed():
     async def test(bench):
         await bench.create(job(elastic={}))

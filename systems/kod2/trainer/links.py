@@ -28,8 +28,8 @@ class ServerLinks:
             link = await asyncio.open_connection(await resolve(name), port)
             self._open.append(link)
             last = self._pulled[index] if self._pulled else None
-            told = hello if last is None else {**hello, "step": last.fields["step"]}
-            await send(link[1], told, None if last is None else last.vector)
+            greeting = hello if last is None else {**hello, "step": last.fields["step"]}
+            await send(link[1], greeting, None if last is None else last.vector)
 
     async def pull(self) -> TrainerMessage:
         """All parameters, with what the first server says of them."""

@@ -42,7 +42,7 @@ def test_the_definition_has_a_state_column_and_a_status_subresource():
 
 
 WORDS = {"type", "format", "description", "required", "properties", "additionalProperties", "items", "enum", "minimum",
-         "minProperties", "x-kubernetes-preserve-unknown-fields"}  # fmt: skip
+         "minProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}  # fmt: skip
 
 
 def test_the_definition_says_nothing_that_an_api_server_would_not_read():

@@ -116,7 +116,8 @@ class _Scheduling:
         """Lines 27 to 29, for all that still wait: behind a head that cannot be placed they would starve as well."""
         changed = False
         for entry in order:
-            if not entry.starving and self._now_s - entry.job.arrived_s > self._options.starve_limit_s:
+            patient = entry.starving or entry.refused
+            if not patient and self._now_s - entry.job.arrived_s > self._options.starve_limit_s:
                 self._waiting[entry.job.key] = replace(entry, starving=True)
                 self._line = None
                 self.decisions.append(Starved(entry.job.key))
@@ -131,15 +132,16 @@ class _Scheduling:
             self._line = sorted(line, key=self._rank)
         return self._line
 
-    def _rank(self, entry: WaitingJob) -> tuple[bool, float, float, str]:
-        job = entry.job
-        return (not entry.starving, 0.0 if entry.starving else -self._weights[job.key], job.arrived_s, job.key)
+    def _rank(self, entry: WaitingJob) -> tuple[bool, bool, float, float, str]:
+        job, starving = entry.job, entry.starving
+        weight = 0.0 if starving else -self._weights[job.key]
+        return (entry.refused, not starving, weight, job.arrived_s, job.key)
 
     def _effective(self, entry: WaitingJob) -> float:
         return math.inf if entry.starving else self._weights[entry.job.key]
 
     def _is_heaviest(self, head: WaitingJob) -> bool:
-        return self._effective(head) >= self._heaviest
+        return not head.refused and self._effective(head) >= self._heaviest
 
     def _head(self, order: list[WaitingJob]) -> bool:
         if self._place(order[0]) or (self._options.preemption and self._preempt(order[0])):
@@ -196,7 +198,7 @@ class _Scheduling:
 
     def _grow(self, order: list[WaitingJob]) -> bool:
         growing = [runner for runner in self._running.values() if self._may_grow(runner)]
-        if not growing or any(could_place(self._room, entry.job) for entry in order):
+        if not growing or any(could_place(self._room, e.job) for e in order if not e.refused):
             return False
         changed = False
         for runner in sorted(growing, key=lambda r: (-self._weights[r.job.key], r.job.arrived_s, r.job.key)):
@@ -210,7 +212,7 @@ class _Scheduling:
         return changed
 
     def _may_grow(self, runner: Running) -> bool:
-        if not self._options.scale_out or runner.finishing or len(runner.workers) >= runner.job.maximum:
+        if not self._options.scale_out or runner.finishing or runner.held or len(runner.workers) >= runner.job.maximum:
             return False
         return runner.scaled_s is None or self._now_s - runner.scaled_s >= self._options.cooldown_s
 
@@ -242,7 +244,7 @@ def next_look_s(queues: Queues, now_s: float, options: Options) -> float | None:
     """The next time at which time alone may change the decision, in the seconds of ``now_s``: a waiting job's limit or
     a grown job's cooldown is over, or the room of ended workers counts no more. None: never.
     """
-    starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not e.starving]
+    starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not (e.starving or e.refused)]
     grown = [r for r in queues.running if r.scaled_s is not None and len(r.workers) < r.job.maximum]
     cool = [r.scaled_s + options.cooldown_s for r in grown if r.scaled_s is not None]
     settled = [r.settled_s for r in queues.running if r.settled_s is not None]

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mews.kube.api.errors import AlreadyExists, NotFound
-from mews.kube.api.objects import Object, is_deleting, is_terminal, name_of, phase_of, seconds, timestamp, uid_of
+from mews.kube.api.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound
+from mews.kube.api.objects import (
+    Object,
+    is_deleting,
+    is_terminal,
+    micro_timestamp,
+    name_of,
+    phase_of,
+    seconds,
+    timestamp,
+    uid_of,
+)
 from mews.kube.api.resources import PODS, SERVICES, Resource
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.component import Context, record
 from mews.systems.kod2 import status as statuses
 from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig, Scheduling
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import BadTFJob, TaskRefusal
 from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
-from mews.systems.kod2.model import Mode, State
+from mews.systems.kod2.model import Mode, State, is_worker
 from mews.systems.kod2.outcome import JobOutcome, is_training, outcome_of
-from mews.systems.kod2.podspec import pod_of_task, service_of_task
+from mews.systems.kod2.podspec import owner_uid, pod_of_task, service_of_task
 from mews.systems.kod2.status import Status
-from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob
+from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob, clean_up_of
 from mews.systems.kod2.view import QueueView
 
-_FIRST_DELAY_S = 1.0
-_LAST_DELAY_S = 60.0
+_GRACE_S = 30.0
+"""How long a job that runs keeps its room though one of its pods is not let in, and any job where the server fails."""
+_REJECTIONS = 5
+"""So often in a row a node may turn a task's pod away before the job gives its room back."""
 
 
 class Reconciler:
@@ -51,6 +63,7 @@ class Reconciler:
         self._again = again
         self._decide = decide
         self._refusals: dict[tuple[str, str], tuple[int, float]] = {}
+        self._refused_since_s: dict[str, float] = {}
         self.lacking: set[str] = set()
         """Jobs with a task whose node has no room for it yet."""
 
@@ -71,6 +84,8 @@ class Reconciler:
             await self._enter(tfjob, job, status)
         elif statuses.state_of(status) == State.RUNNING or self._is_baseline:
             await self._run(tfjob, job, status)
+        else:
+            await self._wait(tfjob, job)
 
     @property
     def _is_baseline(self) -> bool:
@@ -118,6 +133,20 @@ class Reconciler:
         for pod in self._cache.pods_of(uid_of(tfjob)).values():
             await self._delete(PODS, pod)
 
+    async def _wait(self, tfjob: Object, job: TFJob) -> None:
+        """What a job held that was sent back goes; it comes into the line again when its delay is over."""
+        for task, pod in sorted(self._cache.pods_of(uid_of(tfjob)).items()):
+            await self._remove(tfjob, task, pod)
+        self._wake(tfjob, job)
+
+    def _wake(self, tfjob: Object, job: TFJob) -> None:
+        """See to it that somebody looks when the job is held back no more."""
+        stall = statuses.stall_of(tfjob)
+        if stall is not None and stall.until_s > self._now_s():
+            self._again(job.key, stall.until_s - self._now_s())
+        elif stall is not None and not self._is_baseline:
+            self._decide()
+
     # While it runs
 
     async def _run(self, tfjob: Object, job: TFJob, status: Status) -> None:
@@ -134,9 +163,12 @@ class Reconciler:
         for task, pod in sorted(pods.items()):
             if task not in tasks:
                 await self._remove(tfjob, task, pod)
-        for task in (*outcome.refused, *outcome.restarted):
-            await self._make_anew(job, task, pods[task], refused=task in outcome.refused)
-        await self._create(tfjob, job, tasks, pods)
+        try:
+            for task in (*outcome.refused, *outcome.restarted):
+                await self._make_anew(job, task, pods[task], refused=task in outcome.refused)
+            await self._create(tfjob, job, tasks, pods)
+        except TaskRefusal as refusal:
+            await self._refused(tfjob, job, status, refusal)
 
     def _tasks(self, job: TFJob, status: Status) -> dict[str, str | None]:
         if self._is_baseline:
@@ -186,23 +218,35 @@ class Reconciler:
         if refused:
             self._metrics.count(Kod2Counter.REFUSED)
             tries, _ = self._refusals.get((job.uid, task), (0, 0.0))
-            delay_s = min(_FIRST_DELAY_S * 2.0 ** min(tries, 10), _LAST_DELAY_S)
+            delay_s = min(statuses.FIRST_DELAY_S * 2.0 ** min(tries, 10), statuses.LAST_DELAY_S)
             self._refusals[(job.uid, task)] = (tries + 1, self._now_s() + delay_s)
             record(self._context.log, "refused", pod=name_of(pod), reason=status.get("reason", ""))
             why = f"{name_of(pod)} was not taken by its node and is made anew: {status.get('message', '')}"
             found = self._cache.tfjob(job.key)
             if found is not None:
                 await self._events.emit(found, "Warning", status.get("reason") or "PodFailed", why)
+            if tries + 1 >= _REJECTIONS and self._is_careful:
+                self._refusals.pop((job.uid, task))
+                raise TaskRefusal(task, status.get("reason") or "PodFailed", f"{why} (time {tries + 1} in a row)")
         await self._delete(PODS, pod)
+
+    @property
+    def _is_careful(self) -> bool:
+        return not self._is_baseline and self._config.mode == Mode.CORRECTED
 
     async def _create(
         self, tfjob: Object, job: TFJob, tasks: Mapping[str, str | None], pods: Mapping[str, Object]
     ) -> None:
         services = self._cache.services_of(uid_of(tfjob))
         self.lacking.discard(job.key)
+        stall = statuses.stall_of(tfjob)
+        if stall is not None and self._is_baseline and stall.until_s > self._now_s():
+            self._wake(tfjob, job)
+            return
+        started = 0
         for task, node in tasks.items():
             if task not in services:
-                await self._make(SERVICES, service_of_task(job, tfjob, task), job.namespace)
+                await self._make(task, tfjob, SERVICES, service_of_task(job, tfjob, task))
             if task in pods:
                 if phase_of(pods[task]) == "Running":
                     self._refusals.pop((job.uid, task), None)
@@ -211,18 +255,79 @@ class Reconciler:
             if due_s > self._now_s():
                 self._again(job.key, due_s - self._now_s())
             else:
-                await self._start(tfjob, job, task, node)
+                started += await self._start(tfjob, job, task, node)
+        self._refused_since_s.pop(job.uid, None)
+        if started:
+            await self._let_in(tfjob)
+        else:
+            self._wake(tfjob, job)
 
-    async def _start(self, tfjob: Object, job: TFJob, task: str, node: str | None) -> None:
-        """Create a task's pod, once its node has the room: pods that are on their way out still hold theirs."""
+    async def _let_in(self, tfjob: Object) -> None:
+        """All of a job's pods are there or were made: nothing holds it back any more."""
+        tfjob = self._cache.tfjob(f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}") or tfjob
+        if statuses.is_stalled(tfjob):
+            await self._cache.write_status(tfjob, statuses.freed(statuses.status_of(tfjob)))
+
+    async def _start(self, tfjob: Object, job: TFJob, task: str, node: str | None) -> bool:
+        """Create a task's pod, once its node has the room: pods that are on their way out still hold theirs. Whether it
+        was time for it."""
         pooled = node is not None and self._view.is_pooled(job, job.role_of(task))
         careful = node is not None and not pooled and self._config.mode == Mode.CORRECTED
         if careful and node is not None and not (self._view.takes(node) and self._view.room_for(job, task, node)):
             self.lacking.add(job.key)
             self._decide()
-            return
+            return False
         scheduler = self._config.pool_scheduler if pooled else None
-        await self._make(PODS, pod_of_task(job, tfjob, task, node=node, scheduler=scheduler), job.namespace)
+        await self._make(task, tfjob, PODS, pod_of_task(job, tfjob, task, node=node, scheduler=scheduler))
+        return True
+
+    # What is not let in
+
+    async def _refused(self, tfjob: Object, job: TFJob, status: Status, refusal: TaskRefusal) -> None:
+        """A pod or service of the job is not let in: what can never be ends the job; else it gives back the room that
+        it does not use, and tries again later and later."""
+        if refusal.for_ever:
+            await self._end(tfjob, status, JobOutcome("Failed", refusal.reason, str(refusal)))
+            return
+        now_s = self._now_s()
+        since_s = self._refused_since_s.setdefault(job.uid, now_s)
+        patient = statuses.holds(status, statuses.RUNNING) or not refusal.at_once
+        if not self._is_baseline and patient and now_s - since_s < _GRACE_S:
+            status = statuses.with_condition(status, statuses.STALLED, refusal.reason, str(refusal), now_s=now_s)
+            tfjob = await self._cache.write_status(tfjob, status)
+            await self._events.emit(tfjob, "Warning", refusal.reason, str(refusal))
+            self._again(job.key, statuses.FIRST_DELAY_S)
+            return
+        self._refused_since_s.pop(job.uid, None)
+        await self.hold_back(tfjob, refusal.reason, str(refusal), job=job, task=refusal.task)
+
+    async def hold_back(
+        self, tfjob: Object, reason: str, message: str, *, job: TFJob | None = None, task: str = ""
+    ) -> None:
+        """The job goes on with the workers that it has, where those are enough; else back to the waiting queue."""
+        status, now_s = statuses.status_of(tfjob), self._now_s()
+        status = statuses.stalled(status, tfjob, reason, message, now_s=now_s)
+        if statuses.state_of(status) == State.RUNNING and not self._is_baseline:
+            left = self._enough_without(tfjob, job, status) if job is not None and is_worker(task) else {}
+            if left:
+                status = statuses.with_elastic(
+                    status, placement=left, workers=sum(map(is_worker, left)), scaledAt=micro_timestamp(now_s)
+                )
+            else:
+                status = statuses.sent_back(status, f"{reason}: {message}", now_s=now_s)
+        tfjob = await self._cache.write_status(tfjob, status)
+        self._metrics.count(Kod2Counter.STALLED)
+        await self._events.emit(tfjob, "Warning", reason, message)
+        self._again(f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}", 0.0)
+        self._decide()
+
+    def _enough_without(self, tfjob: Object, job: TFJob, status: Status) -> dict[str, str]:
+        """The placement of the tasks that have a pod, where those may go on by themselves; else nothing."""
+        pods = self._cache.pods_of(uid_of(tfjob))
+        placement = statuses.placement_of(status)
+        left = {task: node for task, node in placement.items() if task in pods and not is_deleting(pods[task])}
+        enough = {*job.fixed_tasks(), "worker-0"} <= set(left) and sum(map(is_worker, left)) >= job.minimum
+        return left if enough else {}
 
     # The end
 
@@ -248,38 +353,55 @@ class Reconciler:
         self._decide()
 
     async def _after_the_end(self, tfjob: Object, status: Status) -> None:
-        job = self._cache.good_spec_of(tfjob)
-        if job is None:
-            return
+        namespace, name = tfjob["metadata"]["namespace"], name_of(tfjob)
+        clean, ttl_s = clean_up_of(tfjob)
         services = self._cache.services_of(uid_of(tfjob))
         for task, pod in sorted(self._cache.pods_of(uid_of(tfjob)).items()):
-            if job.clean is CleanPodPolicy.ALL or (job.clean is CleanPodPolicy.RUNNING and not is_terminal(pod)):
+            if clean is CleanPodPolicy.ALL or (clean is CleanPodPolicy.RUNNING and not is_terminal(pod)):
                 await self._delete(PODS, pod)
                 if task in services:
                     await self._delete(SERVICES, services[task])
-        if job.ttl_s is None or "completionTime" not in status:
+        if ttl_s is None or "completionTime" not in status:
             return
-        left_s = seconds(status["completionTime"]) + job.ttl_s - self._now_s()
+        left_s = seconds(status["completionTime"]) + ttl_s - self._now_s()
         if left_s > 0:
-            self._again(job.key, left_s)
+            self._again(f"{namespace}/{name}", left_s)
             return
         options = DeleteOptions(preconditions=Preconditions(uid=uid_of(tfjob)), propagation="Background")
         try:
-            await self._context.kube.delete(TFJOBS, job.name, namespace=job.namespace, options=options)
+            await self._context.kube.delete(TFJOBS, name, namespace=namespace, options=options)
         except NotFound:
             return
 
     def _forget(self, uid: str) -> None:
         self._refusals = {key: value for key, value in self._refusals.items() if key[0] != uid}
+        self._refused_since_s.pop(uid, None)
 
     # Writes
 
-    async def _make(self, resource: Resource, obj: Object, namespace: str) -> None:
+    async def _make(self, task: str, tfjob: Object, resource: Resource, obj: Object) -> None:
+        """Create a task's pod or service. Raises TaskRefusal where it is not let in."""
+        namespace, reason = tfjob["metadata"]["namespace"], f"FailedCreate{resource.kind}"
+        what = f"{resource.kind} {name_of(obj)}"
         try:
             await self._context.kube.create(resource, obj, namespace=namespace)
         except AlreadyExists:
+            if await self._is_strange(resource, name_of(obj), namespace):
+                raise TaskRefusal(task, reason, f"{what} exists already and belongs to no TFJob") from None
             # An earlier one is on its way out, or the cache does not show it yet: its next change brings us back.
-            return
+        except (BadRequest, Invalid) as error:
+            raise TaskRefusal(task, reason, f"{what} is not let in: {error.message}", for_ever=True) from error
+        except ApiError as error:
+            at_once = isinstance(error, Forbidden | NotFound)
+            raise TaskRefusal(task, reason, f"{what} is not let in: {error.message}", at_once=at_once) from error
+
+    async def _is_strange(self, resource: Resource, name: str, namespace: str) -> bool:
+        """Whether an object there is somebody else's, and stays."""
+        try:
+            found = await self._context.kube.get(resource, name, namespace=namespace)
+        except NotFound:
+            return False
+        return not owner_uid(found) and not is_deleting(found)
 
     async def _delete(self, resource: Resource, obj: Object) -> None:
         if is_deleting(obj):

@@ -7,6 +7,7 @@ restarted one rebuilds its queues from the API.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mews.kube.api.objects import Object, clone, micro_timestamp, phase_of, seconds, timestamp
@@ -18,6 +19,8 @@ Status = dict[str, Any]
 
 CREATED, RUNNING, RESTARTING = "Created", "Running", "Restarting"
 SUSPENDED, SUCCEEDED, FAILED = "Suspended", "Succeeded", "Failed"
+STALLED = "Stalled"
+"""It cannot go on: its pods are not let in, or the operator fails over it. Ours: Kubeflow has none for that."""
 _ENDED = (SUCCEEDED, FAILED)
 
 
@@ -58,6 +61,8 @@ def with_condition(status: Status, kind: str, reason: str, message: str, *, now_
     for condition in conditions:
         if condition["type"] == kind or {condition["type"], kind} == {RUNNING, RESTARTING}:
             continue
+        if condition["type"] == STALLED and kind in (*_ENDED, SUSPENDED):
+            continue
         if condition["type"] == RUNNING and kind in (*_ENDED, SUSPENDED) and condition["status"] == "True":
             condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
         if condition["type"] == SUSPENDED and kind != SUSPENDED and condition["status"] == "True":
@@ -70,7 +75,8 @@ def finished(status: Status, kind: str, reason: str, message: str, *, now_s: flo
     """Into the finished queue."""
     done = with_condition(status, kind, reason, message, now_s=now_s)
     done["completionTime"] = timestamp(now_s)
-    elastic = {k: v for k, v in (done.get("elastic") or {}).items() if k not in ("placement", "reason")}
+    gone = ("placement", "reason", "stalled")
+    elastic = {k: v for k, v in (done.get("elastic") or {}).items() if k not in gone}
     done["elastic"] = {**elastic, "state": State.COMPLETED.value, "workers": 0, "finishedAt": micro_timestamp(now_s)}
     return done
 
@@ -89,6 +95,66 @@ def with_elastic(status: Status, **fields: Any) -> Status:
     """Fields of the elastic part set; None removes one."""
     elastic = {**(status.get("elastic") or {}), **fields}
     return {**status, "elastic": {key: value for key, value in elastic.items() if value is not None}}
+
+
+FIRST_DELAY_S, LAST_DELAY_S = 1.0, 60.0
+"""How long something that was refused is left alone, doubled with each further time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What a job is held back by: how often it was in a row, until when (unix s), and for which generation of it."""
+
+    times: int
+    until_s: float
+    generation: int
+
+
+def stall_of(tfjob: Object) -> Stall | None:
+    """What holds a TFJob back; None where nothing does, or its spec has changed since."""
+    found = ((tfjob.get("status") or {}).get("elastic") or {}).get("stalled")
+    if not found or int(found["generation"]) != generation_of(tfjob):
+        return None
+    return Stall(int(found["times"]), seconds(found["until"]), int(found["generation"]))
+
+
+def stalled(status: Status, tfjob: Object, reason: str, message: str, *, now_s: float) -> Status:
+    """Held back once more, with the condition that says so."""
+    known = stall_of(tfjob)
+    times = 1 if known is None else known.times + 1
+    until_s = now_s + min(FIRST_DELAY_S * 2.0 ** min(times - 1, 10), LAST_DELAY_S)
+    until = {"times": times, "until": micro_timestamp(until_s), "generation": generation_of(tfjob)}
+    return with_condition(with_elastic(status, stalled=until), STALLED, reason, message, now_s=now_s)
+
+
+def is_stalled(tfjob: Object) -> bool:
+    """Whether its status says that it is held back, or was by what has changed since."""
+    status = tfjob.get("status") or {}
+    return holds(status, STALLED) or "stalled" in (status.get("elastic") or {})
+
+
+def freed(status: Status) -> Status:
+    """Held back no more."""
+    conditions = [condition for condition in status.get("conditions") or () if condition["type"] != STALLED]
+    return with_elastic({**status, "conditions": conditions}, stalled=None)
+
+
+def sent_back(status: Status, reason: str, *, now_s: float) -> Status:
+    """Back to the waiting queue, with nothing that it held; since when it waits stays."""
+    stamp = timestamp(now_s)
+    status = {key: value for key, value in status.items() if key != "startTime"}
+    status["conditions"] = [
+        {**c, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
+        if c["type"] == RUNNING and c["status"] == "True"
+        else c
+        for c in status.get("conditions") or ()
+    ]
+    return with_elastic(status, state=State.WAITING.value, workers=0, placement=None, scaledAt=None, reason=reason)
+
+
+def generation_of(tfjob: Object) -> int:
+    """``metadata.generation``: it counts changes of the spec."""
+    return int(tfjob["metadata"].get("generation") or 0)
 
 
 def placement_of(status: Mapping[str, Any]) -> dict[str, str]:

@@ -144,6 +144,18 @@ def read_tfjob(obj: Object) -> TFJob:
     )
 
 
+def clean_up_of(obj: Object) -> tuple[CleanPodPolicy, int | None]:
+    """Which pods go when the job has ended, and after how many seconds it goes itself, of any TFJob: what cannot be
+    read is as if it were not there."""
+    spec = obj.get("spec")
+    given: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else {}
+    run_policy = given.get("runPolicy")
+    given |= dict(run_policy) if isinstance(run_policy, Mapping) else {}
+    clean, ttl_s = given.get("cleanPodPolicy"), given.get("ttlSecondsAfterFinished")
+    known = [policy for policy in CleanPodPolicy if policy == clean]
+    return known[0] if known else CleanPodPolicy.RUNNING, ttl_s if isinstance(ttl_s, int) else None
+
+
 _FLAT = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
 """The older fields, directly below spec; runPolicy wins."""
 

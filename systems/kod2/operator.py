@@ -297,7 +297,7 @@ class Kod2Operator:
             return
         tfjob = await self._cache.write_status(tfjob, statuses.with_elastic(status, reason=text))
         if reported.partition(":")[0] != reason.code:
-            kind = "Warning" if reason.code == "LargerThanCluster" else "Normal"
+            kind = "Warning" if reason.code in ("LargerThanCluster", "PlacementNotFound") else "Normal"
             await self._events.emit(tfjob, kind, reason.code, reason.text)
 
     # Nodes that do not take what was placed on them

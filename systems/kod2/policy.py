@@ -29,9 +29,10 @@ from mews.systems.kod2.model import (
     WaitingJob,
     WaitReason,
 )
-from mews.systems.kod2.placement import could_place, place
+from mews.systems.kod2.placement import Feasibility, could_place, feasibility, place
 from mews.systems.kod2.room import Room
 from mews.systems.kod2.scaling import scale_in, scale_out
+from mews.systems.kod2.search import STEPS
 
 _DIGITS = 12
 _MOMENT_S = 0.001
@@ -97,7 +98,8 @@ class _Scheduling:
         self._weights = weights_of(queues)
         self._room = Room(queues.cluster, queues.running)
         empty = Room(queues.cluster)
-        self._too_large = {key for key, entry in self._waiting.items() if not could_place(empty, entry.job)}
+        found = {key: feasibility(empty, entry.job) for key, entry in self._waiting.items()}
+        self._too_large = {key: answer for key, answer in found.items() if answer is not Feasibility.YES}
         self._heaviest = max((self._weights[key] for key in self._running), default=-math.inf)
         self._line: list[WaitingJob] | None = None
         self.decisions: list[Decision] = []
@@ -227,6 +229,9 @@ class _Scheduling:
 
     def _reason(self, job: ElasticJob, heaviest: str | None, blocked: str | None) -> WaitReason:
         least = f"its {len(job.fixed)} fixed task(s) and {job.minimum} worker(s)"
+        if self._too_large.get(job.key) is Feasibility.NOT_FOUND:
+            text = f"no placement of {least} was found within {STEPS} steps of search, even with no other TFJob running"
+            return WaitReason("PlacementNotFound", text)
         if job.key in self._too_large:
             text = f"{least} fit no placement even with no other TFJob running"
             return WaitReason("LargerThanCluster", text)

@@ -31,6 +31,7 @@ from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.metrics import Kod2Counter, Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.model import (
     Decision,
+    ElasticJob,
     Placed,
     Queues,
     Running,
@@ -210,12 +211,39 @@ class Kod2Operator:
                 return
         for key in sorted(verdict.reasons):
             await self._tried(key, self._explain(key, verdict.reasons[key]))
+        await self._follow(queues, verdict.reasons)
         await self._rehome(queues, {decision.job for decision in verdict.decisions})
         self._show_states()
         then = self._view.queues(now_s, self._held(now_s)) if verdict.decisions else queues
         look_s = next_look_s(then, now_s, self._config.options)
         if look_s is not None:
             self._again(PASS, look_s - now_s)
+
+    async def _follow(self, queues: Queues, reasons: Mapping[str, WaitReason]) -> None:
+        """The bounds of jobs whose spec was changed, and that it has been acted on."""
+        for runner in queues.running:
+            if not runner.held:
+                key = runner.job.key
+                await self._tried(key, self._show_bounds(runner.job, replicas=runner.job.wanted))
+                if key not in reasons:
+                    await self._tried(key, self._lacks_nothing(key))
+        for entry in queues.waiting:
+            await self._tried(entry.job.key, self._show_bounds(entry.job))
+
+    async def _lacks_nothing(self, key: str) -> None:
+        tfjob = self._cache.tfjob(key)
+        if tfjob is not None and "reason" in (tfjob["status"].get("elastic") or {}):
+            await self._cache.write_status(tfjob, statuses.with_elastic(statuses.status_of(tfjob), reason=None))
+
+    async def _show_bounds(self, job: ElasticJob, **fields: int) -> None:
+        tfjob = self._cache.tfjob(job.key)
+        if tfjob is None:
+            return
+        status, shown = statuses.status_of(tfjob), {"min": job.minimum, "max": job.maximum, **fields}
+        if any(status["elastic"].get(name) != value for name, value in shown.items()):
+            if fields and statuses.state_of(status) == State.RUNNING:
+                shown["weight"] = self._base_weight(job.key)
+            await self._cache.write_status(tfjob, statuses.with_elastic(status, **shown))
 
     async def _tried(self, key: str, act: Awaitable[object]) -> bool:
         """Do something about one TFJob; whether the server took it. If not the others go on without that job, which
@@ -262,6 +290,7 @@ class Kod2Operator:
                 status = statuses.with_elastic(
                     status, state=State.RUNNING.value, placement=dict(decision.tasks), reason=None,
                     workers=_workers(decision.tasks), weight=self._base_weight(decision.job),
+                    replicas=self._replicas(tfjob),
                 )  # fmt: skip
                 status["startTime"] = timestamp(now_s)
                 kind, reason, text = "Normal", "Placed", f"placed: {_where(decision.tasks)}"
@@ -270,7 +299,8 @@ class Kod2Operator:
                 left = {task: node for task, node in tasks.items() if task not in decision.tasks}
                 status = statuses.with_elastic(status, placement=left, workers=_workers(left), scaledAt=stamp)
                 kind, reason = "Normal", "ScaledIn"
-                text = f"gives {', '.join(decision.tasks)} for {decision.beneficiary}; {_workers(left)} worker(s) left"
+                why = f"for {decision.beneficiary}" if decision.beneficiary else "as its spec asks for"
+                text = f"gives {', '.join(decision.tasks)} {why}; {_workers(left)} worker(s) left"
                 self._metrics.count(Kod2Counter.SCALED_IN, len(decision.tasks))
             case ScaledOut():
                 more = {**tasks, **decision.tasks}
@@ -282,6 +312,10 @@ class Kod2Operator:
         tfjob = await self._cache.write_status(tfjob, status)
         self._queue.add(decision.job)
         await self._events.emit(tfjob, kind, reason, text)
+
+    def _replicas(self, tfjob: Object) -> int | None:
+        job = self._cache.good_spec_of(tfjob)
+        return None if job is None else job.workers.count
 
     def _base_weight(self, key: str) -> float:
         return round(published(weights_of(self._view.queues(self._context.clock.now())).get(key, 0.0)), 6)
@@ -315,7 +349,9 @@ class Kod2Operator:
             return
         pods = self._cache.pods_of(uid_of(tfjob))
         for task, node in runner.tasks.items():
-            if task in pods or not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
+            if task in pods or not job.has_task(task):
+                continue
+            if not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
                 continue
             home = rehome(room, runner, task)
             if home is None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mews.systems.kod2 import literal
+from mews.systems.kod2.edits import followed, missing_of, named
 from mews.systems.kod2.model import (
     CPU,
     MEMORY,
@@ -45,13 +46,14 @@ def decide(queues: Queues, now_s: float, options: Options | None = None) -> Sche
     ``now_s`` counts in the same seconds as the jobs' ``arrived_s``.
     """
     chosen = options or Options()
+    edits, queues = followed(queues, now_s)
     if chosen.mode is Mode.LITERAL:
         decisions = literal.decide(queues, now_s, chosen, weights_of(queues))
-        return SchedulingDecision(tuple(decisions), {})
+        return SchedulingDecision((*edits, *decisions), {})
     scheduling = _Scheduling(queues, now_s, chosen)
     while scheduling.one_pass():
         pass
-    return SchedulingDecision(tuple(scheduling.decisions), scheduling.reasons())
+    return SchedulingDecision((*edits, *scheduling.decisions), scheduling.reasons())
 
 
 def weight(job: ElasticJob, cluster: ClusterState) -> float:
@@ -102,17 +104,56 @@ class _Scheduling:
         self._too_large = {key: answer for key, answer in found.items() if answer is not Feasibility.YES}
         self._heaviest = max((self._weights[key] for key in self._running), default=-math.inf)
         self._line: list[WaitingJob] | None = None
+        self._edited = {r.job.key for r in queues.running if r.target is not None or missing_of(r) is not None}
         self.decisions: list[Decision] = []
 
     # One pass
 
     def one_pass(self) -> bool:
-        """Lines 5 to 36; whether anything changed."""
+        """Lines 5 to 36, once running jobs have what their specs ask for since they were changed; whether anything
+        changed."""
+        changed = self._complete()
         order = self._order()
-        changed = False
-        if order:
+        if order and not changed:
             changed = self._head(order) if self._is_heaviest(order[0]) else self._walk(order)
         return changed or self._starve(order) or self._grow(order)
+
+    def _complete(self) -> bool:
+        """Give running jobs what their changed specs ask for at the least, as if it were a job that waits; and idle
+        room to those whose replicas were raised. Heavier ones first."""
+        if not self._edited:
+            return False
+        changed = False
+        for runner in sorted((self._running[key] for key in self._edited), key=self._line_of_running):
+            lacks = missing_of(runner)
+            if lacks is not None and (tasks := self._room_for(lacks)) is not None:
+                self._add(runner, named(runner, tasks))
+                changed = True
+        for runner in [self._running[key] for key in sorted(self._edited) if self._running[key].target is not None]:
+            raised = replace(runner, target=None)
+            self._running[runner.job.key] = raised
+            most = min(runner.target or 0, runner.job.maximum)
+            if not (runner.held or runner.finishing):
+                added = scale_out(self._room, replace(raised, job=replace(runner.job, maximum=most)))
+                if added:
+                    self._add(raised, added)
+                    changed = True
+        return changed
+
+    def _line_of_running(self, runner: Running) -> tuple[float, float, str]:
+        return (-self._weights[runner.job.key], runner.job.arrived_s, runner.job.key)
+
+    def _room_for(self, lacks: ElasticJob) -> Mapping[str, str] | None:
+        tasks = place(self._room, lacks, affinity=self._options.affinity)
+        if tasks is None and self._options.preemption and self._take_from_others(lacks, self._weights):
+            tasks = place(self._room, lacks, affinity=self._options.affinity)
+        return tasks
+
+    def _add(self, runner: Running, added: Mapping[str, str]) -> None:
+        self._room.take_all(runner.job, added)
+        tasks = {**runner.tasks, **added}
+        self._running[runner.job.key] = replace(runner, tasks=tasks, scaled_s=self._now_s)
+        self.decisions.append(ScaledOut(runner.job.key, added))
 
     def _starve(self, order: list[WaitingJob]) -> bool:
         """Lines 27 to 29, for all that still wait: behind a head that cannot be placed they would starve as well."""
@@ -180,15 +221,19 @@ class _Scheduling:
 
     def _preempt(self, entry: WaitingJob) -> bool:
         weights = {**self._weights, entry.job.key: self._effective(entry)}
-        removals = scale_in(self._room, entry.job, list(self._running.values()), weights)
+        return self._take_from_others(entry.job, weights) and self._place(entry)
+
+    def _take_from_others(self, job: ElasticJob, weights: Mapping[str, float]) -> bool:
+        others = [runner for runner in self._running.values() if runner.job.key != job.key]
+        removals = scale_in(self._room, job, others, weights)
         if removals is None:
             return False
         by_job: dict[str, list[str]] = {}
         for victim, task in removals:
             by_job.setdefault(victim.job.key, []).append(task)
         for key, tasks in by_job.items():
-            self._shrink(key, tasks, entry.job.key)
-        return self._place(entry)
+            self._shrink(key, tasks, job.key)
+        return True
 
     def _shrink(self, key: str, tasks: list[str], beneficiary: str) -> None:
         victim = self._running[key]
@@ -203,13 +248,10 @@ class _Scheduling:
         if not growing or any(could_place(self._room, e.job) for e in order if not e.refused):
             return False
         changed = False
-        for runner in sorted(growing, key=lambda r: (-self._weights[r.job.key], r.job.arrived_s, r.job.key)):
+        for runner in sorted(growing, key=self._line_of_running):
             added = scale_out(self._room, runner)
             if added:
-                self._room.take_all(runner.job, added)
-                tasks = {**runner.tasks, **added}
-                self._running[runner.job.key] = replace(runner, tasks=tasks, scaled_s=self._now_s)
-                self.decisions.append(ScaledOut(runner.job.key, added))
+                self._add(runner, added)
                 changed = True
         return changed
 
@@ -221,14 +263,19 @@ class _Scheduling:
     # What people are told
 
     def reasons(self) -> Mapping[str, WaitReason]:
-        """Why each waiting job waits."""
+        """Why each waiting job waits, and what running ones lack."""
         order = self._order()
         heaviest = max(self._running, key=lambda key: self._weights[key], default=None)
         blocked = order[0].job.key if order and self._is_heaviest(order[0]) else None
-        return {key: self._reason(entry.job, heaviest, blocked) for key, entry in self._waiting.items()}
+        lacking = {key: missing_of(self._running[key]) for key in self._edited}
+        return {key: self._reason(entry.job, heaviest, blocked) for key, entry in self._waiting.items()} | {
+            key: WaitReason("BelowMinimum", f"it runs on, but {_least(lacks)} that its spec asks for do not fit")
+            for key, lacks in lacking.items()
+            if lacks is not None
+        }
 
     def _reason(self, job: ElasticJob, heaviest: str | None, blocked: str | None) -> WaitReason:
-        least = f"its {len(job.fixed)} fixed task(s) and {job.minimum} worker(s)"
+        least = f"its {_least(job)}"
         if self._too_large.get(job.key) is Feasibility.NOT_FOUND:
             text = f"no placement of {least} was found within {STEPS} steps of search, even with no other TFJob running"
             return WaitReason("PlacementNotFound", text)
@@ -243,6 +290,10 @@ class _Scheduling:
         weight = self._weights[job.key]
         ahead = "" if heaviest is None else f", and {heaviest} runs with {self._weights[heaviest]:.3g}"
         return WaitReason("TooLight", f"{least} do not fit, and its weight {weight:.3g} lets it preempt nobody{ahead}")
+
+
+def _least(job: ElasticJob) -> str:
+    return f"{len(job.fixed)} fixed task(s) and {job.minimum} worker(s)"
 
 
 def next_look_s(queues: Queues, now_s: float, options: Options) -> float | None:

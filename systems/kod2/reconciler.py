@@ -28,7 +28,7 @@ from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
 from mews.systems.kod2.model import Mode, State, is_worker
 from mews.systems.kod2.outcome import JobOutcome, is_training, outcome_of
-from mews.systems.kod2.podspec import owner_uid, pod_of_task, service_of_task
+from mews.systems.kod2.podspec import listed_tasks, owner_uid, pod_of_task, service_of_task, tf_config
 from mews.systems.kod2.status import Status
 from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob, clean_up_of
 from mews.systems.kod2.view import QueueView
@@ -163,6 +163,7 @@ class Reconciler:
         for task, pod in sorted(pods.items()):
             if task not in tasks:
                 await self._remove(tfjob, task, pod)
+        await self._restart_resized(tfjob, job, tasks, pods)
         try:
             for task in (*outcome.refused, *outcome.restarted):
                 await self._make_anew(job, task, pods[task], refused=task in outcome.refused)
@@ -173,7 +174,7 @@ class Reconciler:
     def _tasks(self, job: TFJob, status: Status) -> dict[str, str | None]:
         if self._is_baseline:
             return dict.fromkeys(job.all_tasks())
-        return {**statuses.placement_of(status)}
+        return {task: node for task, node in statuses.placement_of(status).items() if job.has_task(task)}
 
     async def _is_overdue(self, tfjob: Object, job: TFJob, status: Status) -> bool:
         if job.deadline_s is None or "startTime" not in status:
@@ -203,6 +204,9 @@ class Reconciler:
             if self._is_baseline:
                 status = statuses.with_elastic(status, state=State.RUNNING.value, workers=job.workers.count)
             await self._events.emit(tfjob, "Normal", "TFJobRunning", text)
+        if self._is_baseline and statuses.state_of(status) == State.RUNNING:
+            bounds = {"workers": job.workers.count, "min": job.minimum, "max": job.maximum}
+            status = statuses.with_elastic(status, **bounds)
         return await self._cache.write_status(tfjob, status), status
 
     async def _remove(self, tfjob: Object, task: str, pod: Object) -> None:
@@ -212,6 +216,24 @@ class Reconciler:
         service = self._cache.services_of(uid_of(tfjob)).get(task)
         if service is not None:
             await self._delete(SERVICES, service)
+
+    async def _restart_resized(
+        self, tfjob: Object, job: TFJob, tasks: Mapping[str, str | None], pods: Mapping[str, Object]
+    ) -> None:
+        """Where the job wants that, its tasks begin anew when their TF_CONFIG lists others than there may be now."""
+        if not job.restart_on_resize:
+            return
+        stale = []
+        for task, pod in sorted(pods.items()):
+            if task in tasks and not is_deleting(pod) and not is_terminal(pod):
+                workers = None if tasks[task] is not None else job.workers.count
+                if listed_tasks(pod) != tf_config(job, task, workers=workers)["cluster"]:
+                    stale.append(task)
+        for task in stale:
+            await self._delete(PODS, pods[task])
+        if stale:
+            text = f"{', '.join(stale)} begin anew: TF_CONFIG lists {job.maximum} worker(s) now"
+            await self._events.emit(tfjob, "Normal", "Resized", text)
 
     async def _make_anew(self, job: TFJob, task: str, pod: Object, *, refused: bool) -> None:
         status = pod.get("status") or {}

@@ -22,7 +22,7 @@ class Capacities:
 
 
 class SearchBudget:
-    """How many steps of search (``mews.systems.kod2.search``) one decision may still take, over all of its questions."""
+    """How many steps of search (``mews.systems.kod2.search``) one decision may still take for all its questions."""
 
     __slots__ = ("left",)
 

@@ -22,8 +22,8 @@ _Kind = tuple[tuple[int, ...], str | None, tuple[bool, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Node by task for the fixed ones, and how many workers fit then (at most those asked about); ``tasks`` is None where
-    none was found, and ``proven`` says whether there is no better one."""
+    """Node by task for the fixed ones, and how many workers fit then (at most those asked about); ``tasks`` is None
+    where none was found, and ``proven`` says whether there is no better one."""
 
     tasks: dict[str, str] | None
     workers: int

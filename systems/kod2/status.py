@@ -12,7 +12,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, clone, micro_timestamp, phase_of, seconds, timestamp
 from mews.systems.kod2.model import State
-from mews.systems.kod2.podspec import task_of
+from mews.systems.kod2.podspec import task_of, worker_selector
 from mews.systems.kod2.tfjob import TFJob
 
 Status = dict[str, Any]
@@ -85,7 +85,7 @@ def entered(status: Status, job: TFJob, *, weight: float | None, now_s: float) -
     """Into the waiting queue, for the first time or after a suspension."""
     elastic = {k: v for k, v in (status.get("elastic") or {}).items() if k in ("restarts",)}
     elastic |= {"state": State.WAITING.value, "workers": 0, "min": job.minimum, "max": job.maximum}
-    elastic |= {"waitingSince": micro_timestamp(now_s)}
+    elastic |= {"waitingSince": micro_timestamp(now_s), "selector": worker_selector(job)}
     if weight is not None:
         elastic["weight"] = round(weight, 6)
     return {**status, "elastic": elastic}
@@ -177,6 +177,12 @@ def scaled_s(status: Mapping[str, Any]) -> float | None:
     """The last scale-in or scale-out, unix s."""
     stamp = (status.get("elastic") or {}).get("scaledAt")
     return None if stamp is None else seconds(stamp)
+
+
+def replicas_seen(status: Mapping[str, Any]) -> int | None:
+    """``Worker.replicas`` as it was when the job was placed, or last acted on."""
+    seen = (status.get("elastic") or {}).get("replicas")
+    return None if seen is None else int(seen)
 
 
 def with_replicas(status: Status, job: TFJob, pods: Mapping[str, Object]) -> Status:

@@ -68,7 +68,8 @@ class Replicas:
 @dataclass(frozen=True, slots=True)
 class TFJob:
     """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one. ``all_workers``:
-    worker-0's success is not yet a rigid one's (successPolicy)."""
+    worker-0's success is not yet a rigid one's (successPolicy). ``restart_on_resize``: tasks whose TF_CONFIG lists
+    others than there may be now begin anew."""
 
     namespace: str
     name: str
@@ -83,6 +84,7 @@ class TFJob:
     backoff_limit: int | None
     suspend: bool
     all_workers: bool = False
+    restart_on_resize: bool = False
 
     @property
     def key(self) -> str:
@@ -107,6 +109,12 @@ class TFJob:
     def all_tasks(self) -> tuple[str, ...]:
         """All tasks of the job at its ``replicas``: what a controller without elasticity creates."""
         return (*self.fixed_tasks(), *(f"worker-{index}" for index in range(self.workers.count)))
+
+    def has_task(self, task: str) -> bool:
+        """Whether its spec still knows a task; of workers there may be any."""
+        role, _, index = task.rpartition("-")
+        found = next((replicas for name, replicas in self.roles.items() if name.task == role), None)
+        return found is not None and (found.role is Role.WORKER or int(index) < found.count)
 
     def role_of(self, task: str) -> Replicas:
         """The replica type of a task."""
@@ -141,6 +149,7 @@ def read_tfjob(obj: Object) -> TFJob:
         backoff_limit=policy.get("backoffLimit"),
         suspend=bool(policy.get("suspend")),
         all_workers=spec.get("successPolicy") == "AllWorkers",
+        restart_on_resize=bool((spec.get("elasticPolicy") or {}).get("restartOnResize")),
     )
 
 

@@ -71,10 +71,12 @@ class QueueView:
         left = {task: node for task, node in tasks.items() if task not in done}
         settled = {task: ended_s(pods[task]) + self._settle_s for task in done}
         fresh = {task: at_s for task, at_s in settled.items() if at_s > now_s}
+        seen = statuses.replicas_seen(tfjob["status"])
         return Running(
             job,
             left,
             statuses.scaled_s(tfjob["status"]),
+            target=job.wanted if seen not in (None, job.wanted) else None,
             finishing=bool(done),
             ended={task: tasks[task] for task in fresh},
             settled_s=min(fresh.values(), default=None),

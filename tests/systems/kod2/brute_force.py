@@ -80,7 +80,11 @@ def differences(rng, count):
         fits = most is not None and most >= job.minimum
         placed += fits
         if fits:
-            right = tasks is not None and is_right(cluster, job, tasks) and len(tasks) == len(job.fixed) + min(most, job.wanted)
+            right = (
+                tasks is not None
+                and is_right(cluster, job, tasks)
+                and len(tasks) == len(job.fixed) + min(most, job.wanted)
+            )
         else:
             right = tasks is None
         answer = Feasibility.YES if fits else Feasibility.NO

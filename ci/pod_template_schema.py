@@ -1,8 +1,8 @@
 """Make ``systems/kod2/pod_template.json``: the schema of a pod template as definitions of kinds hold it.
 
 ``python ci/pod_template_schema.py``, after ``ci/api_types.py``: it is made from the embedded API's table of types, that
-is from the published OpenAPI. As controller-gen writes it, there are no enums and no defaults: what a value may be is the
-pod's own validation's to say. Lists are plain, so that duplicates are its to find as well.
+is from the published OpenAPI. As controller-gen writes it, there are no enums and no defaults: what a value may be is
+the pod's own validation's to say. Lists are plain, so that duplicates are its to find as well.
 """
 
 from __future__ import annotations

@@ -22,5 +22,6 @@ Kod2Options = model_of(
         "starve_limit_s": LIMIT,
         "cooldown_s": LIMIT,
         "settle_s": LIMIT,
+        "start_limit_s": LIMIT,
     },
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
-from mews.kube.api.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound
+from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import (
     Object,
     is_deleting,
@@ -16,7 +17,7 @@ from mews.kube.api.objects import (
     timestamp,
     uid_of,
 )
-from mews.kube.api.resources import PODS, SERVICES, Resource
+from mews.kube.api.resources import PODS, SERVICES
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.component import Context, record
 from mews.systems.kod2 import status as statuses
@@ -28,10 +29,11 @@ from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
 from mews.systems.kod2.model import Mode, State, is_worker
 from mews.systems.kod2.outcome import JobOutcome, is_training, outcome_of
-from mews.systems.kod2.podspec import listed_tasks, owner_uid, pod_of_task, service_of_task, tf_config
+from mews.systems.kod2.podspec import listed_tasks, pod_of_task, service_of_task, tf_config
 from mews.systems.kod2.status import Status
 from mews.systems.kod2.tfjob import CleanPodPolicy, TFJob, clean_up_of
 from mews.systems.kod2.view import QueueView
+from mews.systems.kod2.writer import TaskWriter
 
 _GRACE_S = 30.0
 """How long a job that runs keeps its room though one of its pods is not let in, and any job where the server fails."""
@@ -64,6 +66,7 @@ class Reconciler:
         self._decide = decide
         self._refusals: dict[tuple[str, str], tuple[int, float]] = {}
         self._refused_since_s: dict[str, float] = {}
+        self._writer = TaskWriter(context)
         self.lacking: set[str] = set()
         """Jobs with a task whose node has no room for it yet."""
 
@@ -131,7 +134,7 @@ class Reconciler:
             await self._events.emit(tfjob, "Normal", "TFJobSuspended", message)
             self._decide()
         for pod in self._cache.pods_of(uid_of(tfjob)).values():
-            await self._delete(PODS, pod)
+            await self._writer.delete(PODS, pod)
 
     async def _wait(self, tfjob: Object, job: TFJob) -> None:
         """What a job held that was sent back goes; it comes into the line again when its delay is over."""
@@ -154,6 +157,12 @@ class Reconciler:
         tasks = self._tasks(job, status)
         if await self._is_overdue(tfjob, job, status):
             return
+        left_s = self._start_left_s(status)
+        if left_s is not None and left_s <= 0:
+            idle = ", ".join(task for task in tasks if task not in pods or phase_of(pods[task]) != "Running")
+            text = f"TFJob {job.key} does not run {self._config.start_limit_s:g} s after it was placed; not up: {idle}"
+            await self.hold_back(tfjob, "NotStarted", text)
+            return
         restarts = int((status.get("elastic") or {}).get("restarts") or 0)
         outcome = outcome_of(job, tasks, pods, restarts=restarts)
         if outcome.ended:
@@ -168,6 +177,8 @@ class Reconciler:
             for task in (*outcome.refused, *outcome.restarted):
                 await self._make_anew(job, task, pods[task], refused=task in outcome.refused)
             await self._create(tfjob, job, tasks, pods)
+            if left_s is not None:
+                self._again(job.key, left_s)
         except TaskRefusal as refusal:
             await self._refused(tfjob, job, status, refusal)
 
@@ -186,6 +197,13 @@ class Reconciler:
         text = f"TFJob {job.key} has failed because it was active longer than {job.deadline_s} s."
         await self._end(tfjob, status, JobOutcome("Failed", "DeadlineExceeded", text))
         return True
+
+    def _start_left_s(self, status: Status) -> float | None:
+        """How long a placed job may still take until it runs; None for one that does or did."""
+        started = any(statuses.holds(status, kind) for kind in (statuses.RUNNING, statuses.RESTARTING))
+        if self._is_baseline or started or "startTime" not in status or math.isinf(self._config.start_limit_s):
+            return None
+        return seconds(status["startTime"]) + self._config.start_limit_s - self._now_s()
 
     async def _book(self, tfjob: Object, job: TFJob, status: Status, outcome: JobOutcome) -> tuple[Object, Status]:
         pods, tasks, now_s = self._cache.pods_of(uid_of(tfjob)), self._tasks(job, status), self._now_s()
@@ -212,10 +230,10 @@ class Reconciler:
     async def _remove(self, tfjob: Object, task: str, pod: Object) -> None:
         if not is_deleting(pod):
             record(self._context.log, "removing", pod=f"{pod['metadata']['namespace']}/{name_of(pod)}")
-        await self._delete(PODS, pod)
+        await self._writer.delete(PODS, pod)
         service = self._cache.services_of(uid_of(tfjob)).get(task)
         if service is not None:
-            await self._delete(SERVICES, service)
+            await self._writer.delete(SERVICES, service)
 
     async def _restart_resized(
         self, tfjob: Object, job: TFJob, tasks: Mapping[str, str | None], pods: Mapping[str, Object]
@@ -230,7 +248,7 @@ class Reconciler:
                 if listed_tasks(pod) != tf_config(job, task, workers=workers)["cluster"]:
                     stale.append(task)
         for task in stale:
-            await self._delete(PODS, pods[task])
+            await self._writer.delete(PODS, pods[task])
         if stale:
             text = f"{', '.join(stale)} begin anew: TF_CONFIG lists {job.maximum} worker(s) now"
             await self._events.emit(tfjob, "Normal", "Resized", text)
@@ -250,7 +268,7 @@ class Reconciler:
             if tries + 1 >= _REJECTIONS and self._is_careful:
                 self._refusals.pop((job.uid, task))
                 raise TaskRefusal(task, status.get("reason") or "PodFailed", f"{why} (time {tries + 1} in a row)")
-        await self._delete(PODS, pod)
+        await self._writer.delete(PODS, pod)
 
     @property
     def _is_careful(self) -> bool:
@@ -268,7 +286,7 @@ class Reconciler:
         started = 0
         for task, node in tasks.items():
             if task not in services:
-                await self._make(task, tfjob, SERVICES, service_of_task(job, tfjob, task))
+                await self._writer.make(task, tfjob, SERVICES, service_of_task(job, tfjob, task))
             if task in pods:
                 if phase_of(pods[task]) == "Running":
                     self._refusals.pop((job.uid, task), None)
@@ -300,7 +318,7 @@ class Reconciler:
             self._decide()
             return False
         scheduler = self._config.pool_scheduler if pooled else None
-        await self._make(task, tfjob, PODS, pod_of_task(job, tfjob, task, node=node, scheduler=scheduler))
+        await self._writer.make(task, tfjob, PODS, pod_of_task(job, tfjob, task, node=node, scheduler=scheduler))
         return True
 
     # What is not let in
@@ -380,9 +398,9 @@ class Reconciler:
         services = self._cache.services_of(uid_of(tfjob))
         for task, pod in sorted(self._cache.pods_of(uid_of(tfjob)).items()):
             if clean is CleanPodPolicy.ALL or (clean is CleanPodPolicy.RUNNING and not is_terminal(pod)):
-                await self._delete(PODS, pod)
+                await self._writer.delete(PODS, pod)
                 if task in services:
-                    await self._delete(SERVICES, services[task])
+                    await self._writer.delete(SERVICES, services[task])
         if ttl_s is None or "completionTime" not in status:
             return
         left_s = seconds(status["completionTime"]) + ttl_s - self._now_s()
@@ -398,40 +416,3 @@ class Reconciler:
     def _forget(self, uid: str) -> None:
         self._refusals = {key: value for key, value in self._refusals.items() if key[0] != uid}
         self._refused_since_s.pop(uid, None)
-
-    # Writes
-
-    async def _make(self, task: str, tfjob: Object, resource: Resource, obj: Object) -> None:
-        """Create a task's pod or service. Raises TaskRefusal where it is not let in."""
-        namespace, reason = tfjob["metadata"]["namespace"], f"FailedCreate{resource.kind}"
-        what = f"{resource.kind} {name_of(obj)}"
-        try:
-            await self._context.kube.create(resource, obj, namespace=namespace)
-        except AlreadyExists:
-            if await self._is_strange(resource, name_of(obj), namespace):
-                raise TaskRefusal(task, reason, f"{what} exists already and belongs to no TFJob") from None
-            # An earlier one is on its way out, or the cache does not show it yet: its next change brings us back.
-        except (BadRequest, Invalid) as error:
-            raise TaskRefusal(task, reason, f"{what} is not let in: {error.message}", for_ever=True) from error
-        except ApiError as error:
-            at_once = isinstance(error, Forbidden | NotFound)
-            raise TaskRefusal(task, reason, f"{what} is not let in: {error.message}", at_once=at_once) from error
-
-    async def _is_strange(self, resource: Resource, name: str, namespace: str) -> bool:
-        """Whether an object there is somebody else's, and stays."""
-        try:
-            found = await self._context.kube.get(resource, name, namespace=namespace)
-        except NotFound:
-            return False
-        return not owner_uid(found) and not is_deleting(found)
-
-    async def _delete(self, resource: Resource, obj: Object) -> None:
-        if is_deleting(obj):
-            return
-        options = DeleteOptions(preconditions=Preconditions(uid=uid_of(obj)))
-        try:
-            await self._context.kube.delete(
-                resource, name_of(obj), namespace=obj["metadata"]["namespace"], options=options
-            )
-        except NotFound:
-            return

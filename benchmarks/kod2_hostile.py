@@ -199,7 +199,7 @@ async def run(kube: KubeApi, changes: dict[str, Change], *, within_s: float = WI
         await kube.create(TFJOBS, good(number), namespace="default")
         try:
             async with asyncio.timeout(within_s):
-                await _succeeded(kube, f"good-{number}")
+                await succeeded(kube, f"good-{number}")
         except TimeoutError:
             shown = (await kube.get(TFJOBS, job["metadata"]["name"], namespace=namespace)).get("status")
             raise TimeoutError(f"{name}: the good job behind it does not end: {shown}") from None
@@ -208,7 +208,8 @@ async def run(kube: KubeApi, changes: dict[str, Change], *, within_s: float = WI
     return found
 
 
-async def _succeeded(kube: KubeApi, name: str) -> None:
+async def succeeded(kube: KubeApi, name: str) -> None:
+    """Wait until that job has."""
     while not _holds(await kube.get(TFJOBS, name, namespace="default"), "Succeeded"):
         await rest(0.5)
 

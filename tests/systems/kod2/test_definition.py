@@ -53,11 +53,8 @@ def test_jobs_of_an_older_definition_are_refused_by_the_operator_itself():
         (version,) = found["spec"]["versions"]
         loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         properties = {"spec": loose, "status": loose}
-        version = {
-            **version,
-            "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-        }
+        schema = {"openAPIV3Schema": {"type": "object", "properties": properties}}
+        version = {**version, "subresources": {"status": {}}, "schema": schema}
         await bench.kube.replace(CRDS, {**found, "spec": {**found["spec"], "versions": [version]}})
         await asyncio.sleep(5)
         worded = job("worded")

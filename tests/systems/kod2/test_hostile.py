@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +22,6 @@ from mews.systems.kod2.reconciler import Reconciler
 from tests.systems.kod2.test_operator import job, on_cluster
 
 SCHEMA = json.loads((Path(mews.systems.kod2.__file__).parent / "pod_template.json").read_text())
-ENDED = "Failed: (FailedCreatePod|TFJobFailedValidation)"
 
 
 def with_cluster(test):
@@ -236,22 +236,15 @@ def manifests(draw):
     return made
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(manifests(), min_size=4, max_size=8))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(manifests(), min_size=3, max_size=6))
 def test_whatever_the_api_lets_in_a_good_job_behind_it_ends(jobs):
     async def test(kube):
-        let_in = 0
         for made in jobs:
-            try:
+            with suppress(ApiError):
                 await kube.create(TFJOBS, made, namespace="default")
-                let_in += 1
-            except ApiError:
-                continue
         await kube.create(TFJOBS, good(1), namespace="default")
-        async with asyncio.timeout(40_000 * max(1, let_in)):
-            while (condition_of(await kube.get(TFJOBS, "good-1", namespace="default"), "Succeeded") or {}).get(
-                "status"
-            ) != "True":
-                await asyncio.sleep(5)
+        async with asyncio.timeout(20_000):
+            await succeeded(kube, "good-1")
 
     with_cluster(test)

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mews.systems.kod2
-from benchmarks.kod2_hostile import HOSTILE, good, hostile, prepare, run, scenario
+from benchmarks.kod2_hostile import HOSTILE, good, hostile, prepare, run, scenario, succeeded
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.kube.api.errors import ApiError, Invalid
 from mews.kube.api.objects import condition_of
-from mews.kube.api.resources import NAMESPACES, PODS, SECRETS
+from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.client.port import Patch
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.operator import Kod2Operator
@@ -121,10 +121,15 @@ def test_a_job_that_does_not_start_gives_its_room_back_in_the_end():
     async def test(bench):
         waits = job(workers=3, elastic={"minReplicas": 3}, cpu="8")
         spec = waits["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
-        spec["volumes"] = [{"name": "v", "secret": {"secretName": "later"}}]
+        spec["initContainers"] = [{"name": "waits", "image": "mews/gpu-hold"}]
         await bench.create(waits)
-        await held(bench, "NotStarted", within_s=700)
-        await bench.kube.create(SECRETS, {"metadata": {"name": "later"}}, namespace="default")
+        await bench.create(job("good", elastic={}, cpu="8"))
+        await asyncio.sleep(500)
+        assert (await bench.status("good"))["elastic"]["state"] in ("WAITING", "STARVING")
+        await held(bench, "NotStarted", within_s=200)
+        await bench.until("Succeeded", "good")
+        worker = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"initContainers": None}}}}}
+        await bench.kube.patch(TFJOBS, "j", {"spec": worker}, kind=Patch.MERGE, namespace="default")
         await bench.until("Succeeded", within_s=900)
 
     on_cluster(test)

@@ -194,7 +194,7 @@ def test_a_condition_that_stays_true_keeps_the_time_at_which_it_became_so():
     assert seconds(condition["lastTransitionTime"]) == 100.0
     assert seconds(condition["lastUpdateTime"]) == 160.0
     off = finished(with_condition({}, "Running", "r", "m", now_s=100.0), "Failed", "r", "m", now_s=200.0)
-    running, failed = off["conditions"]
+    running, _ = off["conditions"]
     assert (running["status"], seconds(running["lastTransitionTime"])) == ("False", 200.0)
     back = with_condition(off, "Running", "r", "m", now_s=300.0)["conditions"][-1]
     assert seconds(back["lastTransitionTime"]) == 300.0

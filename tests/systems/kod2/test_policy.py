@@ -106,7 +106,7 @@ def test_equal_weight_that_came_earlier_is_never_preempted():
 
 
 def test_a_waiting_job_as_heavy_as_the_heaviest_that_runs_is_the_head_of_the_line():
-    # Line 5 is w_j >= max w: the earlier of two equal jobs may take workers from the later one, though it is no heavier.
+    # Line 5 is w_j >= max w: the earlier of two equal jobs takes workers from the later one, though it is no heavier.
     first, second = job("first", least=1, wanted=1, at=0), job("second", least=1, wanted=3, at=9)
     second = replace(second, worker=first.worker)
     state = queues(cluster(4), waiting=[first], running=[running(second, "n0", "n0", "n0", "n0")])

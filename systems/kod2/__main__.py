@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from mews.kube.clock import Clock
@@ -20,7 +19,7 @@ from mews.kube.metrics_options import add_metrics_arguments, metrics_options
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.systems.kod2.config import OperatorConfig, config_of, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
-from mews.systems.kod2.install import install
+from mews.systems.kod2.install import crd_text, install
 from mews.systems.kod2.metrics import Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.operator import Kod2Operator
 
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
     options = parser().parse_args(arguments)
     if options.component == "crd":
-        sys.stdout.write(files("mews.systems.kod2").joinpath("crd.yaml").read_text("utf-8"))
+        sys.stdout.write(crd_text())
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:

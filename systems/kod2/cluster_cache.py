@@ -21,12 +21,13 @@ from mews.kube.api.resources import CONFIGMAPS, LIMIT_RANGES, NODES, PODS, SERVI
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context
 from mews.kube.scheduling.podinfo import Amounts, pod_info
+from mews.systems.kod2.checks import checked_tfjob
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.defaults import JobDefaults
 from mews.systems.kod2.errors import BadTFJob
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.podspec import owner_uid, task_of
-from mews.systems.kod2.tfjob import TFJob, key_parts, read_tfjob
+from mews.systems.kod2.tfjob import TFJob, key_parts
 
 _POOL_PREFIX = "pool-"
 
@@ -96,7 +97,7 @@ class ClusterCache:
         uid, generation = uid_of(tfjob), int(tfjob["metadata"].get("generation") or 0)
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
-            known = self._specs[uid] = (generation, self._defaults.given_to(read_tfjob(tfjob), tfjob))
+            known = self._specs[uid] = (generation, self._defaults.given_to(checked_tfjob(tfjob), tfjob))
         return known[1]
 
     def good_spec_of(self, tfjob: Object) -> TFJob | None:

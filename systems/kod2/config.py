@@ -33,9 +33,10 @@ class OperatorConfig:
     The next seven are the elastic scheduler's (``mews.systems.kod2.model.Options``). ``tick_s``: a pass at least that
     often. ``settle_s``: the workers of a job end within moments of one another, as each kubelet sees them; for so long
     the room of those that ended counts as held unless the job has ended, lest the next job be placed with its minimum
-    on the first of it. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the
-    pools that ``pool_namespace`` publishes. They are called as the published pool calls them: one system knows the
-    other by what it shows on the API, not by its code.
+    on the first of it. ``start_limit_s``: a placed job that does not run by then (its image is not there, a secret is
+    missing) gives its room back and waits behind all others. ``pooled_resource``: pods that ask for it are left to
+    ``pool_scheduler`` and counted against the pools that ``pool_namespace`` publishes. They are called as the published
+    pool calls them: one system knows the other by what it shows on the API, not by its code.
 
     ``clean_pod_policy`` is that of jobs that name none: ``Running`` as with tf-operator v1.0, which the paper used;
     training-operator 1.9 has ``None``. ``default_cpu`` and ``default_memory`` are what each task asks for of a job
@@ -52,6 +53,7 @@ class OperatorConfig:
     affinity: bool = _DEFAULT.affinity
     tick_s: float = 5.0
     settle_s: float = 5.0
+    start_limit_s: float = 600.0
     pooled_resource: str = "falcon.com/gpu"
     pool_scheduler: str = "kubecomp-scheduler"
     pool_namespace: str = "kubecomp"

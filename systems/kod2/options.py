@@ -22,6 +22,7 @@ Kod2Options = model_of(
         "starve_limit_s": LIMIT,
         "cooldown_s": LIMIT,
         "settle_s": LIMIT,
+        "start_limit_s": LIMIT,
         "default_cpu": Annotated[str, Field(strict=True, pattern=AMOUNT)],
         "default_memory": Annotated[str, Field(strict=True, pattern=AMOUNT)],
         "cluster_domain": Annotated[str, Field(strict=True, pattern=DOMAIN)],

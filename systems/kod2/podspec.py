@@ -30,6 +30,20 @@ def labels_of_task(job: TFJob, task: str) -> dict[str, str]:
     return labels
 
 
+def worker_selector(job: TFJob) -> str:
+    """The selector of a job's workers, as the scale subresource shows it."""
+    return f"{JOB_NAME}={job.name},{OPERATOR_NAME}={OPERATOR},{REPLICA_TYPE}={Role.WORKER.task}"
+
+
+def listed_tasks(pod: Object) -> Any:
+    """The cluster that a pod's TF_CONFIG names; None where it has none."""
+    for container in pod["spec"]["containers"]:
+        for entry in container.get("env") or () if container["name"] == CONTAINER else ():
+            if entry["name"] == "TF_CONFIG":
+                return json.loads(entry.get("value") or "{}").get("cluster")
+    return None
+
+
 def task_of(labels: Any) -> str:
     """The task that a pod or service with these labels is of."""
     return f"{labels.get(REPLICA_TYPE, '')}-{labels.get(REPLICA_INDEX, '')}"

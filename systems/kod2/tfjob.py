@@ -74,8 +74,9 @@ class Replicas:
 @dataclass(frozen=True, slots=True)
 class TFJob:
     """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one. ``all_workers``:
-    worker-0's success is not yet a rigid one's (successPolicy). ``dynamic``: a worker is told of itself and the servers
-    only, and its failure is not the job's (enableDynamicWorker). ``domain``: the cluster's, in names."""
+    worker-0's success is not yet a rigid one's (successPolicy). ``restart_on_resize``: tasks whose TF_CONFIG lists
+    others than there may be now begin anew. ``dynamic``: a worker is told of itself and the servers only, and its
+    failure is not the job's (enableDynamicWorker). ``domain``: the cluster's, in names."""
 
     namespace: str
     name: str
@@ -92,6 +93,7 @@ class TFJob:
     all_workers: bool = False
     dynamic: bool = False
     domain: str = ""
+    restart_on_resize: bool = False
 
     @property
     def key(self) -> str:
@@ -121,6 +123,12 @@ class TFJob:
     def all_tasks(self) -> tuple[str, ...]:
         """All tasks of the job at its ``replicas``: what a controller without elasticity creates."""
         return (*self.fixed_tasks(), *(f"worker-{index}" for index in range(self.workers.count)))
+
+    def has_task(self, task: str) -> bool:
+        """Whether its spec still knows a task; of workers there may be any."""
+        role, _, index = task.rpartition("-")
+        found = next((replicas for name, replicas in self.roles.items() if name.task == role), None)
+        return found is not None and (found.role is Role.WORKER or int(index) < found.count)
 
     def role_of(self, task: str) -> Replicas:
         """The replica type of a task."""
@@ -162,7 +170,20 @@ def read_tfjob(obj: Object) -> TFJob:
         suspend=bool(policy.get("suspend")),
         all_workers=spec.get("successPolicy") == "AllWorkers",
         dynamic=bool(spec.get("enableDynamicWorker")),
+        restart_on_resize=bool((spec.get("elasticPolicy") or {}).get("restartOnResize")),
     )
+
+
+def clean_up_of(obj: Object, default: CleanPodPolicy) -> tuple[CleanPodPolicy, int | None]:
+    """Which pods go when the job has ended, and after how many seconds it goes itself, of any TFJob: what cannot be
+    read is as if it were not there."""
+    spec = obj.get("spec")
+    given: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else {}
+    run_policy = given.get("runPolicy")
+    given |= dict(run_policy) if isinstance(run_policy, Mapping) else {}
+    clean, ttl_s = given.get("cleanPodPolicy"), given.get("ttlSecondsAfterFinished")
+    known = [policy for policy in CleanPodPolicy if policy == clean]
+    return known[0] if known else default, ttl_s if isinstance(ttl_s, int) else None
 
 
 _FLAT = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
@@ -213,8 +234,9 @@ MANAGER = "kubeflow.org/training-operator"
 
 def is_managed_elsewhere(obj: Object) -> bool:
     """Whether somebody else sees to this TFJob (runPolicy.managedBy)."""
-    policy = (obj.get("spec") or {}).get("runPolicy") or {}
-    return policy.get("managedBy") not in (None, "", MANAGER)
+    spec = obj.get("spec")
+    policy = spec.get("runPolicy") if isinstance(spec, Mapping) else None
+    return isinstance(policy, Mapping) and policy.get("managedBy") not in (None, "", MANAGER)
 
 
 def key_parts(key: str) -> tuple[str, str]:

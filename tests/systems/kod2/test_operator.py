@@ -34,7 +34,7 @@ def cluster_doc(**kod2):
     )
 
 
-def job(name="j", workers=2, *, image="mews/tf-trainer", steps=100, annotations=None, **given):
+def job(name="j", workers=2, *, image="mews/tf-trainer", steps=100, annotations=None, cpu=None, **given):
     made = tfjob(workers, **given)
     made |= {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name, "namespace": "default"}}
     for replicas in made["spec"]["tfReplicaSpecs"].values():
@@ -42,6 +42,10 @@ def job(name="j", workers=2, *, image="mews/tf-trainer", steps=100, annotations=
         template["metadata"] = {"annotations": {"mews.dev/train-steps": str(steps), **(annotations or {})}}
         template["spec"]["containers"][0]["image"] = image
         template["spec"]["terminationGracePeriodSeconds"] = 1
+    if cpu is not None:
+        made["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["resources"]["requests"][
+            "cpu"
+        ] = cpu
     return made
 
 
@@ -243,6 +247,23 @@ def test_a_node_that_goes_away_loses_its_tasks_to_others():
                 if node not in placement.values() and len(running) == 3:
                     return
                 await asyncio.sleep(5)
+
+    on_cluster(test)
+
+
+def test_pods_of_jobs_that_are_on_their_way_out_are_room_to_place_in_and_not_yet_to_start_in():
+    async def test(bench):
+        await bench.create(job("first", workers=3, elastic={"minReplicas": 3}, cpu="9", steps=100_000))
+        await bench.until("Running", "first")
+        for node in ("host-1", "host-2", "host-3"):
+            await bench.cluster.kill(f"kubelet/{node}")
+        await bench.kube.delete(TFJOBS, "first", namespace="default")
+        await bench.create(job("second", workers=3, elastic={"minReplicas": 3}, cpu="9"))
+        await asyncio.sleep(5)
+        assert (await bench.status("second"))["elastic"]["state"] == "RUNNING"
+        pods = await bench.pods()
+        assert all("deletionTimestamp" in pod["metadata"] for name, pod in pods.items() if name.startswith("first-"))
+        assert not any(name.startswith("second-worker") for name in pods)
 
     on_cluster(test)
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from mews.kube.api.objects import seconds
 from mews.systems.kod2.errors import BadTFJob
 from mews.systems.kod2.outcome import is_training, outcome_of
 from mews.systems.kod2.podspec import pod_of_task, service_of_task, tf_config
@@ -183,3 +184,16 @@ def test_conditions_exclude_each_other_as_kubeflows_do():
     status = finished(status, "Succeeded", "r", "m", now_s=4.0)
     assert not holds(status, "Running") and holds(status, "Succeeded")
     assert status["elastic"]["state"] == "COMPLETED"
+
+
+def test_a_condition_that_stays_true_keeps_the_time_at_which_it_became_so():
+    first = with_condition({}, "Restarting", "TFJobRestarting", "once", now_s=100.0)
+    again = with_condition(first, "Restarting", "TFJobRestarting", "twice", now_s=160.0)
+    (condition,) = again["conditions"]
+    assert seconds(condition["lastTransitionTime"]) == 100.0
+    assert seconds(condition["lastUpdateTime"]) == 160.0
+    off = finished(with_condition({}, "Running", "r", "m", now_s=100.0), "Failed", "r", "m", now_s=200.0)
+    running, _ = off["conditions"]
+    assert (running["status"], seconds(running["lastTransitionTime"])) == ("False", 200.0)
+    back = with_condition(off, "Running", "r", "m", now_s=300.0)["conditions"][-1]
+    assert seconds(back["lastTransitionTime"]) == 300.0

@@ -20,6 +20,7 @@ BENCHES = (
     "clusters",
     "gpushare",
     "kod2_pass",
+    "kod2_placement",
     "hotplug",
     "removal",
     "soak",

@@ -42,7 +42,8 @@ def test_the_definition_has_a_state_column_and_a_status_subresource():
 
 
 WORDS = {"type", "format", "description", "required", "properties", "additionalProperties", "items", "enum", "minimum",
-         "minProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}  # fmt: skip
+         "minProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+         "x-kubernetes-int-or-string", "anyOf", "pattern"}  # fmt: skip
 
 
 def test_the_definition_says_nothing_that_an_api_server_would_not_read():

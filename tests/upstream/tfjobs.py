@@ -30,9 +30,9 @@ CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")
 """Where training-operator reads its certificate, as a pod's volume would have it; no option says otherwise."""
 
 IMAGES = {
-    "case/ok": {"simulate": {"duration_s": 12}},
+    "case/ok": {"simulate": {"duration_s": 20}},
     "case/long": {"simulate": {"duration_s": float("inf")}},
-    "case/fails": {"simulate": {"duration_s": 10, "exit_code": 1}},
+    "case/fails": {"simulate": {"duration_s": 20, "exit_code": 1}},
 }
 
 Story = Mapping[str, Any]
@@ -84,6 +84,8 @@ CASES: dict[str, dict[str, Any]] = {
 """Name -> spec."""
 SUSPENDED, RESUMED = ("held-later", "resumed"), ("resumed",)
 _SETTLED_S = 4.0
+_QUIET_S = 30.0
+"""Longer than a task takes: nothing more comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ async def _settled(kube: HttpKube) -> dict[str, TFJobSight]:
     """The last of several looks that are alike."""
     before, since = await _look(kube), time.monotonic()
     async with asyncio.timeout(240):
-        while time.monotonic() - since < 5 * _SETTLED_S:
+        while time.monotonic() - since < _QUIET_S:
             await asyncio.sleep(1)
             now = await _look(kube)
             if now != before:

@@ -17,8 +17,8 @@ _WAITING = 10_000
 
 
 class TFJobEventWriter:
-    """Writes core/v1 events for the operator, in order and beside its work: ``run()`` as a task. What waits when it
-    ends is lost."""
+    """Writes core/v1 events for the operator: ``emit`` at once, ``enqueue`` beside its work, by ``run()`` as a task;
+    what waits when that ends is lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -27,19 +27,31 @@ class TFJobEventWriter:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            event = await self._waiting.get()
-            try:
-                await self._post(event)
-            except (ApiError, Unavailable) as error:
-                name = event["involvedObject"]["name"]
-                self._context.log.info("event %s about %s is lost: %s", event["reason"], name, error)
+            await self._write(await self._waiting.get())
 
     async def emit(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
         """One event of type ``kind`` (Normal, Warning) about a TFJob."""
+        await self._write(self._event(tfjob, kind, reason, message))
+
+    def enqueue(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
+        """The same, of what is many: nobody waits for it."""
+        try:
+            self._waiting.put_nowait(self._event(tfjob, kind, reason, message))
+        except asyncio.QueueFull:
+            self._context.log.info("event %s about %s is lost: too many wait", reason, tfjob["metadata"]["name"])
+
+    async def _write(self, event: Object) -> None:
+        try:
+            await self._post(event)
+        except (ApiError, Unavailable) as error:
+            name = event["involvedObject"]["name"]
+            self._context.log.info("event %s about %s is lost: %s", event["reason"], name, error)
+
+    def _event(self, tfjob: Object, kind: str, reason: str, message: str) -> Object:
         metadata, now = tfjob["metadata"], timestamp(self._context.clock.now())
         key = f"{metadata['uid']}/{reason}/{message}"
         name = f"{metadata['name']}.{crc32(key.encode()):08x}"
-        event = {
+        return {
             "metadata": {"name": name, "namespace": metadata["namespace"]},
             "involvedObject": {
                 "apiVersion": "kubeflow.org/v1",
@@ -56,10 +68,6 @@ class TFJobEventWriter:
             "lastTimestamp": now,
             "count": 1,
         }
-        try:
-            self._waiting.put_nowait(event)
-        except asyncio.QueueFull:
-            self._context.log.info("event %s about %s is lost: too many wait", reason, metadata["name"])
 
     async def _post(self, event: Object) -> None:
         name, namespace, now = event["metadata"]["name"], event["metadata"]["namespace"], event["lastTimestamp"]

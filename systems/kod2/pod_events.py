@@ -32,13 +32,13 @@ class PodEventWriter:
         named = {"name": owner["name"], "namespace": namespace_of(obj), "uid": owner["uid"]}
         kind = "pod" if resource is PODS else "service"
         message = f"{text} {kind}: {name_of(obj)}"
-        await self._events.emit({"metadata": named}, "Normal", f"{reason}{kind.capitalize()}", message)
+        self._events.enqueue({"metadata": named}, "Normal", f"{reason}{kind.capitalize()}", message)
 
     async def templates(self, tfjob: Object, job: TFJob) -> None:
         """A pod template that names a restart policy of its own is told that it does not count."""
         specs = (replicas.template.get("spec") or {} for replicas in job.roles.values())
         if any(spec.get("restartPolicy") for spec in specs):
-            await self._events.emit(tfjob, "Warning", "SetPodTemplateRestartPolicy", RESTART_POLICY_TEXT)
+            self._events.enqueue(tfjob, "Warning", "SetPodTemplateRestartPolicy", RESTART_POLICY_TEXT)
 
     async def ends(self, tfjob: Object, pods: Mapping[str, Object]) -> None:
         """Containers of these pods that have ended since the last look."""
@@ -49,7 +49,7 @@ class PodEventWriter:
                     continue
                 known.add(mark)
                 message = f"Pod: {namespace_of(pod)}.{name_of(pod)} exited with code {code}"
-                await self._events.emit(tfjob, "Normal", "ExitedWithCode", message)
+                self._events.enqueue(tfjob, "Normal", "ExitedWithCode", message)
 
     def forget(self, uid: str) -> None:
         """The TFJob is finished or gone."""

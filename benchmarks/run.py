@@ -21,6 +21,7 @@ BENCHES = (
     "gpushare",
     "koordinator",
     "kod2_pass",
+    "kod2_placement",
     "hotplug",
     "removal",
     "soak",

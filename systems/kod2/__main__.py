@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import random
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
-from mews.systems.kod2.config import OperatorConfig, load_config
+from mews.systems.kod2.config import OperatorConfig, config_of, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
-from mews.systems.kod2.install import install
+from mews.systems.kod2.install import crd_text, install
 from mews.systems.kod2.metrics import Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.operator import Kod2Operator
 
@@ -40,16 +41,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
     options = parser().parse_args(arguments)
     if options.component == "crd":
-        sys.stdout.write(files("mews.systems.kod2").joinpath("crd.yaml").read_text("utf-8"))
+        sys.stdout.write(crd_text())
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:
-        config = load_config(options.config) if options.config is not None else OperatorConfig()
+        config = _in_environment(load_config(options.config) if options.config is not None else OperatorConfig())
         asyncio.run(run_until_ended(lambda stack: _operator(options, config, stack)))
     except (Kod2ConfigError, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
+
+
+def _in_environment(config: OperatorConfig) -> OperatorConfig:
+    """With Kubeflow's CUSTOM_CLUSTER_DOMAIN, where the file names no domain.
+
+    Raises ConfigError in one line.
+    """
+    domain = os.environ.get("CUSTOM_CLUSTER_DOMAIN", "")
+    given = config_of({"cluster_domain": domain}, "environment").cluster_domain
+    return config if config.cluster_domain else replace(config, cluster_domain=given)
 
 
 async def _operator(options: argparse.Namespace, config: OperatorConfig, stack: AsyncExitStack) -> Kod2Operator:

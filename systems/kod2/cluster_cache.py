@@ -17,15 +17,17 @@ from mews.kube.api.objects import (
     uid_of,
     version_of,
 )
-from mews.kube.api.resources import CONFIGMAPS, NODES, PODS, SERVICES
+from mews.kube.api.resources import CONFIGMAPS, LIMIT_RANGES, NODES, PODS, SERVICES
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context
 from mews.kube.scheduling.podinfo import Amounts, pod_info
+from mews.systems.kod2.checks import checked_tfjob
 from mews.systems.kod2.config import OperatorConfig
+from mews.systems.kod2.defaults import JobDefaults
 from mews.systems.kod2.errors import BadTFJob
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.podspec import owner_uid, task_of
-from mews.systems.kod2.tfjob import TFJob, key_parts, read_tfjob
+from mews.systems.kod2.tfjob import TFJob, key_parts
 
 _POOL_PREFIX = "pool-"
 
@@ -41,6 +43,8 @@ class ClusterCache:
         self.nodes = Informer(kube, NODES)
         self.services = Informer(kube, SERVICES)
         self.pools = Informer(kube, CONFIGMAPS, namespace=config.pool_namespace)
+        self.limit_ranges = Informer(kube, LIMIT_RANGES)
+        self._defaults = JobDefaults(config, self.limit_ranges.items)
         self._written: dict[str, Object] = {}
         self._specs: dict[str, tuple[int, TFJob]] = {}
         self._requests: dict[str, Amounts] = {}
@@ -52,12 +56,12 @@ class ClusterCache:
     async def run(self) -> None:
         """Watch until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for informer in (self.tfjobs, self.pods, self.nodes, self.services, self.pools):
+            for informer in (self.tfjobs, self.pods, self.nodes, self.services, self.pools, self.limit_ranges):
                 tasks.create_task(informer.run())
 
     async def synced(self) -> None:
         """Wait until all of it has been listed."""
-        for informer in (self.tfjobs, self.pods, self.nodes, self.services, self.pools):
+        for informer in (self.tfjobs, self.pods, self.nodes, self.services, self.pools, self.limit_ranges):
             await informer.synced()
 
     # TFJobs
@@ -93,7 +97,7 @@ class ClusterCache:
         uid, generation = uid_of(tfjob), int(tfjob["metadata"].get("generation") or 0)
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
-            known = self._specs[uid] = (generation, read_tfjob(tfjob))
+            known = self._specs[uid] = (generation, self._defaults.given_to(checked_tfjob(tfjob), tfjob))
         return known[1]
 
     def good_spec_of(self, tfjob: Object) -> TFJob | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ from typing import Any
 from mews.kube.config_text import read_config
 from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.model import Mode, Options
+from mews.systems.kod2.tfjob import CleanPodPolicy
 
 
 class Scheduling(StrEnum):
@@ -31,9 +33,14 @@ class OperatorConfig:
     The next seven are the elastic scheduler's (``mews.systems.kod2.model.Options``). ``tick_s``: a pass at least that
     often. ``settle_s``: the workers of a job end within moments of one another, as each kubelet sees them; for so long
     the room of those that ended counts as held unless the job has ended, lest the next job be placed with its minimum
-    on the first of it. ``pooled_resource``: pods that ask for it are left to ``pool_scheduler`` and counted against the
-    pools that ``pool_namespace`` publishes. They are called as the published pool calls them: one system knows the
-    other by what it shows on the API, not by its code.
+    on the first of it. ``start_limit_s``: a placed job that does not run by then (its image is not there, a secret is
+    missing) gives its room back and waits behind all others. ``pooled_resource``: pods that ask for it are left to
+    ``pool_scheduler`` and counted against the pools that ``pool_namespace`` publishes. They are called as the published
+    pool calls them: one system knows the other by what it shows on the API, not by its code.
+
+    ``clean_pod_policy`` is that of jobs that name none: ``Running`` as with tf-operator v1.0, which the paper used;
+    training-operator 1.9 has ``None``. ``default_cpu`` and ``default_memory`` are what each task asks for of a job
+    that asks for neither anywhere (``""``: nothing). ``cluster_domain`` ends the names in TF_CONFIG.
     """
 
     scheduling: str = Scheduling.KOD2.value
@@ -46,9 +53,14 @@ class OperatorConfig:
     affinity: bool = _DEFAULT.affinity
     tick_s: float = 5.0
     settle_s: float = 5.0
+    start_limit_s: float = 600.0
     pooled_resource: str = "falcon.com/gpu"
     pool_scheduler: str = "kubecomp-scheduler"
     pool_namespace: str = "kubecomp"
+    clean_pod_policy: str = CleanPodPolicy.RUNNING.value
+    default_cpu: str = "1"
+    default_memory: str = "1Gi"
+    cluster_domain: str = ""
 
     @property
     def options(self) -> Options:
@@ -64,7 +76,15 @@ class OperatorConfig:
         )
 
 
-_CHOICES = {"mode": [mode.value for mode in Mode], "scheduling": [kind.value for kind in Scheduling]}
+_CHOICES = {
+    "mode": [mode.value for mode in Mode],
+    "scheduling": [kind.value for kind in Scheduling],
+    "clean_pod_policy": [policy.value for policy in CleanPodPolicy],
+}
+AMOUNT = r"^(\d+(\.\d+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)?$"
+DOMAIN = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"
+_FORMS = {"default_cpu": AMOUNT, "default_memory": AMOUNT, "cluster_domain": DOMAIN}
+_EXAMPLES = {AMOUNT: "a quantity, as 500m or 1Gi, or empty", DOMAIN: "a domain, as cluster.local, or empty"}
 _WORDS = {str: "a text", float: "a number of seconds from 0 on", bool: "true or false"}
 
 
@@ -81,6 +101,9 @@ def config_of(document: Mapping[str, Any], where: str) -> OperatorConfig:
         values[name] = _value(value, known[name], f"{where}: {name}")
         if name in _CHOICES and value not in _CHOICES[name]:
             raise Kod2ConfigError(f"{where}: {name}: {value!r}: must be one of {', '.join(_CHOICES[name])}")
+    for name, form in _FORMS.items():
+        if name in values and not re.fullmatch(form, values[name]):
+            raise Kod2ConfigError(f"{where}: {name}: {values[name]!r}: must be {_EXAMPLES[form]}")
     return OperatorConfig(**values)
 
 

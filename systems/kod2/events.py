@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from zlib import crc32
 
 from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
@@ -12,18 +13,45 @@ from mews.kube.component import Context
 COMPONENT = "tfjob-controller"
 
 
+_WAITING = 10_000
+
+
 class TFJobEventWriter:
-    """Writes core/v1 events for the operator."""
+    """Writes core/v1 events for the operator: ``emit`` at once, ``enqueue`` beside its work, by ``run()`` as a task;
+    what waits when that ends is lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._waiting: asyncio.Queue[Object] = asyncio.Queue(_WAITING)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._write(await self._waiting.get())
 
     async def emit(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
         """One event of type ``kind`` (Normal, Warning) about a TFJob."""
+        await self._write(self._event(tfjob, kind, reason, message))
+
+    def enqueue(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
+        """The same, of what is many: nobody waits for it."""
+        try:
+            self._waiting.put_nowait(self._event(tfjob, kind, reason, message))
+        except asyncio.QueueFull:
+            self._context.log.info("event %s about %s is lost: too many wait", reason, tfjob["metadata"]["name"])
+
+    async def _write(self, event: Object) -> None:
+        try:
+            await self._post(event)
+        except (ApiError, Unavailable) as error:
+            name = event["involvedObject"]["name"]
+            self._context.log.info("event %s about %s is lost: %s", event["reason"], name, error)
+
+    def _event(self, tfjob: Object, kind: str, reason: str, message: str) -> Object:
         metadata, now = tfjob["metadata"], timestamp(self._context.clock.now())
         key = f"{metadata['uid']}/{reason}/{message}"
         name = f"{metadata['name']}.{crc32(key.encode()):08x}"
-        event = {
+        return {
             "metadata": {"name": name, "namespace": metadata["namespace"]},
             "involvedObject": {
                 "apiVersion": "kubeflow.org/v1",
@@ -40,13 +68,9 @@ class TFJobEventWriter:
             "lastTimestamp": now,
             "count": 1,
         }
-        try:
-            await self._post(name, event, now)
-        except (ApiError, Unavailable) as error:
-            self._context.log.info("event %s about %s is lost: %s", reason, metadata["name"], error)
 
-    async def _post(self, name: str, event: Object, now: str) -> None:
-        namespace = event["metadata"]["namespace"]
+    async def _post(self, event: Object) -> None:
+        name, namespace, now = event["metadata"]["name"], event["metadata"]["namespace"], event["lastTimestamp"]
         try:
             await self._context.kube.create(EVENTS, event, namespace=namespace)
         except AlreadyExists:

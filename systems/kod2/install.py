@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from typing import Any
 
@@ -11,14 +12,29 @@ from mews.kube.api.resources import Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.system.kinds import install_kind, kind_established
 
+_TEMPLATE = "POD_TEMPLATE"
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 
 
 def crd() -> dict[str, Any]:
     """The definition, as ``kubectl apply -f`` would take it."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    made: dict[str, Any] = yaml.load(files("mews.systems.kod2").joinpath("crd.yaml").read_text("utf-8"), loader)
+    made: dict[str, Any] = yaml.load(_file("crd.yaml"), loader)
+    (version,) = made["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    replicas = spec["properties"]["tfReplicaSpecs"]["additionalProperties"]["properties"]
+    assert replicas["template"] == _TEMPLATE
+    replicas["template"] = json.loads(_file("pod_template.json"))
     return made
+
+
+def crd_text() -> str:
+    """The same as YAML."""
+    return _file("crd.yaml").replace(f": {_TEMPLATE}\n", f": {_file('pod_template.json')}")
+
+
+def _file(name: str) -> str:
+    return files("mews.systems.kod2").joinpath(name).read_text("utf-8")
 
 
 async def install(kube: KubeApi) -> None:

@@ -39,11 +39,12 @@ def decide(queues: Queues, now_s: float, options: Options, weights: Weights) -> 
     running = {entry.job.key: entry for entry in queues.running}
     decisions: list[Decision] = []
     effective = {e.job.key: math.inf if e.starving else weights[e.job.key] for e in queues.waiting}
-    line = sorted(queues.waiting, key=lambda e: (-effective[e.job.key], e.job.arrived_s, e.job.key))
+    line = sorted(queues.waiting, key=lambda e: (e.refused, -effective[e.job.key], e.job.arrived_s, e.job.key))
     if line:
         heaviest = max((weights[key] for key in running), default=-math.inf)
+        preemption = options.preemption and not line[0].refused
         if effective[line[0].job.key] >= heaviest:
-            _line_5(line[0].job, room, running, {**weights, **effective}, decisions, preemption=options.preemption)
+            _line_5(line[0].job, room, running, {**weights, **effective}, decisions, preemption=preemption)
         else:
             _line_18(line, room, running, now_s, options, decisions)
     if options.scale_out:
@@ -77,7 +78,8 @@ def _line_18(
         _start(placed, room, running, decisions)
     for entry in line:
         waited = now_s - entry.job.arrived_s
-        if entry.job is not placed and not entry.starving and waited > options.starve_limit_s:
+        patient = entry.starving or entry.refused
+        if entry.job is not placed and not patient and waited > options.starve_limit_s:
             decisions.append(Starved(entry.job.key))
 
 
@@ -126,6 +128,8 @@ def _scale_in(
     for victim in line:
         if weights[victim.job.key] == weights[job.key] and victim.job.arrived_s < job.arrived_s:
             continue
+        if victim.held:
+            continue
         for node, task in _candidates(victim, room):
             if all(have >= ask for have, ask in zip(trial.free[trial.index[node]], want, strict=True)):
                 _apply(removals, room, running, job.key, decisions)
@@ -164,7 +168,7 @@ def _scale_out(room: Room, running: Sequence[Running], decisions: list[Decision]
     for runner in running:
         there, added = set(runner.workers), dict[str, str]()
         indices = [index for index in range(runner.job.maximum) if index not in there]
-        missing = 0 if runner.finishing else runner.job.maximum - len(there)
+        missing = 0 if runner.finishing or runner.held else runner.job.maximum - len(there)
         for number, node in enumerate(room.nodes):
             while len(added) < missing and _more_than(room, number, runner.job.worker):
                 room.take(node.name, runner.job.worker)

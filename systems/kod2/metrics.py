@@ -19,6 +19,8 @@ class Kod2Counter(StrEnum):
     SUCCEEDED = "succeeded_jobs"
     FAILED = "failed_jobs"
     RETRIES = "retried_keys"
+    STALLED = "stalled_jobs"
+    ERRORS = "unexpected_errors"
 
 
 class Kod2Metrics(Protocol):

@@ -55,10 +55,12 @@ class ElasticJob:
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job in the waiting queue."""
+    """A job in the waiting queue. ``refused``: its pods were not let in the last time, so it goes behind all others and
+    takes nothing from anybody."""
 
     job: ElasticJob
     starving: bool = False
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class Running:
 
     ``scaled_s``: its last scale-in or scale-out, None before the first; ``finishing``: a worker has ended, so it grows
     no more; ``ended``: task -> node of those that ended a moment ago, whose room counts as held until ``settled_s``
-    (or the job's end, which is likely then) and scales no more.
+    (or the job's end, which is likely then) and scales no more; ``held``: it neither gives nor gets workers for now;
+    ``target``: its ``replicas`` were set to so many since it was looked at last.
     """
 
     job: ElasticJob
@@ -76,6 +79,8 @@ class Running:
     finishing: bool = False
     ended: Mapping[str, str] = field(default_factory=dict)
     settled_s: float | None = None
+    held: bool = False
+    target: int | None = None
 
     @property
     def workers(self) -> list[int]:
@@ -134,7 +139,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class ScaledIn:
-    """Workers are taken from a running job, for the job ``beneficiary``."""
+    """Workers are taken from a running job, for the job ``beneficiary``; "": its own spec has no use for them (tasks of
+    any kind, then)."""
 
     job: str
     tasks: tuple[str, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.objects import (
@@ -31,6 +31,7 @@ from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.metrics import Kod2Counter, Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.model import (
     Decision,
+    ElasticJob,
     Placed,
     Queues,
     Running,
@@ -50,6 +51,7 @@ from mews.systems.kod2.view import QueueView
 
 PASS = "*"
 """The key that stands for a scheduling pass."""
+_FIRST_PAUSE_S = 0.1
 
 
 class Kod2Operator:
@@ -66,6 +68,7 @@ class Kod2Operator:
         self._events = TFJobEventWriter(context)
         self._queue = WorkQueue()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._left_alone: dict[str, tuple[int, float]] = {}
         self._reconciler = Reconciler(
             context,
             self._config,
@@ -82,6 +85,7 @@ class Kod2Operator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._cache.run())
+                tasks.create_task(self._events.run())
                 await self._cache.synced()
                 self._cache.tfjobs.on_change(self._tfjob_changed)
                 self._cache.pods.on_change(self._pod_changed)
@@ -163,8 +167,24 @@ class Kod2Operator:
                 self._metrics.count(Kod2Counter.RETRIES)
                 self._context.log.info("%s is tried again: %s", key, error)
                 self._queue.retry(key)
+            except Exception as error:
+                # Whatever it is, it is this key's: nobody else's job waits for it.
+                self._context.log.exception("%s failed and is tried again", key)
+                self._queue.retry(key)
+                await self._failed(key, error)
             else:
                 self._queue.forget(key)
+
+    async def _failed(self, key: str, error: Exception) -> None:
+        """A TFJob over which the operator itself failed gives its room back and says so."""
+        self._metrics.count(Kod2Counter.ERRORS)
+        tfjob = None if key == PASS else self._cache.tfjob(key)
+        if tfjob is None or statuses.stall_of(tfjob) is not None:
+            return
+        try:
+            await self._reconciler.hold_back(tfjob, "ReconcileError", f"{type(error).__name__}: {error}")
+        except Exception:
+            self._context.log.exception("%s: that it failed could not be written", key)
 
     async def _sync(self, key: str) -> None:
         tfjob = self._cache.tfjob(key)
@@ -174,6 +194,7 @@ class Kod2Operator:
             await self._reconciler.sync(tfjob)
         else:
             self._reconciler.lacking.discard(key)
+            self._left_alone.pop(key, None)
             self._forget_timer(key)
 
     # The elastic scheduler
@@ -181,20 +202,69 @@ class Kod2Operator:
     async def _pass(self) -> None:
         loop = asyncio.get_running_loop()
         begun_s, now_s = loop.time(), self._context.clock.now()
-        queues = self._view.queues(now_s)
+        queues = self._view.queues(now_s, self._held(now_s))
         verdict = decide(queues, now_s, self._config.options)
         self._metrics.decided(loop.time() - begun_s)
         await self._show_weights(queues)
         for decision in verdict.decisions:
-            await self._act(decision)
+            if not await self._tried(decision.job, self._act(decision)):
+                self._queue.add(PASS)  # what follows may have counted on it: the rest is decided anew, without that job
+                return
         for key in sorted(verdict.reasons):
-            await self._explain(key, verdict.reasons[key])
+            await self._tried(key, self._explain(key, verdict.reasons[key]))
+        await self._follow(queues, verdict.reasons)
         await self._rehome(queues, {decision.job for decision in verdict.decisions})
         self._show_states()
-        then = self._view.queues(now_s) if verdict.decisions else queues
+        then = self._view.queues(now_s, self._held(now_s)) if verdict.decisions else queues
         look_s = next_look_s(then, now_s, self._config.options)
         if look_s is not None:
             self._again(PASS, look_s - now_s)
+
+    async def _follow(self, queues: Queues, reasons: Mapping[str, WaitReason]) -> None:
+        """The bounds of jobs whose spec was changed, and that it has been acted on."""
+        for runner in queues.running:
+            if not runner.held:
+                key = runner.job.key
+                await self._tried(key, self._show_bounds(runner.job, replicas=runner.job.wanted))
+                if key not in reasons:
+                    await self._tried(key, self._lacks_nothing(key))
+        for entry in queues.waiting:
+            await self._tried(entry.job.key, self._show_bounds(entry.job))
+
+    async def _lacks_nothing(self, key: str) -> None:
+        tfjob = self._cache.tfjob(key)
+        if tfjob is not None and "reason" in (tfjob["status"].get("elastic") or {}):
+            await self._cache.write_status(tfjob, statuses.with_elastic(statuses.status_of(tfjob), reason=None))
+
+    async def _show_bounds(self, job: ElasticJob, **fields: int) -> None:
+        tfjob = self._cache.tfjob(job.key)
+        if tfjob is None:
+            return
+        status = statuses.status_of(tfjob)
+        shown: dict[str, float] = {"min": job.minimum, "max": job.maximum, **fields}
+        if any(status["elastic"].get(name) != value for name, value in shown.items()):
+            if fields and statuses.state_of(status) == State.RUNNING:
+                shown["weight"] = self._base_weight(job.key)
+            await self._cache.write_status(tfjob, statuses.with_elastic(status, **shown))
+
+    async def _tried(self, key: str, act: Awaitable[object]) -> bool:
+        """Do something about one TFJob; whether the server took it. If not the others go on without that job, which
+        passes leave alone for a while."""
+        try:
+            await act
+        except ApiError as error:
+            times = self._left_alone.get(key, (0, 0.0))[0]
+            delay_s = min(_FIRST_PAUSE_S * 2.0 ** min(times, 20), statuses.LAST_DELAY_S)
+            self._left_alone[key] = (times + 1, self._context.clock.now() + delay_s)
+            self._metrics.count(Kod2Counter.RETRIES)
+            self._context.log.info("%s is left alone for %g s: %s", key, delay_s, error)
+            self._again(PASS, delay_s)
+            return False
+        self._left_alone.pop(key, None)
+        return True
+
+    def _held(self, now_s: float) -> set[str]:
+        return {key for key, (_, until_s) in self._left_alone.items() if until_s > now_s}
 
     async def _show_weights(self, queues: Queues) -> None:
         raw = weights_of(queues)
@@ -203,7 +273,7 @@ class Kod2Operator:
             shown = round(1.0 if entry.starving else published(raw[entry.job.key]), 6)
             if tfjob is not None and tfjob["status"]["elastic"].get("weight") != shown:
                 status = statuses.with_elastic(statuses.status_of(tfjob), weight=shown)
-                await self._cache.write_status(tfjob, status)
+                await self._tried(entry.job.key, self._cache.write_status(tfjob, status))
 
     async def _act(self, decision: Decision) -> None:
         tfjob = self._cache.tfjob(decision.job)
@@ -222,6 +292,7 @@ class Kod2Operator:
                 status = statuses.with_elastic(
                     status, state=State.RUNNING.value, placement=dict(decision.tasks), reason=None,
                     workers=_workers(decision.tasks), weight=self._base_weight(decision.job),
+                    replicas=self._replicas(tfjob),
                 )  # fmt: skip
                 status["startTime"] = timestamp(now_s)
                 kind, reason, text = "Normal", "Placed", f"placed: {_where(decision.tasks)}"
@@ -230,7 +301,8 @@ class Kod2Operator:
                 left = {task: node for task, node in tasks.items() if task not in decision.tasks}
                 status = statuses.with_elastic(status, placement=left, workers=_workers(left), scaledAt=stamp)
                 kind, reason = "Normal", "ScaledIn"
-                text = f"gives {', '.join(decision.tasks)} for {decision.beneficiary}; {_workers(left)} worker(s) left"
+                why = f"for {decision.beneficiary}" if decision.beneficiary else "as its spec asks for"
+                text = f"gives {', '.join(decision.tasks)} {why}; {_workers(left)} worker(s) left"
                 self._metrics.count(Kod2Counter.SCALED_IN, len(decision.tasks))
             case ScaledOut():
                 more = {**tasks, **decision.tasks}
@@ -242,6 +314,10 @@ class Kod2Operator:
         tfjob = await self._cache.write_status(tfjob, status)
         self._queue.add(decision.job)
         await self._events.emit(tfjob, kind, reason, text)
+
+    def _replicas(self, tfjob: Object) -> int | None:
+        job = self._cache.good_spec_of(tfjob)
+        return None if job is None else job.workers.count
 
     def _base_weight(self, key: str) -> float:
         return round(published(weights_of(self._view.queues(self._context.clock.now())).get(key, 0.0)), 6)
@@ -257,7 +333,7 @@ class Kod2Operator:
             return
         tfjob = await self._cache.write_status(tfjob, statuses.with_elastic(status, reason=text))
         if reported.partition(":")[0] != reason.code:
-            kind = "Warning" if reason.code == "LargerThanCluster" else "Normal"
+            kind = "Warning" if reason.code in ("LargerThanCluster", "PlacementNotFound") else "Normal"
             await self._events.emit(tfjob, kind, reason.code, reason.text)
 
     # Nodes that do not take what was placed on them
@@ -266,7 +342,7 @@ class Kod2Operator:
         room = Room(queues.cluster, queues.running)
         for runner in queues.running:
             if runner.job.key not in busy:
-                await self._rehome_job(room, runner)
+                await self._tried(runner.job.key, self._rehome_job(room, runner))
 
     async def _rehome_job(self, room: Room, runner: Running) -> None:
         tfjob = self._cache.tfjob(runner.job.key)
@@ -275,7 +351,9 @@ class Kod2Operator:
             return
         pods = self._cache.pods_of(uid_of(tfjob))
         for task, node in runner.tasks.items():
-            if task in pods or not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
+            if task in pods or not job.has_task(task):
+                continue
+            if not self._is_stuck(job.role_of(task).role.task, runner.job.key, node):
                 continue
             home = rehome(room, runner, task)
             if home is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, is_deleting, phase_of, seconds
 from mews.systems.kod2.model import is_server, is_worker
-from mews.systems.kod2.tfjob import RestartPolicy, TFJob
+from mews.systems.kod2.tfjob import RestartPolicy, Role, TFJob
 
 Pods = Mapping[str, Object]
 """Task -> pod."""
@@ -23,51 +23,88 @@ DISRUPTIONS = frozenset({"Evicted", "NodeLost", "Preempting", "Terminated", "Nod
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """``ended``: Succeeded or Failed, with reason and message; tasks whose pod is to be made anew because the node
-    refused it (or threw it out), or because its program failed in a way that may be tried again."""
+    refused it (or threw it out), or because its program failed in a way that may be tried again. ``events``: type and
+    text of what people are told of the end, where it is more than the message; ``nothing_stays``: all pods go, whatever
+    the clean-up policy says."""
 
     ended: str = ""
     reason: str = ""
     message: str = ""
     refused: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
+    events: tuple[tuple[str, str], ...] = ()
+    nothing_stays: bool = False
 
 
-def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int) -> JobOutcome:
-    """Judge the pods of those tasks; ``restarts`` counts the pods made anew before."""
-    if (message := _success(job, tasks, pods)) is not None:
-        return JobOutcome("Succeeded", "TFJobSucceeded", message)
-    refused, restarted = [], []
+def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int, baseline: bool = False) -> JobOutcome:
+    """Judge the pods of those tasks; ``restarts`` counts the pods made anew before. ``baseline``: as Kubeflow's
+    operator does, to which a pod that its node refused is one that failed."""
+    if _has_succeeded(job, tasks, pods):
+        return JobOutcome("Succeeded", "TFJobSucceeded", f"TFJob {job.key} successfully completed.")
+    refused: list[str] = []
+    restarted: list[str] = []
+    failed: dict[Role, list[str]] = {}
     for task in sorted(tasks):
         pod = pods.get(task)
         if pod is None or phase_of(pod) != "Failed" or is_deleting(pod):
             continue
-        if was_refused(pod):
+        replicas = job.role_of(task)
+        if was_refused(pod) and not baseline:
             refused.append(task)
-        elif job.role_of(task).restart is RestartPolicy.EXIT_CODE and exit_code(pod) >= RETRYABLE:
+        elif _is_retried(replicas.restart, pod):
             restarted.append(task)
-        else:
-            text = f"TFJob {job.key} has failed because {task} failed with exit code {exit_code(pod)}."
-            return JobOutcome("Failed", "TFJobFailed", text)
-    total = restarts + len(restarted) + sum(_restarts_in_place(pods[task]) for task in tasks if task in pods)
-    if job.backoff_limit is not None and total > job.backoff_limit:
-        text = (
-            f"TFJob {job.key} has failed because it restarted {total} times; its backoffLimit is {job.backoff_limit}."
-        )
-        return JobOutcome("Failed", "BackoffLimitExceeded", text)
+        elif not (job.dynamic and replicas.role is Role.WORKER):
+            failed.setdefault(replicas.role, []).append(task)
+    for role in _JUDGED:
+        if role in failed:
+            return _failure(job, role, failed[role])
+    total = restarts + sum(_restarts_in_place(job, task, pods[task]) for task in tasks if task in pods)
+    if job.backoff_limit == 0:
+        total += len(restarted)
+    if job.backoff_limit is not None and total >= max(1, job.backoff_limit):
+        text = f"Job {job.name} has failed because it has reached the specified backoff limit"
+        return over_a_limit(text)
     return JobOutcome(refused=tuple(refused), restarted=tuple(restarted))
 
 
-def _success(job: TFJob, tasks: Collection[str], pods: Pods) -> str | None:
+_JUDGED = (Role.CHIEF, Role.EVALUATOR, Role.MASTER, Role.PS, Role.WORKER)
+"""In this order Kubeflow's operator looks at them; the first that failed is named."""
+
+
+def over_a_limit(text: str) -> JobOutcome:
+    """The end of a job that took too long, or was tried too often."""
+    return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),), nothing_stays=True)
+
+
+def _failure(job: TFJob, role: Role, tasks: Collection[str]) -> JobOutcome:
+    text = f"TFJob {job.key} has failed because {len(tasks)} {role} replica(s) failed."
+    if job.roles[role].restart is not RestartPolicy.EXIT_CODE:
+        return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),))
+    reason = f'job "{job.name}" is failing because "{role}" replica(s) failed.'
+    return JobOutcome("Failed", "TFJobFailed", reason, events=(("Warning", reason), ("Normal", text)))
+
+
+def _is_retried(policy: RestartPolicy, pod: Object) -> bool:
+    if policy is RestartPolicy.EXIT_CODE:
+        return was_refused(pod) or exit_code(pod) >= RETRYABLE
+    return policy in (RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS)
+
+
+def _has_succeeded(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
     done = {task for task in tasks if task in pods and phase_of(pods[task]) == "Succeeded"}
     if job.lead is not None:
-        lead = f"{job.lead.task}-0"
-        return f"TFJob {job.key} successfully completed: {lead} has." if lead in done else None
+        return f"{job.lead.task}-0" in done
     workers = {task for task in tasks if is_worker(task)}
     if workers and workers <= done:
-        return f"TFJob {job.key} successfully completed: all {len(workers)} workers have."
-    if not job.elastic and not job.all_workers and "worker-0" in done:
-        return f"TFJob {job.key} successfully completed: worker-0 has."
-    return None
+        return True
+    return not job.elastic and not job.all_workers and "worker-0" in done
+
+
+def is_running(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
+    """Whether the condition Running holds: the chief runs, or (without one) any worker."""
+    lead = job.lead.task if job.lead is not None else Role.WORKER.task
+    own = (task for task in tasks if task.rpartition("-")[0] == lead)
+    return any(task in pods and phase_of(pods[task]) == "Running" for task in own)
 
 
 def was_refused(pod: Object) -> bool:
@@ -99,9 +136,13 @@ def _terminated(pod: Object) -> Iterator[Mapping[str, Any]]:
             yield ended
 
 
-def _restarts_in_place(pod: Object) -> int:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return sum(int(container.get("restartCount") or 0) for container in statuses)
+def _restarts_in_place(job: TFJob, task: str, pod: Object) -> int:
+    """How often its kubelet restarted the containers of a pod that runs."""
+    if phase_of(pod) != "Running" or job.role_of(task).restart is RestartPolicy.NEVER:
+        return 0
+    status = pod.get("status") or {}
+    lists = (status.get(key) or () for key in ("initContainerStatuses", "containerStatuses"))
+    return sum(int(container.get("restartCount") or 0) for each in lists for container in each)
 
 
 def is_training(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:

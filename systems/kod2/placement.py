@@ -1,17 +1,21 @@
 """Where the tasks of a job go: on as few nodes as can be, parameter servers with workers (contract kod2.md section 2).
 
-Exact for a job with one task besides its identical workers (the paper's jobs have one parameter server): a placement is
-found whenever there is one. With several, each node is tried for the first of them and the rest follow greedily.
+A placement is found whenever there is one. For a job with one task besides its identical workers (the paper's jobs have
+one parameter server) each node is tried for it. For several a search decides (``mews.systems.kod2.search``), within a
+budget: where that ends before the search does the answer is "not found". What makes good places for several is greedy:
+each node is tried for the first of them and the rest follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 
 from mews.systems.kod2.model import ElasticJob, worker_task
 from mews.systems.kod2.room import PLENTY, Room
+from mews.systems.kod2.search import assign
 
 Tasks = dict[str, str]
 
@@ -32,6 +36,8 @@ class Workers:
     def __init__(self, room: Room, job: ElasticJob) -> None:
         self.room = room
         self.job = job
+        self.proven = True
+        """Whether the last layout is the best there is; where there was none, that there is none."""
 
     def within(
         self, changed: Mapping[int, int] = MappingProxyType({}), devices: Mapping[str, int] | None = None
@@ -55,6 +61,7 @@ class Workers:
 
         Without an order the first way that is good enough is taken: to know whether there is one.
         """
+        self.proven = True
         if self.within() < at_least:
             return None
         if not self.job.fixed:
@@ -63,6 +70,8 @@ class Workers:
         homes = self.room.capacities(self.job.fixed[0][1])
         if not homes.total:
             return None
+        if order is None and len(self.job.fixed) > 1:
+            return self._searched(at_least, wanted)
         best: Layout | None = None
         for number in range(len(self.room.nodes)) if order is None else order:
             if not homes.by_node[number]:
@@ -74,7 +83,22 @@ class Workers:
                 return found
             if best is None or (found.workers, found.together) > (best.workers, best.together):
                 best = found
+        if len(self.job.fixed) > 1 and (best is None or best.workers < wanted):
+            return self._searched(at_least if best is None else best.workers + 1, wanted) or best
         return best
+
+    def _searched(self, at_least: int, wanted: int) -> Layout | None:
+        """What the exact search finds."""
+        found = assign(self.room, self.job, at_least, wanted)
+        self.proven = found.proven
+        if found.tasks is None:
+            return None
+        first = self.room.index[found.tasks[self.job.fixed[0][0]]]
+        trial = self.room.copy()
+        trial.take_all(self.job, found.tasks)
+        beside = trial.capacity(first, self.job.worker)
+        tasks = {task: found.tasks[task] for task, _ in self.job.fixed}
+        return Layout(tasks, first, found.workers, beside > 0 and found.workers > 0)
 
     def _from(self, first: int, wanted: int, order: Sequence[int] | None) -> Layout | None:
         if len(self.job.fixed) == 1 and not self.job.fixed[0][1].pooled:
@@ -104,10 +128,26 @@ class Workers:
         return Layout(placed, first, workers, touched[first] > 0 and workers > 0)
 
 
-def could_place(room: Room, job: ElasticJob, workers: int | None = None) -> bool:
-    """Whether the job's fixed tasks and that many workers (its minimum) have an actual placement."""
-    count = job.minimum if workers is None else workers
-    return Workers(room, job).layout(count, count) is not None
+class Feasibility(StrEnum):
+    """Whether a job has a placement."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_FOUND = "not found"
+    """The search was not done when its budget was spent."""
+
+
+def feasibility(room: Room, job: ElasticJob) -> Feasibility:
+    """Whether the job's fixed tasks and its minimum of workers have an actual placement."""
+    workers = Workers(room, job)
+    if workers.layout(job.minimum, job.minimum) is not None:
+        return Feasibility.YES
+    return Feasibility.NO if workers.proven else Feasibility.NOT_FOUND
+
+
+def could_place(room: Room, job: ElasticJob) -> bool:
+    """Whether a placement of the job's fixed tasks and its minimum of workers is known."""
+    return feasibility(room, job) is Feasibility.YES
 
 
 def place(room: Room, job: ElasticJob, *, affinity: bool = True) -> Tasks | None:

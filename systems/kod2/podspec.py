@@ -30,23 +30,51 @@ def labels_of_task(job: TFJob, task: str) -> dict[str, str]:
     return labels
 
 
+def worker_selector(job: TFJob) -> str:
+    """The selector of a job's workers, as the scale subresource shows it."""
+    return f"{JOB_NAME}={job.name},{OPERATOR_NAME}={OPERATOR},{REPLICA_TYPE}={Role.WORKER.task}"
+
+
+def listed_tasks(pod: Object) -> Any:
+    """The cluster that a pod's TF_CONFIG names; None where it has none."""
+    for container in pod["spec"]["containers"]:
+        for entry in container.get("env") or () if container["name"] == CONTAINER else ():
+            if entry["name"] == "TF_CONFIG":
+                return json.loads(entry.get("value") or "{}").get("cluster")
+    return None
+
+
 def task_of(labels: Any) -> str:
     """The task that a pod or service with these labels is of."""
     return f"{labels.get(REPLICA_TYPE, '')}-{labels.get(REPLICA_INDEX, '')}"
 
 
 def tf_config(job: TFJob, task: str, *, workers: int | None = None) -> dict[str, Any]:
-    """TF_CONFIG of a task. It names as many workers as the job may ever have, so that scaling rewrites nothing
-    (``workers``: so many, where nobody scales)."""
+    """TF_CONFIG of a task; the task of a job that has only this one is given none. It names as many workers as the job
+    may ever have, so that scaling rewrites nothing (``workers``: so many, where nobody scales)."""
     role, _, index = task.rpartition("-")
     listed = job.maximum if workers is None else workers
-    counts = {found.role: found.count for found in job.roles.values()} | {Role.WORKER: listed}
-    cluster = {
-        name.task: [f"{job.name}-{name.task}-{i}.{job.namespace}.svc:{job.roles[name].port}" for i in range(count)]
+    counts = {found.role: found.count for found in job.roles.values()}
+    if Role.WORKER in counts:
+        counts[Role.WORKER] = listed
+    suffix = f"{job.namespace}.svc" + (f".{job.domain}" if job.domain else "")
+    cluster: dict[str, Any] = {
+        name.task: [f"{job.name}-{name.task}-{i}.{suffix}:{job.roles[name].port}" for i in range(count)]
         for name, count in counts.items()
-        if name is not Role.EVALUATOR
+        if count
     }
-    return {"cluster": cluster, "task": {"type": role, "index": int(index)}, "environment": "cloud"}
+    task_given = {"type": role, "index": int(index)}
+    if job.dynamic:
+        return {"cluster": _sparse(cluster, role, int(index)), "task": task_given}
+    return {"cluster": cluster, "task": task_given, "environment": "cloud"}
+
+
+def _sparse(cluster: dict[str, Any], role: str, index: int) -> dict[str, Any]:
+    """What a task is told that needs not know the workers: itself, and the servers where it is a worker."""
+    own = cluster[role][index]
+    if role == Role.WORKER.task:
+        return {"worker": {str(index): own}, "ps": cluster.get(Role.PS.task, [])}
+    return {"worker": {}, "ps": [own] if role == Role.PS.task else []}
 
 
 def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, scheduler: str | None = None) -> Object:
@@ -67,7 +95,9 @@ def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, sched
         spec["schedulerName"] = scheduler
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), HOSTNAME: node}
     container = next(found for found in spec["containers"] if found["name"] == CONTAINER)
-    ours = {"TF_CONFIG": json.dumps(tf_config(job, task, workers=workers), separators=(",", ":")), QUORUM: str(quorum)}
+    ours = {QUORUM: str(quorum)}
+    if job.is_distributed:
+        ours = {"TF_CONFIG": json.dumps(tf_config(job, task, workers=workers), separators=(",", ":")), **ours}
     kept = [entry for entry in container.get("env") or [] if entry["name"] not in ours]
     container["env"] = [*kept, *({"name": name, "value": value} for name, value in ours.items())]
     if not any(port.get("name") == PORT_NAME for port in container.get("ports") or ()):
@@ -81,6 +111,7 @@ def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, sched
             "namespace": job.namespace,
             "labels": {**(metadata.get("labels") or {}), **labels_of_task(job, task)},
             "annotations": dict(metadata.get("annotations") or {}),
+            **({"finalizers": list(metadata["finalizers"])} if metadata.get("finalizers") else {}),
             "ownerReferences": [owner_reference(owner)],
         },
         "spec": spec,
@@ -94,9 +125,7 @@ def _restart_policy(replicas: Replicas) -> str:
 
 def service_of_task(job: TFJob, owner: Object, task: str) -> Object:
     """The headless service that gives a task its name."""
-    port = job.role_of(task).port
-    labels = labels_of_task(job, task)
-    selector = {key: labels[key] for key in (JOB_NAME, OPERATOR_NAME, REPLICA_TYPE, REPLICA_INDEX)}
+    labels = {key: value for key, value in labels_of_task(job, task).items() if key != JOB_ROLE}
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -108,8 +137,11 @@ def service_of_task(job: TFJob, owner: Object, task: str) -> Object:
         },
         "spec": {
             "clusterIP": "None",
-            "selector": selector,
-            "ports": [{"name": PORT_NAME, "port": port, "targetPort": port, "protocol": "TCP"}],
+            "selector": dict(labels),
+            "ports": [
+                {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+                for name, port in job.role_of(task).ports.items()
+            ],
         },
     }
 

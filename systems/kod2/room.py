@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from mews.systems.kod2.model import CPU, MEMORY, Ask, ClusterState, ElasticJob, NodeRoom, Running, is_worker
 
 PLENTY = 1 << 30
+_STEPS = 200_000
 
 
 class Capacities:
@@ -20,19 +21,29 @@ class Capacities:
         self.seen = seen
 
 
+class SearchBudget:
+    """How many steps of search (``mews.systems.kod2.search``) one decision may still take for all its questions."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = _STEPS) -> None:
+        self.left = left
+
+
 class Room:
     """Free amounts per node, in the cluster's order of nodes, and free devices per pool.
 
     What was asked about a kind of task is remembered, and brought up to date only for nodes that changed since.
     """
 
-    __slots__ = ("_capacities", "_changes", "_idle", "free", "index", "nodes", "pools")
+    __slots__ = ("_capacities", "_changes", "_idle", "budget", "free", "index", "nodes", "pools")
 
     def __init__(self, cluster: ClusterState, running: Iterable[Running] = ()) -> None:
         self.nodes: tuple[NodeRoom, ...] = cluster.nodes
         self.index = {node.name: number for number, node in enumerate(cluster.nodes)}
         self.free = [list(node.free) for node in cluster.nodes]
         self.pools = dict(cluster.pools)
+        self.budget = SearchBudget()
         self._changes: list[int] = []
         self._capacities: dict[Ask, Capacities] = {}
         self._idle: list[float | None] = [None] * len(cluster.nodes)
@@ -46,6 +57,7 @@ class Room:
         other.nodes, other.index = self.nodes, self.index
         other.free = [list(free) for free in self.free]
         other.pools = dict(self.pools)
+        other.budget = self.budget
         other._changes, other._capacities, other._idle = [], {}, list(self._idle)
         return other
 

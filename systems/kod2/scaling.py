@@ -37,7 +37,11 @@ def victims(job: ElasticJob, running: Sequence[Running], weights: Weights) -> li
     eligible = [
         other
         for other in running
-        if weights[other.job.key] < weight or (weights[other.job.key] == weight and other.job.arrived_s > job.arrived_s)
+        if not other.held
+        and (
+            weights[other.job.key] < weight
+            or (weights[other.job.key] == weight and other.job.arrived_s > job.arrived_s)
+        )
     ]
     return sorted(eligible, key=lambda other: (weights[other.job.key], -other.job.arrived_s, other.job.key))
 

@@ -7,17 +7,20 @@ restarted one rebuilds its queues from the API.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mews.kube.api.objects import Object, clone, micro_timestamp, phase_of, seconds, timestamp
 from mews.systems.kod2.model import State
-from mews.systems.kod2.podspec import task_of
+from mews.systems.kod2.podspec import task_of, worker_selector
 from mews.systems.kod2.tfjob import TFJob
 
 Status = dict[str, Any]
 
 CREATED, RUNNING, RESTARTING = "Created", "Running", "Restarting"
 SUSPENDED, SUCCEEDED, FAILED = "Suspended", "Succeeded", "Failed"
+STALLED = "Stalled"
+"""It cannot go on: its pods are not let in, or the operator fails over it. Ours: Kubeflow has none for that."""
 _ENDED = (SUCCEEDED, FAILED)
 
 
@@ -37,18 +40,20 @@ def is_finished(status: Mapping[str, Any]) -> bool:
     return any(holds(status, kind) for kind in _ENDED)
 
 
-def with_condition(status: Status, kind: str, reason: str, message: str, *, now_s: float) -> Status:
-    """The condition made true, moved to the end; others that it excludes made false or dropped, as tf-operator does:
-    Running and Restarting exclude each other, the end makes Running false."""
+def with_condition(
+    status: Status, kind: str, reason: str, message: str, *, now_s: float, value: str = "True"
+) -> Status:
+    """The condition set and moved to the end; others that it excludes made false or dropped, as Kubeflow's operator
+    does: Running and Restarting exclude each other, the end makes Running false."""
     stamp = timestamp(now_s)
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     known = next((c for c in conditions if c["type"] == kind), None)
-    if known is not None and (known["status"], known.get("reason"), known.get("message")) == ("True", reason, message):
+    if known is not None and (known["status"], known.get("reason"), known.get("message")) == (value, reason, message):
         return status
-    since = known["lastTransitionTime"] if known is not None and known["status"] == "True" else stamp
+    since = known["lastTransitionTime"] if known is not None and known["status"] == value else stamp
     new = {
         "type": kind,
-        "status": "True",
+        "status": value,
         "reason": reason,
         "message": message,
         "lastUpdateTime": stamp,
@@ -58,28 +63,65 @@ def with_condition(status: Status, kind: str, reason: str, message: str, *, now_
     for condition in conditions:
         if condition["type"] == kind or {condition["type"], kind} == {RUNNING, RESTARTING}:
             continue
-        if condition["type"] == RUNNING and kind in (*_ENDED, SUSPENDED) and condition["status"] == "True":
-            condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
-        if condition["type"] == SUSPENDED and kind != SUSPENDED and condition["status"] == "True":
+        if condition["type"] == STALLED and kind in (*_ENDED, SUSPENDED):
+            continue
+        if condition["type"] == RUNNING and kind in _ENDED and condition["status"] == "True":
             condition = {**condition, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
         left.append(condition)
     return {**status, "conditions": [*left, new]}
+
+
+def suspended(status: Status, job: TFJob, *, now_s: float) -> Status:
+    """Out of the queues: nothing of it runs, and it starts anew when it is resumed."""
+    status = {key: value for key, value in status.items() if key != "startTime"}
+    if not any(c["type"] == CREATED for c in status.get("conditions") or ()):
+        status = with_condition(status, CREATED, "TFJobCreated", f"TFJob {job.name} is created.", now_s=now_s)
+    message = f"TFJob {job.name} is suspended."
+    if holds(status, RUNNING):
+        status = with_condition(status, RUNNING, "TFJobSuspended", message, now_s=now_s, value="False")
+    status = with_condition(status, SUSPENDED, "TFJobSuspended", message, now_s=now_s)
+    restarts = (status.get("elastic") or {}).get("restarts")
+    replicas = {
+        role: {column: count for column, count in counts.items() if column != "active"}
+        for role, counts in (status.get("replicaStatuses") or {}).items()
+    }
+    return {**status, "replicaStatuses": replicas, "elastic": {"restarts": restarts} if restarts else {}}
+
+
+def resumed(status: Status, job: TFJob, *, now_s: float) -> Status:
+    """No longer suspended."""
+    message = f"TFJob {job.name} is resumed."
+    return with_condition(status, SUSPENDED, "TFJobResumed", message, now_s=now_s, value="False")
 
 
 def finished(status: Status, kind: str, reason: str, message: str, *, now_s: float) -> Status:
     """Into the finished queue."""
     done = with_condition(status, kind, reason, message, now_s=now_s)
     done["completionTime"] = timestamp(now_s)
-    elastic = {k: v for k, v in (done.get("elastic") or {}).items() if k not in ("placement", "reason")}
+    if kind == SUCCEEDED:
+        done["replicaStatuses"] = {role: _all_done(counts) for role, counts in _replica_statuses(done).items()}
+    gone = ("placement", "reason", "stalled")
+    elastic = {k: v for k, v in (done.get("elastic") or {}).items() if k not in gone}
     done["elastic"] = {**elastic, "state": State.COMPLETED.value, "workers": 0, "finishedAt": micro_timestamp(now_s)}
     return done
+
+
+def _replica_statuses(status: Status) -> dict[str, dict[str, int]]:
+    return status.get("replicaStatuses") or {}
+
+
+def _all_done(counts: Mapping[str, int]) -> dict[str, int]:
+    """Tasks that still ran when their job succeeded count as succeeded."""
+    succeeded = counts.get("succeeded", 0) + counts.get("active", 0)
+    rest = {column: count for column, count in counts.items() if column not in ("active", "succeeded")}
+    return {**rest, "succeeded": succeeded} if succeeded else rest
 
 
 def entered(status: Status, job: TFJob, *, weight: float | None, now_s: float) -> Status:
     """Into the waiting queue, for the first time or after a suspension."""
     elastic = {k: v for k, v in (status.get("elastic") or {}).items() if k in ("restarts",)}
     elastic |= {"state": State.WAITING.value, "workers": 0, "min": job.minimum, "max": job.maximum}
-    elastic |= {"waitingSince": micro_timestamp(now_s)}
+    elastic |= {"waitingSince": micro_timestamp(now_s), "selector": worker_selector(job)}
     if weight is not None:
         elastic["weight"] = round(weight, 6)
     return {**status, "elastic": elastic}
@@ -89,6 +131,66 @@ def with_elastic(status: Status, **fields: Any) -> Status:
     """Fields of the elastic part set; None removes one."""
     elastic = {**(status.get("elastic") or {}), **fields}
     return {**status, "elastic": {key: value for key, value in elastic.items() if value is not None}}
+
+
+FIRST_DELAY_S, LAST_DELAY_S = 1.0, 60.0
+"""How long something that was refused is left alone, doubled with each further time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What a job is held back by: how often it was in a row, until when (unix s), and for which generation of it."""
+
+    times: int
+    until_s: float
+    generation: int
+
+
+def stall_of(tfjob: Object) -> Stall | None:
+    """What holds a TFJob back; None where nothing does, or its spec has changed since."""
+    found = ((tfjob.get("status") or {}).get("elastic") or {}).get("stalled")
+    if not found or int(found["generation"]) != generation_of(tfjob):
+        return None
+    return Stall(int(found["times"]), seconds(found["until"]), int(found["generation"]))
+
+
+def stalled(status: Status, tfjob: Object, reason: str, message: str, *, now_s: float) -> Status:
+    """Held back once more, with the condition that says so."""
+    known = stall_of(tfjob)
+    times = 1 if known is None else known.times + 1
+    until_s = now_s + min(FIRST_DELAY_S * 2.0 ** min(times - 1, 10), LAST_DELAY_S)
+    until = {"times": times, "until": micro_timestamp(until_s), "generation": generation_of(tfjob)}
+    return with_condition(with_elastic(status, stalled=until), STALLED, reason, message, now_s=now_s)
+
+
+def is_stalled(tfjob: Object) -> bool:
+    """Whether its status says that it is held back, or was by what has changed since."""
+    status = tfjob.get("status") or {}
+    return holds(status, STALLED) or "stalled" in (status.get("elastic") or {})
+
+
+def freed(status: Status) -> Status:
+    """Held back no more."""
+    conditions = [condition for condition in status.get("conditions") or () if condition["type"] != STALLED]
+    return with_elastic({**status, "conditions": conditions}, stalled=None)
+
+
+def sent_back(status: Status, reason: str, *, now_s: float) -> Status:
+    """Back to the waiting queue, with nothing that it held; since when it waits stays."""
+    stamp = timestamp(now_s)
+    status = {key: value for key, value in status.items() if key != "startTime"}
+    status["conditions"] = [
+        {**c, "status": "False", "lastUpdateTime": stamp, "lastTransitionTime": stamp}
+        if c["type"] == RUNNING and c["status"] == "True"
+        else c
+        for c in status.get("conditions") or ()
+    ]
+    return with_elastic(status, state=State.WAITING.value, workers=0, placement=None, scaledAt=None, reason=reason)
+
+
+def generation_of(tfjob: Object) -> int:
+    """``metadata.generation``: it counts changes of the spec."""
+    return int(tfjob["metadata"].get("generation") or 0)
 
 
 def placement_of(status: Mapping[str, Any]) -> dict[str, str]:
@@ -111,6 +213,12 @@ def scaled_s(status: Mapping[str, Any]) -> float | None:
     """The last scale-in or scale-out, unix s."""
     stamp = (status.get("elastic") or {}).get("scaledAt")
     return None if stamp is None else seconds(stamp)
+
+
+def replicas_seen(status: Mapping[str, Any]) -> int | None:
+    """``Worker.replicas`` as it was when the job was placed, or last acted on."""
+    seen = (status.get("elastic") or {}).get("replicas")
+    return None if seen is None else int(seen)
 
 
 def with_replicas(status: Status, job: TFJob, pods: Mapping[str, Object]) -> Status:

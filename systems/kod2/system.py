@@ -76,8 +76,8 @@ _OPERATOR_DEPLOYMENT = ComponentDeployment(
     everywhere=(
         rule("kubeflow.org", ["tfjobs"], [*_WATCH, "delete"]),  # after their time to live
         rule("kubeflow.org", ["tfjobs/status"], ["update"]),
-        rule("", ["pods", "services"], [*_WATCH, "create", "delete"]),
-        rule("", ["nodes"], _WATCH),
+        rule("", ["pods", "services"], ["get", *_WATCH, "create", "delete"]),
+        rule("", ["nodes", "limitranges"], _WATCH),
         rule("", ["events"], ["get", "create", "patch"]),
     ),
     in_namespace=(rule("", ["configmaps"], _WATCH),),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
@@ -58,17 +59,24 @@ class Replicas:
     @property
     def port(self) -> int:
         """The container's tfjob-port, 2222 where it names none."""
+        return self.ports[PORT_NAME]
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """All ports of the container by name; tfjob-port is always one of them."""
+        found: dict[str, int] = {}
         for container in (self.template.get("spec") or {}).get("containers") or ():
-            for port in container.get("ports") or ():
-                if container.get("name") == CONTAINER and port.get("name") == PORT_NAME:
-                    return int(port["containerPort"])
-        return PORT
+            for port in (container.get("ports") or ()) if container.get("name") == CONTAINER else ():
+                found[str(port.get("name") or "")] = int(port["containerPort"])
+        return {**found, PORT_NAME: found.get(PORT_NAME, PORT)}
 
 
 @dataclass(frozen=True, slots=True)
 class TFJob:
     """A TFJob. ``minimum`` and ``maximum`` bound its workers; both are ``replicas`` for a rigid one. ``all_workers``:
-    worker-0's success is not yet a rigid one's (successPolicy)."""
+    worker-0's success is not yet a rigid one's (successPolicy). ``restart_on_resize``: tasks whose TF_CONFIG lists
+    others than there may be now begin anew. ``dynamic``: a worker is told of itself and the servers only, and its
+    failure is not the job's (enableDynamicWorker). ``domain``: the cluster's, in names."""
 
     namespace: str
     name: str
@@ -83,6 +91,9 @@ class TFJob:
     backoff_limit: int | None
     suspend: bool
     all_workers: bool = False
+    dynamic: bool = False
+    domain: str = ""
+    restart_on_resize: bool = False
 
     @property
     def key(self) -> str:
@@ -91,8 +102,13 @@ class TFJob:
 
     @property
     def workers(self) -> Replicas:
-        """The worker replicas."""
-        return self.roles[Role.WORKER]
+        """The worker replicas; none of them where the job has no such role."""
+        return self.roles.get(Role.WORKER, _NO_WORKERS)
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether it has more than one task, or may have."""
+        return len(self.fixed_tasks()) + self.maximum != 1
 
     @property
     def lead(self) -> Role | None:
@@ -108,9 +124,18 @@ class TFJob:
         """All tasks of the job at its ``replicas``: what a controller without elasticity creates."""
         return (*self.fixed_tasks(), *(f"worker-{index}" for index in range(self.workers.count)))
 
+    def has_task(self, task: str) -> bool:
+        """Whether its spec still knows a task; of workers there may be any."""
+        role, _, index = task.rpartition("-")
+        found = next((replicas for name, replicas in self.roles.items() if name.task == role), None)
+        return found is not None and (found.role is Role.WORKER or int(index) < found.count)
+
     def role_of(self, task: str) -> Replicas:
         """The replica type of a task."""
         return next(found for role, found in self.roles.items() if role.task == task.rpartition("-")[0])
+
+
+_NO_WORKERS = Replicas(Role.WORKER, 0, RestartPolicy.NEVER, MappingProxyType({}))
 
 
 def read_tfjob(obj: Object) -> TFJob:
@@ -120,13 +145,16 @@ def read_tfjob(obj: Object) -> TFJob:
     """
     spec = obj.get("spec") or {}
     roles = {role: _replicas(role, given) for role, given in _roles(spec.get("tfReplicaSpecs") or {})}
-    roles = {role: found for role, found in roles.items() if found.count or role is Role.WORKER}
-    if Role.WORKER not in roles or not roles[Role.WORKER].count:
-        raise BadTFJob("spec.tfReplicaSpecs.Worker: a TFJob needs at least one worker")
+    roles = {role: found for role, found in roles.items() if found.count}
+    if not roles:
+        raise BadTFJob("spec.tfReplicaSpecs: a TFJob needs at least one replica")
     if Role.CHIEF in roles and Role.MASTER in roles:
         raise BadTFJob("spec.tfReplicaSpecs: Chief and Master are two names of one role; give one of them")
     policy = {**{k: spec[k] for k in _FLAT if k in spec}, **(spec.get("runPolicy") or {})}
-    minimum, maximum = _bounds(spec.get("elasticPolicy"), roles[Role.WORKER].count)
+    workers = roles.get(Role.WORKER, _NO_WORKERS).count
+    if not workers and spec.get("elasticPolicy") is not None:
+        raise BadTFJob("spec.elasticPolicy: bounds the workers, and spec.tfReplicaSpecs has none")
+    minimum, maximum = _bounds(spec.get("elasticPolicy"), workers)
     return TFJob(
         namespace=namespace_of(obj),
         name=name_of(obj),
@@ -141,7 +169,21 @@ def read_tfjob(obj: Object) -> TFJob:
         backoff_limit=policy.get("backoffLimit"),
         suspend=bool(policy.get("suspend")),
         all_workers=spec.get("successPolicy") == "AllWorkers",
+        dynamic=bool(spec.get("enableDynamicWorker")),
+        restart_on_resize=bool((spec.get("elasticPolicy") or {}).get("restartOnResize")),
     )
+
+
+def clean_up_of(obj: Object, default: CleanPodPolicy) -> tuple[CleanPodPolicy, int | None]:
+    """Which pods go when the job has ended, and after how many seconds it goes itself, of any TFJob: what cannot be
+    read is as if it were not there."""
+    spec = obj.get("spec")
+    given: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else {}
+    run_policy = given.get("runPolicy")
+    given |= dict(run_policy) if isinstance(run_policy, Mapping) else {}
+    clean, ttl_s = given.get("cleanPodPolicy"), given.get("ttlSecondsAfterFinished")
+    known = [policy for policy in CleanPodPolicy if policy == clean]
+    return known[0] if known else default, ttl_s if isinstance(ttl_s, int) else None
 
 
 _FLAT = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
@@ -185,6 +227,16 @@ def _bounds(policy: Mapping[str, Any] | None, replicas: int) -> tuple[int, int]:
             "1 <= minReplicas <= replicas <= maxReplicas"
         )
     return minimum, maximum
+
+
+MANAGER = "kubeflow.org/training-operator"
+
+
+def is_managed_elsewhere(obj: Object) -> bool:
+    """Whether somebody else sees to this TFJob (runPolicy.managedBy)."""
+    spec = obj.get("spec")
+    policy = spec.get("runPolicy") if isinstance(spec, Mapping) else None
+    return isinstance(policy, Mapping) and policy.get("managedBy") not in (None, "", MANAGER)
 
 
 def key_parts(key: str) -> tuple[str, str]:

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+LEARNERS = ("worker", "chief", "master")
+"""Roles that train; the chief does as a worker does, and the job ends with it."""
+
 PREFIX = "mews.dev/train-"
 _FIELDS = {"steps": "steps", "step-s": "step_s", "near-s": "near_s", "far-s": "far_s", "server-rate": "server_rate"}
 

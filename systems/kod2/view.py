@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, phase_of, uid_of
 from mews.kube.api.quantities import milli, whole
 from mews.kube.scheduling.plugins.node_affinity import matches, required_terms
 from mews.kube.scheduling.plugins.taints import untolerated
-from mews.kube.scheduling.podinfo import PodInfo, pod_info
+from mews.kube.scheduling.podinfo import PodInfo
 from mews.systems.kod2 import status as statuses
+from mews.systems.kod2.checks import MALFORMED, template_info
 from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, State, WaitingJob
@@ -29,31 +32,37 @@ class QueueView:
         self._settle_s = config.settle_s
         self._templates: dict[tuple[str, Role], tuple[object, PodInfo]] = {}
 
-    def queues(self, now_s: float) -> Queues:
-        """The queues as the API has them now (unix s)."""
+    def queues(self, now_s: float, held: Collection[str] = ()) -> Queues:
+        """The queues as the API has them now (unix s). Jobs that are held back are not placed and stay as they are:
+        ``held``, and those whose status says so. Those that cannot be read are left out: their own turn ends them."""
         jobs = [(tfjob, job) for tfjob, job in self._live()]
         dimensions = self._dimensions(job for _, job in jobs)
         nodes = self._nodes()
-        running = {uid_of(tfjob) for tfjob, _ in jobs if statuses.state_of(tfjob["status"]) == State.RUNNING}
-        cluster = self._cluster(nodes, dimensions, running)
-        waiting, runners = [], []
+        waiting: list[WaitingJob] = []
+        runners: list[Running] = []
+        running: set[str] = set()
         for tfjob, job in jobs:
-            status = tfjob["status"]
-            asked = self._job(job, statuses.waiting_since_s(status) or 0.0, dimensions, nodes)
-            if uid_of(tfjob) in running:
-                runners.append(self._running(tfjob, asked, now_s))
-            else:
-                waiting.append(WaitingJob(asked, starving=statuses.state_of(status) == State.STARVING))
-        return Queues(cluster, tuple(waiting), tuple(runners))
+            with suppress(*MALFORMED):
+                status, stall = tfjob["status"], statuses.stall_of(tfjob)
+                asked = self._job(job, statuses.waiting_since_s(status) or 0.0, dimensions, nodes)
+                idle = job.key in held or (stall is not None and stall.until_s > now_s)
+                state = statuses.state_of(status)
+                if state == State.RUNNING:
+                    runners.append(replace(self._running(tfjob, asked, now_s), held=idle))
+                    running.add(uid_of(tfjob))
+                elif not idle:
+                    waiting.append(WaitingJob(asked, state == State.STARVING, refused=stall is not None))
+        return Queues(self._cluster(nodes, dimensions, running), tuple(waiting), tuple(runners))
 
     def _live(self) -> Iterable[tuple[Object, TFJob]]:
         """TFJobs that are in the waiting or the running queue."""
         for tfjob in self._cache.all_tfjobs():
-            state = statuses.state_of(tfjob.get("status") or {})
-            if state in (State.WAITING, State.RUNNING, State.STARVING) and not is_deleting(tfjob):
-                job = self._cache.good_spec_of(tfjob)
-                if job is not None and not job.suspend:
-                    yield tfjob, job
+            with suppress(*MALFORMED):
+                state = statuses.state_of(tfjob.get("status") or {})
+                if state in (State.WAITING, State.RUNNING, State.STARVING) and not is_deleting(tfjob):
+                    job = self._cache.good_spec_of(tfjob)
+                    if job is not None and not job.suspend:
+                        yield tfjob, job
 
     def _running(self, tfjob: Object, job: ElasticJob, now_s: float) -> Running:
         pods = self._cache.pods_of(uid_of(tfjob))
@@ -62,10 +71,12 @@ class QueueView:
         left = {task: node for task, node in tasks.items() if task not in done}
         settled = {task: ended_s(pods[task]) + self._settle_s for task in done}
         fresh = {task: at_s for task, at_s in settled.items() if at_s > now_s}
+        seen = statuses.replicas_seen(tfjob["status"])
         return Running(
             job,
             left,
             statuses.scaled_s(tfjob["status"]),
+            target=job.wanted if seen not in (None, job.wanted) else None,
             finishing=bool(done),
             ended={task: tasks[task] for task in fresh},
             settled_s=min(fresh.values(), default=None),
@@ -78,14 +89,14 @@ class QueueView:
     ) -> ElasticJob:
         asks = {role: self._ask(job, replicas, dimensions, nodes) for role, replicas in job.roles.items()}
         fixed = tuple((task, asks[job.role_of(task).role]) for task in job.fixed_tasks())
-        worker = asks[Role.WORKER]
+        worker = asks.get(Role.WORKER) or Ask((0,) * len(dimensions))
         return ElasticJob(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
 
     def template(self, job: TFJob, replicas: Replicas) -> PodInfo:
         """A role's pod template as scheduling sees it."""
         known = self._templates.get((job.uid, replicas.role))
         if known is None or known[0] is not replicas.template:
-            info = pod_info({"metadata": {}, "spec": replicas.template.get("spec") or {}})
+            info = template_info(replicas)
             known = self._templates[(job.uid, replicas.role)] = (replicas.template, info)
         return known[1]
 

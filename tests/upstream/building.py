@@ -126,3 +126,19 @@ E2E = Judge("e2e.test", HERE / "module", _test_binary("k8s.io/kubernetes/test/e2
 OPERATOR = Judge("operator.test", HERE / "operator", _test_binary("./internal/controller"))
 CLIENT = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/client")
 CACHE = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/cache")
+
+TRAINING = "github.com/kubeflow/training-operator"
+TRAINING_VERSION = "v1.9.0"
+TRAINING_OPERATOR = Judge(
+    "training-operator",
+    HERE / "training",
+    ("build", "-ldflags", "-s -w", "-o", "{out}", f"{TRAINING}/cmd/training-operator.v1"),
+)
+
+
+def training_module() -> Path:
+    """The folder of training-operator's module: its manifests, its examples.
+
+    Raises NotBuilt with the reason.
+    """
+    return ModuleTests(TRAINING, TRAINING_VERSION, "").folder()

@@ -1,4 +1,4 @@
-"""One task of a training job, server or worker as TF_CONFIG says."""
+"""One task of a training job: server, worker, chief or evaluator, as TF_CONFIG says."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ import os
 import sys
 
 from mews.systems.kod2.errors import Kod2ConfigError
+from mews.systems.kod2.trainer.evaluator import Evaluator
 from mews.systems.kod2.trainer.names import own_address, split
 from mews.systems.kod2.trainer.server import Server
 from mews.systems.kod2.trainer.settings import TrainerSettings, read_settings
-from mews.systems.kod2.trainer.worker import Worker
+from mews.systems.kod2.trainer.worker import LoneWorker, Worker
 
 
 async def play(settings: TrainerSettings) -> None:
-    """Be that task: a worker until the training is done, a server for ever."""
-    if settings.role == "worker":
-        await Worker(settings).run()
+    """Be that task: a worker, a chief or an evaluator until the training is done, a server for ever."""
+    if settings.role != "ps":
+        await _client(settings).run()
         return
     name, port = split(settings.address)
     await Server(settings).serve(await own_address(name), port)
+
+
+def _client(settings: TrainerSettings) -> Worker | LoneWorker | Evaluator:
+    if settings.role == "evaluator":
+        return Evaluator(settings)
+    return Worker(settings) if settings.servers else LoneWorker(settings)
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from mews.kube.api.objects import seconds
 from mews.systems.kod2.errors import BadTFJob
 from mews.systems.kod2.outcome import is_training, outcome_of
 from mews.systems.kod2.podspec import pod_of_task, service_of_task, tf_config
@@ -59,8 +60,7 @@ def test_bounds_that_do_not_hold_the_replicas_are_refused(bounds):
 @pytest.mark.parametrize(
     ("roles", "message"),
     [
-        ({"PS": replicas()}, "at least one worker"),
-        ({"Worker": replicas(0)}, "at least one worker"),
+        ({"Worker": replicas(0)}, "at least one replica"),
         ({"Worker": replicas(), "Boss": replicas()}, "Boss: unknown replica type; must be one of PS, Chief"),
         ({"Worker": replicas(), "Chief": replicas(2)}, "Chief.replicas: 2"),
         ({"Worker": replicas(name="main")}, "must have one named 'tensorflow'; there is: main"),
@@ -162,9 +162,9 @@ def test_what_a_failure_means_is_up_to_the_restart_policy(restart, code, ended, 
     assert (outcome.ended, outcome.restarted) == (ended, restarted)
 
 
-def test_restarts_beyond_the_backoff_limit_fail_the_job_whoever_made_them():
+def test_as_many_restarts_as_the_backoff_limit_fail_the_job_whoever_made_them():
     job = read_tfjob(tfjob(1, ps=0, restart="OnFailure", backoffLimit=2))
-    for restarts, before, ended in ((2, 0, ""), (3, 0, "Failed"), (1, 2, "Failed")):
+    for restarts, before, ended in ((1, 0, ""), (2, 0, "Failed"), (1, 1, "Failed")):
         there = pods(worker_0=pod("worker-0", "Running", restarts=restarts))
         assert outcome_of(job, ["worker-0"], there, restarts=before).ended == ended
 
@@ -184,3 +184,16 @@ def test_conditions_exclude_each_other_as_kubeflows_do():
     status = finished(status, "Succeeded", "r", "m", now_s=4.0)
     assert not holds(status, "Running") and holds(status, "Succeeded")
     assert status["elastic"]["state"] == "COMPLETED"
+
+
+def test_a_condition_that_stays_true_keeps_the_time_at_which_it_became_so():
+    first = with_condition({}, "Restarting", "TFJobRestarting", "once", now_s=100.0)
+    again = with_condition(first, "Restarting", "TFJobRestarting", "twice", now_s=160.0)
+    (condition,) = again["conditions"]
+    assert seconds(condition["lastTransitionTime"]) == 100.0
+    assert seconds(condition["lastUpdateTime"]) == 160.0
+    off = finished(with_condition({}, "Running", "r", "m", now_s=100.0), "Failed", "r", "m", now_s=200.0)
+    running, _ = off["conditions"]
+    assert (running["status"], seconds(running["lastTransitionTime"])) == ("False", 200.0)
+    back = with_condition(off, "Running", "r", "m", now_s=300.0)["conditions"][-1]
+    assert seconds(back["lastTransitionTime"]) == 300.0

@@ -105,6 +105,23 @@ def test_equal_weight_that_came_earlier_is_never_preempted():
     assert decide(state, 10).decisions == ()
 
 
+def test_a_waiting_job_as_heavy_as_the_heaviest_that_runs_is_the_head_of_the_line():
+    # Line 5 is w_j >= max w: the earlier of two equal jobs takes workers from the later one, though it is no heavier.
+    first, second = job("first", least=1, wanted=1, at=0), job("second", least=1, wanted=3, at=9)
+    second = replace(second, worker=first.worker)
+    state = queues(cluster(4), waiting=[first], running=[running(second, "n0", "n0", "n0", "n0")])
+    assert weight(first, state.cluster) == weight(second, state.cluster)
+    verdict = decide(state, 10)
+    assert kinds(verdict) == ["ScaledIn", "Placed"]
+    assert of(verdict, Placed)[0].job == "first"
+
+
+def test_of_equal_jobs_that_came_at_the_same_moment_none_takes_from_the_other():
+    first, second = job("first", least=1, wanted=4, at=5), job("second", least=1, wanted=4, at=5)
+    state = queues(cluster(5), waiting=[second], running=[running(first, "n0", *["n0"] * 4)])
+    assert decide(state, 10).decisions == ()
+
+
 def test_who_waits_longer_than_the_limit_starves_and_may_then_preempt_anybody():
     heavy = job("heavy", 1, ps=1, least=2, wanted=6)
     light = job("light", 2, ps=1, least=1, at=0)

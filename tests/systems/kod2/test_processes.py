@@ -37,12 +37,13 @@ def test_a_configuration_is_read_and_refused_in_one_line(tmp_path):
 
 def test_the_definition_has_a_state_column_and_a_status_subresource():
     (version,) = crd()["spec"]["versions"]
-    assert version["subresources"] == {"status": {}}
+    assert sorted(version["subresources"]) == ["scale", "status"]
     assert version["additionalPrinterColumns"][0]["jsonPath"] == ".status.elastic.state"
 
 
 WORDS = {"type", "format", "description", "required", "properties", "additionalProperties", "items", "enum", "minimum",
-         "minProperties", "x-kubernetes-preserve-unknown-fields"}  # fmt: skip
+         "minProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+         "x-kubernetes-int-or-string", "anyOf", "pattern"}  # fmt: skip
 
 
 def test_the_definition_says_nothing_that_an_api_server_would_not_read():
@@ -130,5 +131,9 @@ def test_a_person_sees_with_kubectl_what_becomes_of_jobs(tmp_path):
             "patch", "tfjob", "holds", "--type=merge", "-p", '{"spec":{"elasticPolicy":{"minReplicas":0}}}'
         )
         assert "spec.elasticPolicy.minReplicas in body should be greater than or equal to 1" in refused
+        await kubectl("scale", "tfjob", "holds", "--replicas=1")
+        await until(["holds   RUNNING   1"], "get", "tfjobs")
+        beyond = await kubectl("scale", "tfjob", "holds", "--replicas=4")
+        assert "can only be set within elasticPolicy's minReplicas and maxReplicas" in beyond
 
     asyncio.run(main())

@@ -48,6 +48,13 @@ def test_one_job_takes_its_steps_over_its_speed_and_the_clusters_overhead():
     assert outcome.lives["a"].jct_s == pytest.approx(2.0 + 100 / (2 / 0.55) + 1.0)
 
 
+def test_busy_cores_are_the_workers_and_the_servers():
+    outcome = TrainingSimulation(cluster(), [train_job("a", workers=2)]).run()
+    steps_per_s = 2 / 0.55
+    workers, server = 2 * 2 * (steps_per_s * 0.5 / 2), 1 * steps_per_s / 12
+    assert max(cores for _, cores in outcome.busy) == pytest.approx(workers + server)
+
+
 def test_a_baseline_job_begins_when_all_of_its_pods_run_and_a_hanging_one_ends_at_its_deadline():
     large = train_job("large", workers=12, cores=3)
     outcome = TrainingSimulation(cluster(), [large], pick=pick_default, costs=Costs(deadline_s=500.0)).run()

@@ -9,14 +9,12 @@ from typing import Any
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.pod_requests import pod_amount, pod_limit
 from mews.kube.api.quantities import canonical, parse
-from mews.kube.api.resources import Resource
+from mews.kube.api.resources import LIMIT_RANGES
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.store import Store
-
-LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 
 _NOTE = "kubernetes.io/limit-ranger"
 _LISTS = (("containers", "container"), ("initContainers", "init container"))

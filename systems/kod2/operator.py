@@ -239,7 +239,8 @@ class Kod2Operator:
         tfjob = self._cache.tfjob(job.key)
         if tfjob is None:
             return
-        status, shown = statuses.status_of(tfjob), {"min": job.minimum, "max": job.maximum, **fields}
+        status = statuses.status_of(tfjob)
+        shown: dict[str, float] = {"min": job.minimum, "max": job.maximum, **fields}
         if any(status["elastic"].get(name) != value for name, value in shown.items()):
             if fields and statuses.state_of(status) == State.RUNNING:
                 shown["weight"] = self._base_weight(job.key)

@@ -89,7 +89,7 @@ def indexed(ends: Mapping[str, str], **spec: Any) -> dict[str, Any]:
 async def fails_by_index(stage: Stage) -> None:
     ends = {"0": "Succeeded", "1": "Failed", "2": "Succeeded"}
     await stage.make(JOBS, "job", **indexed(ends, completions=3, parallelism=3, backoffLimitPerIndex=1))
-    await stage.until("failed once", lambda: stage.status(JOBS, "job", succeeded=2, active=1))
+    await stage.until("failed once", lambda: stage.status(JOBS, "job", succeeded=2, active=0))
     await stage.until("failed", ended(stage, "Failed"))
 
 

@@ -25,7 +25,7 @@ UNREADY = "test/unready"
 """The pod runs and is never ready."""
 SLOW = "test/slow"
 """The pod takes its time when it is deleted, and says then that it failed."""
-_READY_S, _APART_S, _ENDS_S, _SLOW_S = 0.2, 0.3, 0.5, 4.0
+_READY_S, _APART_S, _ENDS_S, _SLOW_S = 0.2, 0.3, 0.5, 8.0
 _PARTS = 4
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.resources import Resource
@@ -55,7 +55,7 @@ def _path(group_version: GroupVersion) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _digest(members: list[Kind]) -> str:
+def _digest(members: Sequence[Kind]) -> str:
     text = ";".join(f"{kind.plural}:{kind.resource.kind}:{kind.schema}" for kind in members)
     return hashlib.sha512(text.encode()).hexdigest().upper()
 
@@ -124,7 +124,7 @@ def _plain(schema: Any) -> Any:
     return {key: _plain(value) for key, value in schema.items() if key != "default"}
 
 
-def _schemas(members: list[Kind]) -> dict[str, Body]:
+def _schemas(members: Sequence[Kind]) -> dict[str, Body]:
     refs = [f"meta/v1.{name}" for name in ("DeleteOptions", "Status", "Patch")]
     custom: dict[str, Body] = {}
     for kind in members:

@@ -19,7 +19,7 @@ COMPACTION_S = 300.0
 EVENT_LIFE_S = 3600.0
 """How long an event is kept after its last write (--event-ttl)."""
 
-MOST_EVENTS = 10_000
+MOST_EVENTS = 5_000
 """Events that are kept at the most: theirs lie on a disk, ours in memory."""
 
 _LOOK_S = 15.0

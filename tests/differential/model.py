@@ -22,7 +22,8 @@ class Sent:
     """One request; ``raw`` goes out as it is, ``body`` as JSON. A watch ends by its timeoutSeconds.
 
     ``owned`` compares managedFields too; ``after_s`` waits before (the real server establishes a definition in a
-    moment). ``headers`` replace the usual ones; an empty one is left out.
+    moment); ``until`` asks again until that status is the answer, half a minute at most. ``headers`` replace the usual
+    ones; an empty one is left out.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Sent:
     headers: Mapping[str, str] = field(default_factory=dict)
     owned: bool = False
     after_s: float = 0.0
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
-from mews.harness.clusters.control_plane.metrics_server import MetricsServer
+from mews.harness.clusters.control_plane.metrics_server import AggregatedMetrics
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.clusters.programs.controllers import kube_controller_manager
@@ -35,7 +35,7 @@ class KubernetesControlPlane:
         self._servers = servers or Servers()
         self._speed = speed
         self._kubelets: KubeletServers | None = None
-        self._metrics: MetricsServer | None = None
+        self._metrics: AggregatedMetrics | None = None
         self._kubes: list[HttpKube] = []
         self._admin = folder / "admin.kubeconfig"
 
@@ -51,7 +51,7 @@ class KubernetesControlPlane:
         self._kubelets = KubeletServers(kubelets, self._servers.identity.kubelet_context())
         await self._kubelets.open(hosts)
         context = self._servers.identity.kubelet_context()
-        self._metrics = MetricsServer(self.kube("metrics-server"), kubelets, context, self.authority())
+        self._metrics = AggregatedMetrics(self.kube("metrics-server"), kubelets, context, self.authority())
         await self._metrics.open()
 
     def kube(self, actor: str) -> HttpKube:

@@ -28,7 +28,7 @@ _KINDS = {"nodes": ("NodeMetrics", False), "pods": ("PodMetrics", True)}
 _READY_PRIORITY = 100
 
 
-class MetricsServer:
+class AggregatedMetrics:
     """``context`` serves those alone who show the control plane's certificate; ``authority`` is it, in PEM."""
 
     def __init__(self, kube: KubeApi, kubelets: KubeletDirectory, context: ssl.SSLContext, authority: str) -> None:

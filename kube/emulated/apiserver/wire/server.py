@@ -39,6 +39,7 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubel
 from mews.kube.emulated.apiserver.wire.negotiation import accepted
 from mews.kube.emulated.apiserver.wire.parameters import flag
 from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
+from mews.kube.streaming.metrics import GROUP as METRICS_GROUP
 
 log = logging.getLogger(__name__)
 
@@ -261,7 +262,7 @@ def _handler(call: Call) -> Handler:
     """What serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
     if (
-        route.group == metrics_api.GROUP
+        route.group == METRICS_GROUP
         and not route.subresource
         and method == "GET"
         and not _is_watch(call.request, route)

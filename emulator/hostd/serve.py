@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             control_tls=control_certificates(chosen),
             allow_hosts=chosen.allow_host,
         )
-        if not _appears(chosen.chassis, chosen.await_chassis):
+        if not appears(chosen.chassis, chosen.await_chassis):
             return 0
         server.start()
     except (HardwareError, ValueError) as error:
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _appears(file: Path, patience_s: float) -> bool:
+def appears(file: Path, patience_s: float) -> bool:
     """Wait for a file for as long as that; False when this process is told to end meanwhile."""
     clock = EmulatedClock()
     for _ in range(int(patience_s / _LOOK_S)):

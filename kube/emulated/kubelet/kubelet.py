@@ -73,7 +73,7 @@ class Kubelet:
             context=context, node=spec.name, host_ip=spec.address, pace=pace, timings=timings, images=images,
             devices=devices, containerd=containerd, status=self._status, events=self._events, note=note,
             overhead=self._overhead, relist_phase_s=context.rng.random() * timings.relist_s,
-            began=context.clock.now(),
+            began=context.clock.now(), allocatable=self.allocatable,
         )  # fmt: skip
         self._agent = NodeAgent(self._tools, spec)
         self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")

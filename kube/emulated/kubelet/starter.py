@@ -126,7 +126,15 @@ class Starter:
         pod, name = state.pod, str(container["name"])
         allocation = self._tools.devices.container_allocation(uid_of(pod), name)
         host_ip = self._tools.host_ip
-        env = environment(pod, container, given=allocation.envs, pod_ip=state.ip, host_ip=host_ip, sources=sources)
+        env = environment(
+            pod,
+            container,
+            given=allocation.envs,
+            pod_ip=state.ip,
+            host_ip=host_ip,
+            sources=sources,
+            allocatable=self._tools.allocatable(),
+        )
         latest = state.latest(name)
         return Launch(
             pod=pod,

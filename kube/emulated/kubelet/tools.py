@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.clock import Pace
@@ -63,6 +63,7 @@ class Tools:
     events: EventRecorder
     note: KubeletJournal
     overhead: Callable[[Object], Delay]
+    allocatable: Callable[[], Mapping[str, Any]]
     relist_phase_s: float
     began: float
     """When this kubelet started, in unix seconds."""

@@ -213,6 +213,7 @@ def _write(
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
+    rules.stamp(new, old, store.timestamp())
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)

@@ -16,6 +16,7 @@ from mews.kube.emulated.controllers.catalogue import CONTROLLERS, chosen
 from mews.kube.emulated.controllers.cronjob.schedule import parse
 from mews.kube.emulated.controllers.job.failures import Backoff
 from mews.kube.emulated.controllers.job.indexes import parse_indexes, superfluous, write_indexes
+from mews.kube.emulated.controllers.revisions import data_of
 from mews.kube.emulated.controllers.template_hash import template_hash
 from tests.kube.emulated.controllers import job_stories, stories
 from tests.kube.emulated.controllers.owner_graphs import OwnerGraph, owner_graph
@@ -334,3 +335,12 @@ def test_of_pods_that_share_an_index_the_one_that_got_furthest_stays() -> None:
     pods = [pod("a", "Pending", "0"), pod("b", "Running", "0"), pod("c", "Running", "1"), pod("d", "Running", "2")]
     doomed = superfluous(job, [*pods, pod("e", "Running", None)], EPOCH_S)
     assert sorted(name_of(each) for each in doomed) == ["a", "d", "e"]
+
+
+def test_a_revision_holds_its_template_in_go_s_order() -> None:
+    containers = [{"name": "c", "image": "i", "env": [{"value": "1", "name": "A"}]}]
+    owner = {"spec": {"template": {"spec": {"containers": containers}, "metadata": {"labels": {"b": "1", "a": "2"}}}}}
+    assert json.dumps(data_of(owner), separators=(",", ":")) == (
+        '{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"a":"2","b":"1"}},'
+        '"spec":{"containers":[{"env":[{"name":"A","value":"1"}],"image":"i","name":"c"}]}}}}'
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mews.kube.emulated.apiserver.objects.rules import (
     access,
+    certificates,
     claims,
     crds,
     events,
@@ -38,6 +39,7 @@ RULES: Mapping[str, Rules] = {
     "secrets": held_data.SECRETS,
     "services": services.RULES,
     "configmaps": held_data.CONFIGMAPS,
+    "certificatesigningrequests.certificates.k8s.io": certificates.RULES,
     "clusterroles.rbac.authorization.k8s.io": access.ROLES,
     "clusterrolebindings.rbac.authorization.k8s.io": access.CLUSTER_ROLE_BINDINGS,
     "horizontalpodautoscalers.autoscaling": limits.AUTOSCALERS,

@@ -27,7 +27,7 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 
 MAPS, PODS_PATH = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
 CREATES, LISTED, WATCHERS, WATCHED = 2000, 5000, 100, 100
-VIRTUAL_PER_S, MEMORY_GB = 5000.0, 1.5
+VIRTUAL_PER_S, MEMORY_GB = 5000.0, 0.5
 """What is aimed at."""
 
 

@@ -44,6 +44,7 @@ from mews.emulator.serve import BAD_INPUT, ENDINGS, ENVIRONMENT, LOOPBACK, watch
 
 FILES = "fs"
 """Folder of the hosts' files below the root."""
+_LOOK_S = 0.01
 
 
 class HostServer:
@@ -161,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mews.emulator.hostd.serve", description="Serve emulated hosts.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument("--chassis", required=True, type=Path, metavar="FILE", help="the chassis' ready file")
+    parser.add_argument("--await-chassis", type=float, default=0.0, metavar="SECONDS", help="for that file to appear")
     parser.add_argument("--root", required=True, type=Path, metavar="DIR")
     parser.add_argument("--ready", type=Path, metavar="FILE")
     parser.add_argument("--fuse", choices=("auto", "yes", "no"), default="auto")
@@ -184,6 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             control_tls=control_certificates(chosen),
             allow_hosts=chosen.allow_host,
         )
+        if not appears(chosen.chassis, chosen.await_chassis):
+            return 0
         server.start()
     except (HardwareError, ValueError) as error:
         return _failed(error, BAD_INPUT)
@@ -198,6 +202,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.ready is not None:
             chosen.ready.unlink(missing_ok=True)
     return 0
+
+
+def appears(file: Path, patience_s: float) -> bool:
+    """Wait for a file for as long as that; False when this process is told to end meanwhile."""
+    clock = EmulatedClock()
+    for _ in range(int(patience_s / _LOOK_S)):
+        if file.exists():
+            break
+        if signal.sigpending() & set(ENDINGS):
+            return False
+        clock.pause(_LOOK_S)
+    return True
 
 
 def _failed(error: Exception, code: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mews.harness.errors import Lacks
 
-_NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"
+_NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc,DNS:metrics-server.kube-system.svc"
 _USES = "keyUsage=critical,digitalSignature,keyCertSign"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
+from mews.harness.clusters.control_plane.metrics_server import AggregatedMetrics
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.clusters.programs.controllers import kube_controller_manager
@@ -34,6 +35,7 @@ class KubernetesControlPlane:
         self._servers = servers or Servers()
         self._speed = speed
         self._kubelets: KubeletServers | None = None
+        self._metrics: AggregatedMetrics | None = None
         self._kubes: list[HttpKube] = []
         self._admin = folder / "admin.kubeconfig"
 
@@ -48,6 +50,9 @@ class KubernetesControlPlane:
         self.write_kubeconfig(self._admin)
         self._kubelets = KubeletServers(kubelets, self._servers.identity.kubelet_context())
         await self._kubelets.open(hosts)
+        context = self._servers.identity.kubelet_context()
+        self._metrics = AggregatedMetrics(self.kube("metrics-server"), kubelets, context, self.authority())
+        await self._metrics.open()
 
     def kube(self, actor: str) -> HttpKube:
         """A client with the administrator's token."""
@@ -88,6 +93,8 @@ class KubernetesControlPlane:
         """Close the clients and the kubelets' servers; stop the servers unless they are others'."""
         for kube in self._kubes:
             await kube.close()
+        if self._metrics is not None:
+            await self._metrics.close()
         if self._kubelets is not None:
             await self._kubelets.close()
         if not self._given:

@@ -111,6 +111,10 @@ class Servers:
             *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),
             *(f"--kubelet-certificate-authority={certificate}", "--kubelet-preferred-address-types=InternalIP"),
             *(f"--kubelet-client-certificate={certificate}", f"--kubelet-client-key={key}"),
+            # By these it shows itself to the metrics API, which it aggregates.
+            *(f"--proxy-client-cert-file={certificate}", f"--proxy-client-key-file={key}"),
+            *(f"--requestheader-client-ca-file={certificate}", "--requestheader-username-headers=X-Remote-User"),
+            *("--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"),
         )
         self.url = f"https://127.0.0.1:{secure}"
         self._await_ready()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mews.certificates import Certificates
+    from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
     from mews.harness.clusters.request import ClusterRequest
     from mews.harness.ports.cluster import ReachableCluster
 
@@ -21,13 +22,14 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
         from mews.harness.clusters.embedded.opening import open_in_process
 
         return await open_in_process(request, run)
-    from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
     from mews.harness.clusters.embedded.opening import open_served
 
     now, rng, serving = run.clock.now, run.rng("store"), request.options.serving
     attended = request.scenario.stack.controllers.names("serviceaccount-controller")
 
     def control_plane(folder: Path, certificates: Certificates | None) -> EmbeddedControlPlane:
+        from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane  # while processes start
+
         return EmbeddedControlPlane(folder, now, rng, serving, certificates, attended=attended)
 
     return await open_served(request, run, control_plane)

@@ -53,7 +53,7 @@ HOSTS = "hosts"
 """The component that serves the hosts in wall-clock time."""
 
 
-_LINES_KEPT = 10_000
+_LINES_KEPT = 5_000
 """Of the journal of a cluster that stays up."""
 
 

@@ -13,6 +13,9 @@ from mews.harness.run_context import RunContext
 FOLDER = "h"
 """Below the cluster's folder; short, since the path of a socket within has at most 107 bytes."""
 
+_CHASSIS_S = 60.0
+"""The hosts may be started with the chassis, and wait for them."""
+
 
 class HostProcess:
     """Serves the hosts of a hardware file; ``chassis`` is the chassis' ready file. ``options``: how ``control`` is
@@ -30,7 +33,7 @@ class HostProcess:
     ) -> None:
         self.root = folder / FOLDER
         self._options = ["--hardware", str(hardware), "--chassis", str(chassis), "--root", str(self.root)]
-        self._options += options
+        self._options += ["--await-chassis", str(_CHASSIS_S), *options]
         self._options += ["--speed", str(run.speed), "--seed", str(run.seed)]
         self._process = ServedProcess("mews.emulator.hostd.serve", folder, "hosts", env=env)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mews.harness.clusters.embedded.cluster import EmbeddedCluster
 from mews.harness.clusters.request import ClusterRequest
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -13,6 +12,7 @@ from mews.kube.emulated.apiserver.wire.kubelets import Kubelets
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.inventory import Hardware
+    from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.served import MakeControlPlane
     from mews.harness.clusters.ports import ClusterPorts
 
@@ -58,6 +58,10 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
 async def _opened(
     request: ClusterRequest, run: RunContext, hardware: Hardware, ports: ClusterPorts, kubelets: Kubelets
 ) -> EmbeddedCluster:
+    from mews.harness.clusters.embedded.cluster import (
+        EmbeddedCluster,
+    )  # what it needs is imported while processes start
+
     running: EmbeddedCluster | None = None
     try:
         running = EmbeddedCluster(

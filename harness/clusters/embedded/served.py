@@ -54,6 +54,7 @@ class ServedPorts:
         self.scratch = make_runtime_folder("mews-")
         self._owned = RuntimeFolder(self.scratch)
         self._hardware = hardware
+        self._run = run
         try:
             self._kubelets = ServedKubelets(self.scratch, hardware, self._kubelet_address)
         except Lacks:
@@ -61,7 +62,8 @@ class ServedPorts:
             raise
         self._kubeconfig = (folder or self.scratch) / "kubeconfig"
         self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock)
-        self._control_plane = control_plane(self.scratch, self._trust.certificates)
+        self._make_control_plane = control_plane
+        self._made: ControlPlane | None = None
         env = with_scenario_folder(self._owned.env())
         options = self._trust.process_options("--insecure")
         process = ChassisProcess(self.scratch, document, run, keep=folder, env=env, options=options)
@@ -72,11 +74,7 @@ class ServedPorts:
         )
         self._services = ServedServices(run.rng("services"), self._trust.certificates)
         self.names_file = self.scratch / "hosts"
-        known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
-        access = InCluster(self._control_plane, self.scratch / "accounts")
-        self.runtime = ProcessRuntime(
-            self.scratch / "pods", known, speed=run.speed, programs=find_program, in_cluster=access
-        )
+        self.runtime: ProcessRuntime
 
     def ports(self) -> ClusterPorts:
         """All of them."""
@@ -95,19 +93,39 @@ class ServedPorts:
         )
 
     async def open(self, kubelets: KubeletDirectory) -> None:
-        """Start the API server and the chassis; follow the chassis from their first event on."""
+        """Start API server, chassis and hosts, all at once; follow the chassis from their first event on."""
         beginning = asyncio.ensure_future(self._chassis.begin())
+        booting = asyncio.ensure_future(self._hosts.start())  # they wait for the chassis
         try:
             # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
             await self._trust.make()
+            self._made = self._make_control_plane(self.scratch, self._trust.certificates)
+            self.runtime = self._process_runtime(self._made)
             await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
-        finally:
             await beginning
+        except BaseException:
+            booting.cancel()
+            await asyncio.gather(beginning, booting, return_exceptions=True)
+            raise
         self._control_plane.write_kubeconfig(self._kubeconfig)
         self._trust.write(self._control_plane.authority())
         self._chassis.begin_feeds(await self._chassis.control().table())
+        await booting
         await self._hosts.open()
         self._chassis.follow()
+
+    def _process_runtime(self, control_plane: ControlPlane) -> ProcessRuntime:
+        known = {HOSTS_FILE: str(self.names_file), OWNER: str(self.scratch)}
+        access = InCluster(control_plane, self.scratch / "accounts")
+        return ProcessRuntime(
+            self.scratch / "pods", known, speed=self._run.speed, programs=find_program, in_cluster=access
+        )
+
+    @property
+    def _control_plane(self) -> ControlPlane:
+        if self._made is None:
+            raise RuntimeError("the control plane is not there before the cluster is opened")
+        return self._made
 
     def _kubelet_address(self, host: str) -> tuple[str, int] | None:
         return self._control_plane.kubelet_address(host)
@@ -151,7 +169,8 @@ class ServedPorts:
         await self._services.close()
         await self._kubelets.close()
         await self._chassis.close_clients()
-        await asyncio.gather(self._hosts.close(), self._chassis.stop(), self._control_plane.close())
+        closing = [] if self._made is None else [self._made.close()]
+        await asyncio.gather(self._hosts.close(), self._chassis.stop(), *closing)
         self._kubeconfig.unlink(missing_ok=True)
         self._trust.remove()
         await asyncio.to_thread(self._owned.release)

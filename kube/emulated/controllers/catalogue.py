@@ -154,6 +154,13 @@ def _endpoints(parts: Parts) -> Runnable:
     return EndpointsController(parts.context, informers=parts.informers)
 
 
+def _mirrored(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.endpointslice.mirroring import EndpointsMirroring
+
+    events = parts.recorder("endpoint-slice-mirroring-controller")
+    return EndpointsMirroring(parts.context, informers=parts.informers, events=events)
+
+
 def _quotas(parts: Parts) -> Runnable:
     from mews.kube.emulated.controllers.quotas import QuotaController
 
@@ -198,6 +205,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "disruption-controller": _asleep(_budgets, DISRUPTION_BUDGETS),
     "endpointslice-controller": _asleep(_slices, SERVICES),
     "endpoints-controller": _asleep(_endpoints, SERVICES),
+    "endpointslice-mirroring-controller": _asleep(_mirrored, SERVICES),
     "resourcequota-controller": _asleep(_quotas, RESOURCE_QUOTAS),
     "serviceaccount-controller": _accounts,
     ROOT_CA: _root_ca,

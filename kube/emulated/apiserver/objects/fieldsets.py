@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mews.kube.api.objects import Object
@@ -16,6 +17,7 @@ from mews.kube.emulated.apiserver.objects.typed import ANY, SchemaShape, shape_a
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
+_SETS_KNOWN = 1024
 
 _NEVER_OWNED = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
@@ -134,8 +136,10 @@ def _member_shape(shape: SchemaShape, step: str) -> SchemaShape:
     return shape.item()
 
 
+@lru_cache(maxsize=_SETS_KNOWN)
 def to_fields_v1(paths: Paths) -> dict[str, Any]:
-    """The nested form of managedFields."""
+    """The nested form of managedFields. Objects that are alike share it, as thousands of pods and events do: like all
+    that is stored it is never changed."""
     tree: dict[str, Any] = {}
     for path in sorted(paths):
         node = tree

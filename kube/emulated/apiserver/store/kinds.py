@@ -4,7 +4,7 @@ CustomResourceDefinitions add to the registry at run time."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +120,7 @@ class Registry:
     def __init__(self, kinds: tuple[Kind, ...] = ()) -> None:
         self._kinds: dict[tuple[str, str, str], Kind] = {}
         self.generation = 0
+        self._grouped: tuple[int, dict[GroupVersion, list[Kind]]] = (-1, {})
         for kind in kinds:
             self.add(kind)
 
@@ -145,9 +146,14 @@ class Registry:
             raise refusals.unknown_resource()
         return kind
 
-    def group_versions(self) -> dict[GroupVersion, list[Kind]]:
+    def group_versions(self) -> Mapping[GroupVersion, Sequence[Kind]]:
         """Kinds by (group, version), the core group first, in order of registration; versions of a custom group by
         Kubernetes' priority, the preferred one first."""
+        if self._grouped[0] != self.generation:  # every request asks
+            self._grouped = (self.generation, self._group())
+        return self._grouped[1]
+
+    def _group(self) -> dict[GroupVersion, list[Kind]]:
         found: dict[GroupVersion, list[Kind]] = {}
         groups: dict[str, int] = {"": 0}
         for kind in self:

@@ -6,6 +6,8 @@ Objects on the shelf are never changed, only replaced: readers share them.
 from __future__ import annotations
 
 import asyncio
+import json
+import zlib
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
@@ -24,32 +26,64 @@ HISTORY = 10_000
 BACKLOG = 100_000
 """Events that a watcher may leave unread before it is cut off, as the API server does with slow ones."""
 
+_FAST = 1
+
 
 class CommittedWrite:
-    """One committed write: what was, what is (None once deleted), and the last state of what went."""
+    """One committed write: what was, what is (None once deleted), and the last state of what went. Packed it takes a
+    tenth of the room; what is read of it then is made anew."""
 
-    __slots__ = ("_left", "new", "old", "version")
+    __slots__ = ("_left", "_packed", "_pair", "version")
 
     def __init__(self, version: int, old: Object | None, new: Object | None) -> None:
         self.version = version
-        self.old = old
-        self.new = new
+        self._pair: tuple[Object | None, Object | None] | None = (old, new)
+        self._packed = b""
         self._left: Object | None = None
+
+    def both(self) -> tuple[Object | None, Object | None]:
+        """(what was, what is)."""
+        if self._pair is not None:
+            return self._pair
+        old, new = json.loads(zlib.decompress(self._packed))
+        return old, new
+
+    @property
+    def old(self) -> Object | None:
+        """What was."""
+        return self.both()[0]
+
+    @property
+    def new(self) -> Object | None:
+        """What is."""
+        return self.both()[1]
+
+    def pack(self) -> bool:
+        """Put it into little room; whether it was not before."""
+        if self._pair is None:
+            return False
+        self._packed = zlib.compress(json.dumps(self._pair, separators=(",", ":")).encode(), _FAST)
+        self._pair = self._left = None
+        return True
 
     def seen_by(self, selection: Selection) -> WatchEvent | None:
         """The event that a watcher with that selection gets: entering is ADDED, leaving is DELETED with the old
         content and the new version."""
-        was = self.old is not None and selection.matches(self.old)
-        if self.new is not None and selection.matches(self.new):
-            return WatchEvent(EventType.MODIFIED if was else EventType.ADDED, self.new)
+        old, new = self.both()
+        was = old is not None and selection.matches(old)
+        if new is not None and selection.matches(new):
+            return WatchEvent(EventType.MODIFIED if was else EventType.ADDED, new)
         return WatchEvent(EventType.DELETED, self.left()) if was else None
 
     def left(self) -> Object:
         """The old content under the new version."""
         if self._left is None:
-            assert self.old is not None
-            metadata = {**self.old["metadata"], "resourceVersion": str(self.version)}
-            self._left = {**self.old, "metadata": metadata}
+            old = self.old
+            assert old is not None
+            left = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
+            if self._pair is None:
+                return left
+            self._left = left
         return self._left
 
 
@@ -151,13 +185,14 @@ class Shelf:
         for change in reversed(self._history):
             if change.version <= version:
                 break
-            latest = change.new or change.old
+            old, new = change.both()
+            latest = new or old
             assert latest is not None
             key = (latest["metadata"].get("namespace", ""), latest["metadata"]["name"])
-            if change.old is None:
+            if old is None:
                 found.pop(key, None)
             else:
-                found[key] = change.old
+                found[key] = old
         return found
 
     def _range(self, namespace: str | None) -> list[Key]:
@@ -187,7 +222,7 @@ class Shelf:
         for subscription in list(self._broad):
             subscription.offer(change)
         for path, by_value in self._buckets.items():
-            values = {text_at(obj, path): None for obj in (change.old, change.new) if obj is not None}
+            values = {text_at(obj, path): None for obj in change.both() if obj is not None}
             for value in values:
                 for subscription in list(by_value.get(value, ())):
                     subscription.offer(change)
@@ -253,3 +288,14 @@ class Shelf:
         self._floor = max(self._floor, version)
         while self._history and self._history[0].version <= version:
             self._history.popleft()
+
+    def pack(self, version: int, most: int) -> bool:
+        """Put history up to that version into little room, at most so many changes of it; whether some are left."""
+        done = 0
+        for change in self._history:
+            if change.version > version:
+                return False
+            done += change.pack()
+            if done == most:
+                return True
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mews.kube.emulated.apiserver.store.kinds import GroupVersion, Kind, Registry, Subresource
@@ -30,7 +30,7 @@ def aggregated(kinds: Registry, *, core: bool, version: str) -> Body:
     return {"kind": AGGREGATED, "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}, "items": items}
 
 
-def _sorted(kinds: list[Kind]) -> list[Kind]:
+def _sorted(kinds: Sequence[Kind]) -> list[Kind]:
     return sorted(kinds, key=lambda kind: kind.plural)
 
 

@@ -1,4 +1,5 @@
-"""What keeps a served store from growing for ever: history that nobody may ask for any more, events past their time."""
+"""What keeps a served store from growing for ever: history that nobody may ask for any more or hardly will, events
+past their time or their number."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ COMPACTION_S = 300.0
 EVENT_LIFE_S = 3600.0
 """How long an event is kept after its last write (--event-ttl)."""
 
+MOST_EVENTS = 5_000
+"""Events that are kept at the most: theirs lie on a disk, ours in memory."""
+
 _LOOK_S = 15.0
+_TURN = 50
+"""Changes that are packed in a row."""
 _EVENTS = Resource("", "v1", "events", "Event")
 
 
@@ -47,6 +53,7 @@ class Housekeeping:
             while True:
                 await rest(_LOOK_S)
                 self.look()
+                await self._pack()
         finally:
             self._stop()
 
@@ -62,10 +69,19 @@ class Housekeeping:
                 self._store.shelf(kind).compact(reached)
         while self._events:
             (namespace, name), written = next(iter(self._events.items()))
-            if written > now - EVENT_LIFE_S:
+            if written > now - EVENT_LIFE_S and len(self._events) <= MOST_EVENTS:
                 return
             del self._events[namespace, name]
             try:
                 delete(self._store, self._kind, namespace, name)
             except ApiError:  # it went by itself
                 continue
+
+    async def _pack(self) -> None:
+        """Put the history from before the last look but one into little room, and let others work meanwhile."""
+        if len(self._versions) < 2:
+            return
+        version = self._versions[-2][1]
+        for kind in list(self._store.kinds):
+            while self._store.shelf(kind).pack(version, _TURN):
+                await rest(0.0)

@@ -130,7 +130,7 @@ def _plain(schema: Any) -> Any:
     return found
 
 
-def _schemas(members: list[Kind], *, older: bool = False) -> dict[str, Body]:
+def _schemas(members: Sequence[Kind], *, older: bool = False) -> dict[str, Body]:
     refs = [f"meta/v1.{name}" for name in ("DeleteOptions", "Status", "Patch")]
     custom: dict[str, Body] = {}
     for kind in members:

@@ -40,6 +40,7 @@ from mews.kube.emulated.apiserver.wire.negotiation import JSON, accepted
 from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 from mews.kube.emulated.apiserver.wire.parameters import flag
 from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
+from mews.kube.streaming.metrics import GROUP as METRICS_GROUP
 
 log = logging.getLogger(__name__)
 
@@ -265,7 +266,7 @@ def _handler(call: Call) -> Handler:
     """What serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
     if (
-        route.group == metrics_api.GROUP
+        route.group == METRICS_GROUP
         and not route.subresource
         and method == "GET"
         and not _is_watch(call.request, route)

@@ -10,7 +10,7 @@ from mews.kube.api.objects import Object, clone, name_of, seconds
 from mews.kube.api.resources import CRON_JOBS, JOBS
 from mews.kube.emulated.controllers.conditions import find
 from mews.kube.emulated.controllers.cronjob.schedule import Schedule
-from mews.kube.emulated.controllers.job.policy import is_finished
+from mews.kube.emulated.controllers.job.reading import is_finished
 from mews.kube.emulated.controllers.owners import controller_reference
 
 _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"

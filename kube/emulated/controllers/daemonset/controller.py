@@ -6,7 +6,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from mews.kube.api.errors import ApiError, NotFound
-from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, phase_of, uid_of
+from mews.kube.api.objects import (
+    Object,
+    is_deleting,
+    is_terminal,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    phase_of,
+    uid_of,
+)
 from mews.kube.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.daemonset import history, policy
@@ -38,7 +48,7 @@ class DaemonSetController:
         self._control = PodControl(
             context, events, resource=DAEMON_SETS, pods=self._pods, expectations=self._expectations
         )
-        self._backoffs: dict[tuple[str, str], tuple[float, float]] = {}
+        self._backoffs: dict[str, dict[str, tuple[float, float]]] = {}
         self._loop = SyncLoop(context, self._sync)
 
     async def run(self) -> None:
@@ -65,6 +75,7 @@ class DaemonSetController:
         daemon_set = self._sets.at(key)
         if daemon_set is None:
             self._expectations.forget(key)
+            self._backoffs.pop(key, None)
             return
         if not self._expectations.met(key) or is_deleting(daemon_set):
             return
@@ -79,11 +90,13 @@ class DaemonSetController:
         nodes = [policy.judge(node, daemon_set) for node in self._nodes.items()]
         pods: dict[str, list[Object]] = {}
         for pod in await self._control.claim(daemon_set):
+            if is_deleting(pod) and is_terminal(pod):
+                continue
             pods.setdefault(policy.target_of(pod), []).append(pod)
-        failure = await self._manage(daemon_set, policy.plan(nodes, pods), code)
+        now = self._context.clock.now()
+        failure = await self._manage(daemon_set, policy.plan(daemon_set, nodes, pods, code, now), code)
         if failure is None and self._expectations.met(key):
-            old = policy.to_replace(daemon_set, nodes, pods, code, self._context.clock.now())
-            failure = await self._delete(daemon_set, old)
+            failure = await self._manage(daemon_set, policy.update(daemon_set, nodes, pods, code, now), code)
             await self._clean_up(daemon_set, revisions, pods)
         await self._write_status(daemon_set, policy.status(daemon_set, nodes, pods, code, self._context.clock.now()))
         if failure is not None:
@@ -128,14 +141,15 @@ class DaemonSetController:
             text = f"Found succeeded daemon pod {name} on node {node}, will try to delete it"
             self._events.event(about, "Normal", "SucceededDaemonPod", text)
             return True
-        place, now_s = (uid_of(daemon_set), node), asyncio.get_running_loop().time()
-        span_s, since_s = self._backoffs.get(place, (0.0, 0.0))
+        waits, now_s = self._backoffs.setdefault(key_of(daemon_set), {}), asyncio.get_running_loop().time()
+        place = f"{uid_of(daemon_set)}/{node}"
+        span_s, since_s = waits.get(place, (0.0, 0.0))
         if now_s - since_s < span_s:
             self._loop.add_after(key_of(daemon_set), span_s)
             return False
         forgotten = now_s - since_s > 2 * policy.LAST_BACKOFF_S
         longer_s = policy.FIRST_BACKOFF_S if span_s == 0.0 or forgotten else min(2 * span_s, policy.LAST_BACKOFF_S)
-        self._backoffs[place] = (longer_s, now_s)
+        waits[place] = (longer_s, now_s)
         text = f"Found failed daemon pod {name} on node {node}, will try to kill it"
         self._events.event(about, "Warning", "FailedDaemonPod", text)
         return True

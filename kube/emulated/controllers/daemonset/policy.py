@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mews.kube.api.objects import Object, annotations_of, clone, is_deleting, labels_of, name_of, node_name_of, phase_of
+from mews.kube.api.objects import (
+    Object,
+    annotations_of,
+    clone,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    name_of,
+    node_name_of,
+)
 from mews.kube.emulated.controllers.conditions import nonzero
 from mews.kube.emulated.controllers.deployment.policy import scaled
 from mews.kube.emulated.controllers.pods import is_available, is_ready
@@ -104,29 +113,49 @@ def by_age(pods: Iterable[Object]) -> list[Object]:
 class DaemonPlan:
     """Nodes that need a pod, pods to delete, and pods that ended and are to be told of before they are deleted."""
 
-    create: tuple[str, ...]
-    delete: tuple[Object, ...]
-    ended: tuple[Object, ...]
+    create: tuple[str, ...] = ()
+    delete: tuple[Object, ...] = ()
+    ended: tuple[Object, ...] = ()
 
 
-def plan(nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]]) -> DaemonPlan:
-    """What to do so that each node has the pod that it ought to have."""
+def plan(
+    daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
+) -> DaemonPlan:
+    """What to do so that each node has the pod that it ought to have; with a surge two, one old and one new."""
     create: list[str] = []
     delete: list[Object] = []
     ended: list[Object] = []
+    surges = surge(daemon_set, 1) > 0
     for node in nodes:
         there = [pod for pod in pods.get(node.name, ()) if not is_deleting(pod)]
+        running = by_age(pod for pod in there if not is_terminal(pod))
         if node.begins and not pods.get(node.name):
             create.append(node.name)
-        elif node.stays:
-            ended += [pod for pod in there if phase_of(pod) in ("Failed", "Succeeded")]
-            delete += by_age(pod for pod in there if phase_of(pod) not in ("Failed", "Succeeded"))[1:]
-        else:
+        elif not node.stays:
             delete += there
+        else:
+            ended += [pod for pod in there if is_terminal(pod)]
+            if not surges:
+                delete += running[1:]
+            elif not running and node.begins:
+                create.append(node.name)
+            else:
+                delete += _superseded(running, revision, min_ready_s(daemon_set), now)
     known = {node.name for node in nodes}
     for name in sorted(set(pods) - known):
         delete += [pod for pod in pods[name] if not node_name_of(pod) and not is_deleting(pod)]
     return DaemonPlan(tuple(create), tuple(delete), tuple(ended))
+
+
+def _superseded(running: Sequence[Object], revision: str, span_s: int, now: float) -> list[Object]:
+    """Of the pods of one node, by age, those that go when it may have two: all but the oldest new one and the oldest
+    old one, and that too once it is not ready or the new one is available."""
+    new = [pod for pod in running if labels_of(pod).get(REVISION_LABEL) == revision]
+    old = [pod for pod in running if labels_of(pod).get(REVISION_LABEL) != revision]
+    doomed = [pod for pod in running if any(pod is other for other in (*new[1:], *old[1:]))]
+    if new and old and (not is_ready(old[0]) or is_available(new[0], span_s, now)):
+        doomed.append(old[0])
+    return doomed
 
 
 def min_ready_s(daemon_set: Object) -> int:
@@ -134,37 +163,105 @@ def min_ready_s(daemon_set: Object) -> int:
     return int(daemon_set["spec"].get("minReadySeconds") or 0)
 
 
-def is_updated(pod: Object, revision: str) -> bool:
+def is_updated(pod: Object, revision: str, generation: int) -> bool:
     """Whether the pod is made from the current template."""
-    return labels_of(pod).get(REVISION_LABEL) == revision
+    labels = labels_of(pod)
+    return labels.get(REVISION_LABEL) == revision or labels.get(GENERATION_LABEL) == str(generation)
 
 
-def to_replace(
-    daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
-) -> list[Object]:
-    """Old pods to delete now, so that not too many nodes are without an available one. (``maxSurge`` counts as 0.)"""
+def surge(daemon_set: Object, nodes: int) -> int:
+    """How many of so many nodes may have a new pod beside the old one."""
+    return scaled(_rolling(daemon_set).get("maxSurge", 0), nodes, up=True)
+
+
+def _rolling(daemon_set: Object) -> Mapping[str, Any]:
     strategy = daemon_set["spec"].get("updateStrategy") or {}
-    if strategy.get("type") == "OnDelete":
-        return []
-    wanted = [node.name for node in nodes if node.begins]
-    rolling = strategy.get("rollingUpdate") or {}
-    most = max(scaled(rolling.get("maxUnavailable", 1), len(wanted), up=True), 0)
-    span_s, missing = min_ready_s(daemon_set), 0
+    return (strategy.get("rollingUpdate") or {}) if strategy.get("type") == "RollingUpdate" else {}
+
+
+def update(
+    daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
+) -> DaemonPlan:
+    """What a rolling update does now: old pods that go, so that not too many nodes are without an available one, or
+    nodes that get a new one beside the old."""
+    if (daemon_set["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
+        return DaemonPlan()
+    wanted = sum(node.begins for node in nodes)
+    unavailable, more = (
+        scaled(_rolling(daemon_set).get("maxUnavailable", 1), wanted, up=True),
+        surge(daemon_set, wanted),
+    )
+    begins = {node.name: node.begins for node in nodes}
+    names = list(dict.fromkeys([*(name for name in begins if begins[name] or name in pods), *sorted(pods)]))
+    generation = template_generation(daemon_set)
+    states = [_state(name, pods.get(name, ()), revision, generation) for name in names]
+    span_s = min_ready_s(daemon_set)
+    if more == 0:
+        return _in_place(states, max(unavailable, 1) if wanted else unavailable, span_s, now)
+    return _side_by_side(states, begins, more, wanted, span_s, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeState:
+    """The one old and the one new pod of a node that are not being deleted; ``crowded``: there are more."""
+
+    name: str
+    old: Object | None
+    new: Object | None
+    crowded: bool
+
+
+def _state(name: str, there: Sequence[Object], revision: str, generation: int) -> _NodeState:
+    pods = [pod for pod in there if not is_deleting(pod)]
+    new = [pod for pod in pods if is_updated(pod, revision, generation)]
+    old = [pod for pod in pods if not is_updated(pod, revision, generation)]
+    return _NodeState(name, next(iter(old), None), next(iter(new), None), max(len(old), len(new)) > 1)
+
+
+def _in_place(states: Sequence[_NodeState], most: int, span_s: int, now: float) -> DaemonPlan:
+    missing = 0
     at_once: list[Object] = []
     in_turn: list[Object] = []
-    for name in wanted:
-        there = pods.get(name, ())
-        old = [pod for pod in there if not is_updated(pod, revision)]
-        if len(there) != 1 or (old and is_deleting(old[0])):
+    for state in states:
+        if state.crowded or (state.old is None) == (state.new is None):
             missing += 1
-        elif not old:
-            missing += not is_available(there[0], span_s, now)
-        elif is_available(old[0], span_s, now):
-            in_turn.append(old[0])
+        elif state.new is not None:
+            missing += not is_available(state.new, span_s, now)
+        elif state.old is not None and is_available(state.old, span_s, now):
+            in_turn.append(state.old)
+        elif state.old is not None:
+            missing += 1
+            at_once.append(state.old)
+    return DaemonPlan(delete=(*at_once, *in_turn[: max(most - missing, 0)]))
+
+
+def _side_by_side(
+    states: Sequence[_NodeState], begins: Mapping[str, bool], most: int, wanted: int, span_s: int, now: float
+) -> DaemonPlan:
+    surging = available = 0
+    delete: list[Object] = []
+    unwanted: list[Object] = []
+    at_once: list[str] = []
+    in_turn: list[str] = []
+    for state in states:
+        if state.crowded:
+            surging += 1
+            continue
+        shown = state.old or state.new
+        works = shown is not None and is_available(shown, span_s, now)
+        available += works
+        if state.old is None:
+            continue
+        if state.new is not None:
+            done = is_available(state.new, span_s, now)
+            surging += not done
+            delete += [state.old] if done else []
+        elif not begins.get(state.name):
+            (unwanted if works else delete).append(state.old)
         else:
-            missing += 1
-            at_once.append(old[0])
-    return [*at_once, *in_turn[: max(most - missing, 0)]]
+            (in_turn if works else at_once).append(state.name)
+    delete += unwanted[: max(available - wanted, 0)]
+    return DaemonPlan((*at_once, *in_turn[: max(most - surging, 0)]), tuple(delete))
 
 
 def status(
@@ -184,7 +281,7 @@ def status(
         "desiredNumberScheduled": len(wanted),
         "numberReady": len(ready),
         "observedGeneration": daemon_set["metadata"].get("generation", 0),
-        "updatedNumberScheduled": sum(is_updated(pod, revision) for pod in first),
+        "updatedNumberScheduled": sum(is_updated(pod, revision, template_generation(daemon_set)) for pod in first),
         "numberAvailable": available,
         "numberUnavailable": len(wanted) - available,
     }

@@ -142,9 +142,10 @@ class EndpointsController:
         self._expectations.wrote(key, self._endpoints, written)
 
     async def _delete(self, key: str) -> None:
+        """A Service is gone: its Endpoints go, whoever wrote them."""
         self._expectations.forget(key)
         found = self._endpoints.at(key)
-        if found is not None and _ENDPOINTS_MANAGED.items() <= labels_of(found).items():
+        if found is not None:
             try:
                 await self._kube.delete(ENDPOINTS, name_of(found), namespace=namespace_of(found))
             except NotFound:

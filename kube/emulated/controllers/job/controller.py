@@ -11,13 +11,13 @@ from mews.kube.api.selectors import match_expressions
 from mews.kube.client.port import Patch
 from mews.kube.component import Context
 from mews.kube.emulated.controllers.job import policy
+from mews.kube.emulated.controllers.job.failures import Backoff
+from mews.kube.emulated.controllers.job.reading import TRACKING, is_finished, is_managed_elsewhere, is_tracked
 from mews.kube.emulated.controllers.job.work import JobPass
 from mews.kube.emulated.controllers.owners import Informers, controller_of
 from mews.kube.emulated.controllers.pod_control import PodControl
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations, SyncLoop
 from mews.kube.events import EventRecorder
-
-_US = "kubernetes.io/job-controller"
 
 
 class JobController:
@@ -29,7 +29,7 @@ class JobController:
         self._jobs = informers.of(JOBS)
         self._pods = informers.owned(PODS)
         self._expectations = Expectations()
-        self._backoffs: dict[str, policy.Backoff] = {}
+        self._backoffs: dict[str, Backoff] = {}
         self._loop = SyncLoop(context, self._sync)
         self._strays = SyncLoop(context, self._let_go)
         self.control = PodControl(context, events, resource=JOBS, pods=self._pods, expectations=self._expectations)
@@ -48,7 +48,7 @@ class JobController:
         changed = new or old
         if changed is None:
             return
-        if new is None or policy.is_finished(new):
+        if new is None or is_finished(new):
             for pod in self._pods.of(uid_of(changed)):
                 self._strays.add(key_of(pod))
         if old is not None and new is not None and _generation(old) == _generation(new):
@@ -65,9 +65,9 @@ class JobController:
             return
         if controller_of(new) is None:
             self._offer(new)
-        if policy.is_tracked(new):
+        if is_tracked(new):
             job = self._job_of(new)
-            if job is None or policy.is_finished(job):
+            if job is None or is_finished(job):
                 self._strays.add(key_of(new))
 
     def _offer(self, pod: Object) -> None:
@@ -86,12 +86,12 @@ class JobController:
     async def _let_go(self, key: str) -> None:
         """Take the finalizer off a pod whose Job is over or gone."""
         pod = self._pods.informer.at(key)
-        if pod is None or not policy.is_tracked(pod):
+        if pod is None or not is_tracked(pod):
             return
         owner, job = controller_of(pod), self._job_of(pod)
         if owner is not None and owner.get("kind") != JOBS.kind:
             return
-        if job is None or policy.is_finished(job):
+        if job is None or (is_finished(job) and not is_managed_elsewhere(job)):
             await self.untrack(pod)
 
     async def _sync(self, key: str) -> None:
@@ -100,13 +100,13 @@ class JobController:
             self._expectations.forget(key)
             self._backoffs.pop(key, None)
             return
-        if policy.is_finished(cached) or cached["spec"].get("managedBy", _US) != _US:
+        if is_finished(cached) or is_managed_elsewhere(cached):
             self._backoffs.pop(key, None)
             return
         if not self._expectations.met(key):
             return
-        work = JobPass(self, cached, await self.control.claim(cached, finalizer=policy.TRACKING))
-        backoff = self._backoffs.get(key, policy.Backoff()).after(work.succeeded, work.failed)
+        work = JobPass(self, cached, await self.control.claim(cached, finalizer=TRACKING))
+        backoff = self._backoffs.get(key, Backoff()).after(work.succeeded, work.failed)
         try:
             failure = await work.advance(backoff)
         finally:
@@ -131,7 +131,7 @@ class JobController:
 
     async def untrack(self, pod: Object, key: str = "") -> None:
         """Take the finalizer off; it may be gone already. ``key``: of the Job that waits until this is seen."""
-        body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [policy.TRACKING]}}
+        body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}}
         try:
             changed = await self._context.kube.patch(
                 PODS, name_of(pod), body, kind=Patch.STRATEGIC, namespace=namespace_of(pod), field_manager=MANAGER

@@ -7,7 +7,7 @@ from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespac
 from mews.kube.api.resources import JOBS
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.component import Context
-from mews.kube.emulated.controllers.job.policy import is_finished
+from mews.kube.emulated.controllers.job.reading import is_finished
 from mews.kube.emulated.controllers.owners import Informers
 from mews.kube.emulated.controllers.syncing import SyncLoop
 

@@ -190,3 +190,40 @@ def test_history_and_events_are_forgotten_in_time() -> None:
     now += EVENT_LIFE_S
     keeping.look()
     assert store.find(store.kinds.of(EVENTS), "default", "e") is None
+
+
+def test_packed_history_is_read_as_it_was() -> None:
+    from mews.kube.api.resources import CONFIGMAPS
+    from mews.kube.emulated.apiserver.objects.creation import create
+    from mews.kube.emulated.apiserver.objects.deletion import delete
+    from mews.kube.emulated.apiserver.objects.update import replace
+    from mews.kube.emulated.apiserver.store.selection import EVERYTHING
+
+    store = fresh_store(lambda: 1000.0, random.Random(1))
+    kind = store.kinds.of(CONFIGMAPS)
+    start = store.version
+    made = create(store, kind, "default", {"metadata": {"name": "c"}, "data": {"a": "ä"}})
+    replace(store, kind, "default", "c", {**made, "data": {"a": "2"}})
+    delete(store, kind, "default", "c")
+    shelf = store.shelf(kind)
+    expected = shelf.subscribe(EVERYTHING, start).ready()
+    middle = shelf.at(int(made["metadata"]["resourceVersion"]))
+    assert shelf.pack(store.version, 2)
+    assert not shelf.pack(store.version, 2)
+    assert shelf.subscribe(EVERYTHING, start).ready() == expected
+    assert [event.type.value for event in expected] == ["ADDED", "MODIFIED", "DELETED"]
+    assert shelf.at(int(made["metadata"]["resourceVersion"])) == middle
+
+
+def test_only_so_many_events_are_kept_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mews.kube.api.resources import EVENTS
+    from mews.kube.emulated.apiserver.objects.creation import create
+
+    monkeypatch.setattr("mews.kube.emulated.apiserver.wire.housekeeping.MOST_EVENTS", 2)
+    store = fresh_store(lambda: 1000.0, random.Random(1))
+    keeping, kind = Housekeeping(store), store.kinds.of(EVENTS)
+    about = {"kind": "Pod", "name": "p", "namespace": "default"}
+    for name in ("a", "b", "c"):
+        create(store, kind, "default", {"metadata": {"name": name}, "involvedObject": about})
+    keeping.look()
+    assert [store.find(kind, "default", name) is not None for name in ("a", "b", "c")] == [False, True, True]

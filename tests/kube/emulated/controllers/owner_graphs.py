@@ -14,7 +14,7 @@ from mews.kube.api.errors import Conflict, NotFound
 from mews.kube.api.objects import Object, is_deleting, name_of
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.port import DeleteOptions
-from tests.kube.emulated.controllers.stories import Stage
+from tests.kube.emulated.controllers.staging import Stage
 
 HOLD = "mews.io/held"
 SETTLED_S = 4.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from mews.kube.api.errors import ApiError, NotFound
@@ -16,9 +17,15 @@ from mews.kube.emulated.controllers.daemonset.policy import target_of
 NODE = "stage-1"
 ENDS = "test/ends"
 """Succeeded or Failed: how the pod ends, a moment after it began."""
+ENDS_BY_INDEX = "test/ends-by-index"
+"""The same by completion index, in JSON; the pods of other indexes run on."""
 STUCK = "test/stuck"
 """The pod never becomes ready."""
-_READY_S, _APART_S, _ENDS_S = 0.2, 0.3, 0.5
+UNREADY = "test/unready"
+"""The pod runs and is never ready."""
+SLOW = "test/slow"
+"""The pod takes its time when it is deleted, and says then that it failed."""
+_READY_S, _APART_S, _ENDS_S, _SLOW_S = 0.2, 0.3, 0.5, 8.0
 _PARTS = 4
 
 
@@ -71,6 +78,11 @@ class Puppeteer:
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0:
             return
         try:
+            if SLOW in annotations_of(pod):
+                await asyncio.sleep(_SLOW_S)
+                ended = {"exitCode": 143, "finishedAt": self._now(), "reason": "Error"}
+                await self._say(pod, "Failed", ready="False", state={"terminated": ended})
+                await asyncio.sleep(_APART_S)
             await self._kube.delete(
                 PODS, name_of(pod), namespace=namespace_of(pod), options=DeleteOptions(grace_period_s=0)
             )
@@ -86,8 +98,9 @@ class Puppeteer:
             if STUCK in annotations_of(pod):
                 return
             await asyncio.sleep(_READY_S + self._turn(pod) * _APART_S)
-            await self._say(pod, "Running", ready="True", state={"running": {"startedAt": self._now()}})
-            end = annotations_of(pod).get(ENDS)
+            ready = "False" if UNREADY in annotations_of(pod) else "True"
+            await self._say(pod, "Running", ready=ready, state={"running": {"startedAt": self._now()}})
+            end = _end_of(pod)
             if end is not None:
                 await asyncio.sleep(_ENDS_S)
                 code = 0 if end == "Succeeded" else int(annotations_of(pod).get("test/code", "1"))
@@ -106,7 +119,7 @@ class Puppeteer:
 
     async def _say(self, pod: Object, phase: str, *, ready: str, state: dict[str, Any]) -> None:
         current = await self._kube.get(PODS, name_of(pod), namespace=namespace_of(pod))
-        if is_deleting(current):
+        if is_deleting(current) and phase == "Running":
             return
         status = dict(current.get("status") or {})
         kept = [c for c in status.get("conditions") or () if c["type"] not in ("Ready", "ContainersReady")]
@@ -119,3 +132,9 @@ class Puppeteer:
         status |= {"phase": phase, "conditions": [*kept, *fresh], "podIP": address, "podIPs": [{"ip": address}]}
         status |= {"containerStatuses": [{"name": name, **main} for name in names]}
         await self._kube.replace(PODS, {**current, "status": status}, subresource="status")
+
+
+def _end_of(pod: Object) -> str | None:
+    by_index = json.loads(annotations_of(pod).get(ENDS_BY_INDEX, "{}"))
+    index = annotations_of(pod).get("batch.kubernetes.io/job-completion-index", "")
+    return by_index.get(index, annotations_of(pod).get(ENDS))

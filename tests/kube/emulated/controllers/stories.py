@@ -1,174 +1,37 @@
-"""Lives of workloads, told on any API server with controllers, and what is left of them in a form that can be compared.
-
-Each story has a namespace of its own, so all of them may be told at once.
-"""
+"""Lives of workloads. Each story has a namespace of its own, so all of them may be told at once."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
-from mews.kube.api.errors import NotFound
-from mews.kube.api.objects import Object, condition_of, is_deleting, name_of
+from mews.kube.api.errors import NotFound, TooManyRequests
+from mews.kube.api.objects import (
+    condition_of,
+    labels_of,
+    name_of,
+    phase_of,
+)
 from mews.kube.api.resources import (
     CONFIGMAPS,
-    CONTROLLER_REVISIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     ENDPOINT_SLICES,
     ENDPOINTS,
-    EVENTS,
-    JOBS,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
-    SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
     Resource,
 )
-from mews.kube.client.port import DeleteOptions, KubeApi, Patch
-from tests.kube.emulated.controllers.puppet import ENDS, STUCK
-
-PATIENCE_S = 90.0
-REST_S = 1.5
-"""After something was seen to come about: for what comes with it."""
-SHOWN = (
-    *(
-        DEPLOYMENTS,
-        REPLICA_SETS,
-        REPLICATION_CONTROLLERS,
-        DAEMON_SETS,
-        STATEFUL_SETS,
-        CONTROLLER_REVISIONS,
-        JOBS,
-        PODS,
-        DISRUPTION_BUDGETS,
-        RESOURCE_QUOTAS,
-    ),
-    *(ENDPOINT_SLICES, ENDPOINTS, SERVICE_ACCOUNTS),
-)
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
-_ADDRESS = re.compile(r"10\.0\.0\.\d+")
-_OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "generateName", "deletionTimestamp")
-
-
-@dataclass
-class Stage:
-    """Where one story is told; ``seen`` has what was there at each of its turns."""
-
-    kube: KubeApi
-    namespace: str
-    seen: list[tuple[str, list[str]]] = field(default_factory=list)
-
-    async def make(self, resource: Resource, name: str, **body: Any) -> Object:
-        metadata = {"name": name, **body.pop("metadata", {})}
-        return await self.kube.create(resource, {"metadata": metadata, **body}, namespace=self.namespace)
-
-    async def change(self, resource: Resource, name: str, body: Mapping[str, Any]) -> None:
-        await self.kube.patch(resource, name, body, kind=Patch.MERGE, namespace=self.namespace)
-
-    async def get(self, resource: Resource, name: str) -> Object:
-        return await self.kube.get(resource, name, namespace=self.namespace)
-
-    async def all(self, resource: Resource) -> list[Object]:
-        return (await self.kube.list(resource, namespace=self.namespace)).items
-
-    async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Wait for it, rest a little, and note what is there."""
-        loop = asyncio.get_running_loop()
-        end_s = loop.time() + PATIENCE_S
-        while not await holds():
-            if loop.time() > end_s:
-                raise AssertionError(f"{self.namespace}: not within {PATIENCE_S:g} s: {what}\n{await self.shown()}")
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(REST_S)
-        self.seen.append((what, await self.shown()))
-
-    async def status(self, resource: Resource, name: str, **numbers: int) -> bool:
-        status = (await self.get(resource, name)).get("status") or {}
-        return all(status.get(key, 0) == value for key, value in numbers.items())
-
-    async def shown(self) -> list[str]:
-        found = [plain(resource, obj) for resource in SHOWN for obj in await self.all(resource)]
-        return [
-            json.dumps(obj, sort_keys=True) for obj in sorted(found, key=lambda obj: json.dumps(obj, sort_keys=True))
-        ]
-
-    async def told(self) -> dict[str, list[str]]:
-        """The events by what they are about, in their order."""
-        events = sorted(await self.all(EVENTS), key=lambda event: int(name_of(event).rpartition(".")[2], 16))
-        found: dict[str, list[str]] = {}
-        for event in events:
-            about = event["involvedObject"]
-            count = event["count"] if event["reason"] != "NoPods" else "some"  # pods come sooner or later
-            said = (event["source"]["component"], event["type"], event["reason"], event["message"], count)
-            if about["kind"] != "Pod":
-                found.setdefault(smooth(f"{about['kind']}/{about['name']}"), []).append(smooth(str(said)))
-        return {about: _runs(said) for about, said in sorted(found.items())}
-
-
-def _runs(said: list[str]) -> list[str]:
-    """Pods are made and deleted many at a time, in an order that is nobody's: such runs are sorted."""
-    made: list[str] = []
-    for _, run in groupby(said, key=lambda each: each.partition("pod: ")[0]):
-        made += sorted(run)
-    return made
-
-
-def smooth(text: str) -> str:
-    """Without times, uids, addresses and random ends of names."""
-    for pattern, word in ((_TIME, "<time>"), (_UID, "<uid>"), (_ADDRESS, "<ip>"), (_SUFFIX, "-*")):
-        text = pattern.sub(word, text)
-    return text
-
-
-def plain(resource: Resource, obj: Object) -> Any:
-    """An object without what differs from run to run."""
-    metadata = {key: value for key, value in obj["metadata"].items() if key not in _OWN and value}
-    metadata["deleting"] = is_deleting(obj)
-    kept = {key: value for key, value in obj.items() if key not in ("metadata", "apiVersion", "kind")}
-    if resource == PODS:
-        spec = obj["spec"]
-        kept = {key: spec.get(key) for key in ("hostname", "subdomain", "tolerations", "affinity", "nodeName")}
-        kept["env"] = [container.get("env") for container in spec["containers"]]
-        kept["phase"] = obj["status"]["phase"]
-    made = json.loads(smooth(json.dumps({"kind": resource.kind, "metadata": metadata, **kept})))
-    for name in ("endpoints", "subsets"):
-        if isinstance(made.get(name), list):
-            made[name].sort(key=lambda part: json.dumps(part, sort_keys=True))
-    if resource == ENDPOINT_SLICES:  # how often it was written is a matter of luck
-        made["metadata"].pop("generation", None)
-    (made["metadata"].get("annotations") or {}).pop("endpoints.kubernetes.io/last-change-trigger-time", None)
-    if not made["metadata"].get("annotations", True):
-        del made["metadata"]["annotations"]
-    return made
-
-
-def template(app: str, *, image: str = "x:1", policy: str | None = None, **annotations: str) -> dict[str, Any]:
-    spec: dict[str, Any] = {"containers": [{"name": "c", "image": image}], "terminationGracePeriodSeconds": 1}
-    if policy is not None:
-        spec["restartPolicy"] = policy
-    return {"metadata": {"labels": {"app": app}, "annotations": annotations}, "spec": spec}
-
-
-def workload(app: str, **spec: Any) -> dict[str, Any]:
-    return {"spec": {"selector": {"matchLabels": {"app": app}}, "template": template(app), **spec}}
-
-
-def image(name: str) -> dict[str, Any]:
-    spec = {"containers": [{"name": "c", "image": name}]}
-    return {"spec": {"template": {"spec": spec}}}
-
+from mews.kube.client.port import DeleteOptions, Patch
+from tests.kube.emulated.controllers import job_stories
+from tests.kube.emulated.controllers.puppet import STUCK, UNREADY
+from tests.kube.emulated.controllers.staging import REST_S, Stage, image, template, workload
 
 # Deployments and ReplicaSets
 
@@ -252,66 +115,6 @@ async def controls_replicas(stage: Stage) -> None:
     await stage.until("shrunk", none)
 
 
-# Jobs
-
-
-def job(end: str | None, **spec: Any) -> dict[str, Any]:
-    body = template("job", policy="Never", **({} if end is None else {ENDS: end}))
-    del body["metadata"]["labels"]
-    return {"spec": {"template": body, **spec}}
-
-
-def ended(stage: Stage, kind: str) -> Callable[[], Awaitable[bool]]:
-    async def holds() -> bool:
-        return (condition_of(await stage.get(JOBS, "job"), kind) or {}).get("status") == "True"
-
-    return holds
-
-
-async def completes(stage: Stage) -> None:
-    await stage.make(JOBS, "job", **job("Succeeded", completions=4, parallelism=2))
-    await stage.until("complete", ended(stage, "Complete"))
-
-
-async def completes_by_index(stage: Stage) -> None:
-    await stage.make(JOBS, "job", **job("Succeeded", completions=3, parallelism=3, completionMode="Indexed"))
-    await stage.until("complete", ended(stage, "Complete"))
-
-
-async def fails(stage: Stage) -> None:
-    await stage.make(JOBS, "job", **job("Failed", backoffLimit=1))
-    await stage.until("failed", ended(stage, "Failed"))
-
-
-async def fails_by_rule(stage: Stage) -> None:
-    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}
-    await stage.make(JOBS, "job", **job("Failed", backoffLimit=3, podFailurePolicy={"rules": [rule]}))
-    await stage.until("failed", ended(stage, "Failed"))
-
-
-async def runs_out_of_time(stage: Stage) -> None:
-    await stage.make(JOBS, "job", **job(None, parallelism=2, activeDeadlineSeconds=3))
-    await stage.until("failed", ended(stage, "Failed"))
-
-
-async def is_suspended(stage: Stage) -> None:
-    await stage.make(JOBS, "job", **job(None, parallelism=2, completions=2, suspend=True))
-    await stage.until("born suspended", ended(stage, "Suspended"))
-    await stage.change(JOBS, "job", {"spec": {"suspend": False}})
-    await stage.until("running", lambda: stage.status(JOBS, "job", ready=2))
-    await stage.change(JOBS, "job", {"spec": {"suspend": True}})
-    await stage.until("suspended", ended(stage, "Suspended"))
-
-
-async def is_not_kept(stage: Stage) -> None:
-    await stage.make(JOBS, "job", **job("Succeeded", ttlSecondsAfterFinished=1))
-
-    async def gone() -> bool:
-        return not await stage.all(JOBS) and not await stage.all(PODS)
-
-    await stage.until("gone", gone)
-
-
 # Others
 
 
@@ -323,6 +126,82 @@ async def is_everywhere(stage: Stage) -> None:
     await stage.kube.patch(DAEMON_SETS, "ds", image("x:2"), kind=Patch.STRATEGIC, namespace=stage.namespace)
     done = {"observedGeneration": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}
     await stage.until("updated", lambda: stage.status(DAEMON_SETS, "ds", **done))
+
+
+async def grows_beside_itself(stage: Stage) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    await stage.make(DAEMON_SETS, "ds", **workload("ds", updateStrategy=rolling))
+    await stage.until("made", lambda: stage.status(DAEMON_SETS, "ds", numberAvailable=2))
+    await stage.kube.patch(DAEMON_SETS, "ds", image("x:2"), kind=Patch.STRATEGIC, namespace=stage.namespace)
+    done = {"observedGeneration": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}
+    await stage.until("updated", lambda: stage.status(DAEMON_SETS, "ds", **done))
+
+
+async def is_sick(stage: Stage) -> None:
+    """Pods that are not ready are evicted while enough others are healthy, or always, by the budget's policy."""
+    body = workload("web", replicas=2)
+    body["spec"]["template"] = template("web", **{UNREADY: "yes"})
+    await stage.make(REPLICA_SETS, "web", **body)
+    await stage.make(DISRUPTION_BUDGETS, "web", spec={"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1})
+
+    async def run() -> bool:
+        pods = await stage.all(PODS)
+        seen = await stage.status(DISRUPTION_BUDGETS, "web", expectedPods=2, desiredHealthy=1, observedGeneration=1)
+        return seen and len(pods) == 2 and all(phase_of(pod) == "Running" for pod in pods)
+
+    await stage.until("sick", run)
+    sick = [name_of(pod) for pod in await stage.all(PODS)]
+    refusals = []
+    for policy in ("IfHealthyBudget", "AlwaysAllow"):
+        await stage.change(DISRUPTION_BUDGETS, "web", {"spec": {"unhealthyPodEvictionPolicy": policy}})
+        await asyncio.sleep(REST_S)
+        try:
+            await stage.kube.evict(stage.namespace, sick[0])
+        except TooManyRequests as error:
+            refusals.append(f"{policy}: {error.message} {json.dumps(error.details, sort_keys=True)}")
+    stage.seen.append(("refused", refusals))
+    await stage.until("replaced", lambda: _replaced(stage, sick[0]))
+
+
+async def _replaced(stage: Stage, gone: str) -> bool:
+    pods = await stage.all(PODS)
+    names = [name_of(pod) for pod in pods]
+    return gone not in names and len(names) == 2 and all(phase_of(pod) == "Running" for pod in pods)
+
+
+async def is_written_by_hand(stage: Stage) -> None:
+    """Endpoints of a Service without a selector."""
+    port = {"name": "http", "port": 80}
+    first = {"addresses": [{"ip": "10.1.0.2"}, {"ip": "10.1.0.1", "hostname": "one"}], "ports": [port]}
+    second = {"notReadyAddresses": [{"ip": "10.1.0.3"}], "addresses": [{"ip": "2001:db8::1"}], "ports": [port]}
+    await stage.make(SERVICES, "web", spec={"ports": [{"port": 80, "name": "http"}]})
+    metadata = {"labels": {"mine": "yes"}, "annotations": {"note": "mine"}}
+    await stage.make(ENDPOINTS, "web", metadata=metadata, subsets=[first, second])
+    await stage.make(ENDPOINTS, "unserved", subsets=[first])
+    skipped = {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}
+    await stage.make(SERVICES, "own", spec={"ports": [{"port": 80, "name": "http"}]})
+    await stage.make(ENDPOINTS, "own", metadata=skipped, subsets=[first])
+
+    async def slices(count: int) -> bool:
+        return len(await stage.all(ENDPOINT_SLICES)) == count
+
+    await stage.until("mirrored", lambda: slices(2))
+    await stage.change(ENDPOINTS, "web", {"subsets": [{**first, "ports": [{"name": "http", "port": 81}]}]})
+    await stage.until("changed", lambda: slices(1))
+    await stage.change(ENDPOINTS, "own", {"metadata": {"labels": None}})
+    await stage.until("no longer skipped", lambda: slices(2))
+    await stage.change(SERVICES, "own", {"spec": {"selector": {"app": "own"}}})
+
+    async def selected() -> bool:
+        found = [
+            labels_of(each).get("endpointslice.kubernetes.io/managed-by", "")
+            for each in await stage.all(ENDPOINT_SLICES)
+        ]
+        return sorted(found) == ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"]
+
+    await stage.until("selected", selected)
+    await stage.kube.delete(SERVICES, "web", namespace=stage.namespace)
+    await stage.until("unserved", lambda: slices(1))
 
 
 async def goes_one_by_one(stage: Stage) -> None:
@@ -401,6 +280,7 @@ async def _gone(stage: Stage, resource: Resource, name: str) -> bool:
 
 STORIES: Sequence[Callable[[Stage], Awaitable[None]]] = (
     *(rolls_out_and_back, pauses, recreates, gets_stuck, adopts_and_lets_go, controls_replicas),
-    *(completes, completes_by_index, fails, fails_by_rule, runs_out_of_time, is_suspended, is_not_kept),
+    *job_stories.STORIES,
+    *(grows_beside_itself, is_sick, is_written_by_hand),
     *(is_everywhere, goes_one_by_one, is_served, leaves_nothing, leaves_orphans, loses_an_owner),
 )

@@ -22,7 +22,7 @@ from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.controllers.manager import ControllerManager
 from tests.kube.emulated.controllers.puppet import Puppeteer, raise_stage
-from tests.kube.emulated.controllers.stories import Stage
+from tests.kube.emulated.controllers.staging import Stage
 
 Story = Callable[[Stage], Awaitable[None]]
 Told = dict[str, tuple[list[tuple[str, list[str]]], dict[str, list[str]]]]

@@ -14,11 +14,13 @@ from mews.kube.api.objects import is_deleting, name_of, phase_of, seconds, times
 from mews.kube.api.resources import CRON_JOBS, DEPLOYMENTS, DISRUPTION_BUDGETS, JOBS, PODS, REPLICA_SETS
 from mews.kube.emulated.controllers.catalogue import CONTROLLERS, chosen
 from mews.kube.emulated.controllers.cronjob.schedule import parse
-from mews.kube.emulated.controllers.job.policy import Backoff, parse_indexes, write_indexes
+from mews.kube.emulated.controllers.job.failures import Backoff
+from mews.kube.emulated.controllers.job.indexes import parse_indexes, superfluous, write_indexes
 from mews.kube.emulated.controllers.revisions import data_of
 from mews.kube.emulated.controllers.template_hash import template_hash
-from tests.kube.emulated.controllers import stories
+from tests.kube.emulated.controllers import job_stories, stories
 from tests.kube.emulated.controllers.owner_graphs import OwnerGraph, owner_graph
+from tests.kube.emulated.controllers.staging import Stage, workload
 from tests.kube.emulated.controllers.telling import Story, Told, ours, title
 
 
@@ -46,7 +48,8 @@ def test_another_seed_tells_the_same_but_for_names(told: Told) -> None:
 
 
 _HARDY = (
-    *(stories.rolls_out_and_back, stories.recreates, stories.completes, stories.completes_by_index),
+    *(stories.rolls_out_and_back, stories.recreates, job_stories.completes, job_stories.completes_by_index),
+    *(job_stories.fails_by_index, job_stories.has_succeeded_enough, stories.grows_beside_itself),
     *(stories.goes_one_by_one, stories.is_everywhere, stories.leaves_nothing, stories.leaves_orphans),
 )
 
@@ -68,8 +71,8 @@ def _counted(told: Told, story: Story) -> list[tuple[str, Any]]:
     )
 
 
-async def is_left_alone(stage: stories.Stage) -> None:
-    await stage.make(DEPLOYMENTS, "web", **stories.workload("web", replicas=3))
+async def is_left_alone(stage: Stage) -> None:
+    await stage.make(DEPLOYMENTS, "web", **workload("web", replicas=3))
     await stage.until("counted", lambda: stage.status(DEPLOYMENTS, "web", unavailableReplicas=3))
     assert len(await stage.all(REPLICA_SETS)) == 1
     assert not await stage.all(PODS)
@@ -107,20 +110,20 @@ def test_a_roll_back_takes_the_old_replica_set_up_again_under_a_new_revision(tol
 
 
 def test_a_job_that_fails_says_first_that_it_will(told: Told) -> None:
-    job = last(told, stories.fails, "Job")
+    job = last(told, job_stories.fails, "Job")
     assert [c["type"] for c in job["status"]["conditions"]] == ["FailureTarget", "Failed"]
     assert job["status"]["failed"] == 2
-    assert events(told, stories.fails, "Job/job")[-1] == str(
+    assert events(told, job_stories.fails, "Job/job")[-1] == str(
         ("job-controller", "Warning", "BackoffLimitExceeded", "Job has reached the specified backoff limit", 1)
     )
 
 
 def test_a_job_that_completes_counts_every_pod_once_and_lets_it_go(told: Told) -> None:
-    job = last(told, stories.completes, "Job")
+    job = last(told, job_stories.completes, "Job")
     assert [c["type"] for c in job["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert job["status"]["succeeded"] == 4
     assert job["status"]["uncountedTerminatedPods"] == {}
-    assert "finalizers" not in last(told, stories.completes, "Pod")["metadata"]
+    assert "finalizers" not in last(told, job_stories.completes, "Pod")["metadata"]
 
 
 def test_orphans_stay_and_everything_else_goes(told: Told) -> None:
@@ -129,11 +132,11 @@ def test_orphans_stay_and_everything_else_goes(told: Told) -> None:
     assert left == {"ServiceAccount"}
 
 
-async def is_drained(stage: stories.Stage) -> None:
+async def is_drained(stage: Stage) -> None:
     """Evictions of three pods of which two must stay healthy."""
     budget = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2}
     await stage.make(DISRUPTION_BUDGETS, "web", spec=budget)
-    await stage.make(REPLICA_SETS, "web", **stories.workload("web", replicas=3))
+    await stage.make(REPLICA_SETS, "web", **workload("web", replicas=3))
     await stage.until("ready", lambda: stage.status(DISRUPTION_BUDGETS, "web", disruptionsAllowed=1))
     for pod in [name_of(pod) for pod in await stage.all(PODS)]:
         await stage.kube.evict(stage.namespace, pod)
@@ -150,14 +153,14 @@ def test_a_budget_lets_pods_go_one_after_the_other() -> None:
     assert turns == ["ready", "replaced", "replaced", "replaced"]
 
 
-async def comes_round(stage: stories.Stage) -> None:
-    job = stories.job("Succeeded")["spec"]
+async def comes_round(stage: Stage) -> None:
+    job = job_stories.job("Succeeded")["spec"]
     await stage.make(CRON_JOBS, "tick", spec={"schedule": "*/2 * * * *", "jobTemplate": {"spec": job}})
     await asyncio.sleep(11 * 60)
     await stage.until("five times", lambda: _ended(stage, 3))
 
 
-async def _ended(stage: stories.Stage, count: int) -> bool:
+async def _ended(stage: Stage, count: int) -> bool:
     return len(await stage.all(JOBS)) == count
 
 
@@ -203,7 +206,7 @@ def test_many_similar_events_are_told_as_one(told: Told) -> None:
 def test_failed_pods_are_replaced_later_and_later() -> None:
     def ended(at: str) -> dict[str, Any]:
         state = {"terminated": {"finishedAt": f"2026-01-01T00:00:{at}Z"}}
-        return {"status": {"containerStatuses": [{"state": state}]}, "metadata": {}}
+        return {"status": {"containerStatuses": [{"state": state}]}, "metadata": {}, "spec": {}}
 
     begin = 1_767_225_600.0
     backoff = Backoff().after([], [ended("00")])
@@ -234,6 +237,104 @@ def test_controllers_are_chosen_as_kube_controller_manager_chooses() -> None:
     assert chosen([]) == ()
     with pytest.raises(ValueError, match="controller 'cron': must be"):
         chosen(["cron"])
+
+
+def conditions(told: Told, story: Story) -> list[tuple[str, str, str]]:
+    found = last(told, story, "Job")["status"]["conditions"]
+    return [(each["type"], each["reason"], each["message"]) for each in found]
+
+
+def test_an_index_fails_for_good_after_its_own_limit_and_the_job_goes_on_with_the_others(told: Told) -> None:
+    status = last(told, job_stories.fails_by_index, "Job")["status"]
+    assert (status["completedIndexes"], status["failedIndexes"]) == ("0,2", "1")
+    assert (status["succeeded"], status["failed"]) == (2, 2)
+    assert conditions(told, job_stories.fails_by_index) == [
+        ("FailureTarget", "FailedIndexes", "Job has failed indexes"),
+        ("Failed", "FailedIndexes", "Job has failed indexes"),
+    ]
+
+
+def test_a_job_ends_with_more_failed_indexes_than_it_may_have(told: Told) -> None:
+    status = last(told, job_stories.fails_in_too_many_indexes, "Job")["status"]
+    assert status["failedIndexes"] == "0,1"
+    assert {reason for _, reason, _ in conditions(told, job_stories.fails_in_too_many_indexes)} == {
+        "MaxFailedIndexesExceeded"
+    }
+
+
+def test_a_rule_fails_an_index_at_its_first_failure(told: Told) -> None:
+    status = last(told, job_stories.fails_an_index_by_rule, "Job")["status"]
+    assert (status["failedIndexes"], status["completedIndexes"], status["failed"]) == ("0", "1", 1)
+
+
+def test_a_failure_that_is_passed_over_counts_for_the_wait_alone(told: Told) -> None:
+    status = last(told, job_stories.passes_over_failures, "Job")["status"]
+    assert status.get("failed", 0) == 0
+    assert status["failedIndexes"] == ""
+
+
+def test_a_success_policy_ends_a_job_and_its_other_pods(told: Told) -> None:
+    assert conditions(told, job_stories.has_succeeded_enough) == [
+        ("SuccessCriteriaMet", "SuccessPolicy", "Matched rules at index 1"),
+        ("Complete", "SuccessPolicy", "Matched rules at index 1"),
+    ]
+    assert events(told, job_stories.has_succeeded_enough, "Job/job")[-1] == str(
+        ("job-controller", "Normal", "Completed", "Job completed", 1)
+    )
+
+
+def test_a_job_that_another_controller_manages_is_left_alone(told: Told) -> None:
+    assert last(told, job_stories.is_someone_elses, "Job", "job").get("status", {}) == {}
+    assert events(told, job_stories.is_someone_elses, "Job/job") == []
+    assert last(told, job_stories.is_someone_elses, "Job", "mine")["status"]["succeeded"] == 1
+
+
+def test_pods_are_replaced_once_they_have_ended_or_as_they_go(told: Told) -> None:
+    turns = dict(told[title(job_stories.replaces_what_has_ended)][0])
+    assert sum('"kind": "Pod"' in text for text in turns["going"]) == 1
+    creations = [
+        sum("Created pod" in each for each in events(told, story, "Job/job"))
+        for story in (job_stories.replaces_what_has_ended, job_stories.replaces_what_goes)
+    ]
+    assert creations == [2, 2]
+
+
+def test_a_daemon_set_with_a_surge_makes_a_new_pod_before_the_old_one_goes(told: Told) -> None:
+    said = events(told, stories.grows_beside_itself, "DaemonSet/ds")
+    steps = ["+" if "Created" in each else "-" for each in said]
+    assert steps == ["+", "+", "+", "-", "+", "-"]
+
+
+def test_a_budget_lets_sick_pods_go_only_by_its_policy(told: Told) -> None:
+    refusals = dict(told[title(stories.is_sick)][0])["refused"]
+    assert len(refusals) == 1
+    assert refusals[0].startswith("IfHealthyBudget: Cannot evict pod")
+
+
+def test_endpoints_written_by_hand_are_mirrored_while_their_service_has_no_selector(told: Told) -> None:
+    turns = {
+        what: [each for text in lines if (each := json.loads(text))["kind"] == "EndpointSlice"]
+        for what, lines in told[title(stories.is_written_by_hand)][0]
+    }
+    assert [(each["addressType"], len(each["endpoints"])) for each in turns["mirrored"]] == [("IPv4", 3), ("IPv6", 1)]
+    assert turns["changed"][0]["ports"][0]["port"] == 81
+    assert [each["metadata"]["labels"]["kubernetes.io/service-name"] for each in turns["unserved"]] == ["own"]
+
+
+def test_indexes_beyond_the_completions_do_not_count() -> None:
+    assert parse_indexes("0-2,4,6-9", below=7) == [0, 1, 2, 4, 6]
+
+
+def test_of_pods_that_share_an_index_the_one_that_got_furthest_stays() -> None:
+    def pod(name: str, phase: str, index: str | None) -> dict[str, Any]:
+        annotations = {} if index is None else {"batch.kubernetes.io/job-completion-index": index}
+        metadata = {"name": name, "uid": name, "annotations": annotations, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        return {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase}}
+
+    job = {"spec": {"completionMode": "Indexed", "completions": 2}}
+    pods = [pod("a", "Pending", "0"), pod("b", "Running", "0"), pod("c", "Running", "1"), pod("d", "Running", "2")]
+    doomed = superfluous(job, [*pods, pod("e", "Running", None)], EPOCH_S)
+    assert sorted(name_of(each) for each in doomed) == ["a", "d", "e"]
 
 
 def test_a_revision_holds_its_template_in_go_s_order() -> None:

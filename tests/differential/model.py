@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,7 +22,8 @@ class Sent:
     """One request; ``raw`` goes out as it is, ``body`` as JSON. A watch ends by its timeoutSeconds.
 
     ``owned`` compares managedFields too; ``after_s`` waits before (the real server establishes a definition in a
-    moment). ``headers`` replace the usual ones; an empty one is left out.
+    moment). ``headers`` replace the usual ones; an empty one is left out. ``edits`` (where an object is, what to
+    make of it) reads an object first and sends what was made of it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Sent:
     headers: Mapping[str, str] = field(default_factory=dict)
     owned: bool = False
     after_s: float = 0.0
+    edits: tuple[str, Callable[[Any], Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,8 @@
+"""Differences of cases about fields that stay, and why."""
+
+from __future__ import annotations
+
+KNOWN_FIELDS: dict[tuple[str, str], str] = {
+    ("", "syntax error"): "an expression in CEL that cannot be parsed is refused in shorter words than ANTLR's",
+}
+"""(pattern of the case's name, pattern of the real server's words) -> reason."""

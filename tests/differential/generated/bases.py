@@ -39,10 +39,18 @@ class Base:
     def named(self, which: str) -> dict[str, Any]:
         """The good object under its name."""
         api_version, _, kind = self.kind.rpartition("/")
-        metadata = {**self.body.get("metadata", {}), "name": self.name(which)}
+        metadata = {**self.body.get("metadata", {}), **({} if self.kind in _NAMELESS else {"name": self.name(which)})}
         body = {"apiVersion": api_version, "kind": kind, **self.body, "metadata": metadata}
         special = _OF_NAME.get(self.kind)
         return special(body) if special else body
+
+
+_NAMELESS = (
+    "authorization.k8s.io/v1/LocalSubjectAccessReview",
+    "authorization.k8s.io/v1/SelfSubjectAccessReview",
+    "authorization.k8s.io/v1/SubjectAccessReview",
+)
+"""Kinds whose metadata must be empty."""
 
 
 def _definition(body: dict[str, Any]) -> dict[str, Any]:

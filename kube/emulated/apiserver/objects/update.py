@@ -220,7 +220,9 @@ def _write(
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
-    if rules.validate_change is not None:
+    if subresource == "status" and rules.validate_status is not None:
+        faults += rules.validate_status(new, old)
+    elif rules.validate_change is not None:
         faults += rules.validate_change(new, old, subresource)
     else:
         faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]

@@ -34,6 +34,11 @@ _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
 )
+_TWICE_QUALIFIED_TEXT = (
+    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    f"'{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
 _MAX_SUBDOMAIN = 253
 _MAX_LABEL = 63
 
@@ -58,6 +63,19 @@ def dns_1035_faults(text: str) -> list[str]:
     """Why a text is no RFC 1035 label, in the server's words."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
     return [*found, *([] if re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) else [DNS_1035_TEXT])]
+
+
+def label_texts(text: str) -> list[str]:
+    """Why a text is no RFC 1123 label."""
+    found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
+    return [*found, *([] if re.fullmatch(_LABEL, text) else [LABEL_TEXT])]
+
+
+def segment_texts(text: str) -> list[str]:
+    """Why a text may not stand between the slashes of a path."""
+    if text in (".", ".."):
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{sign}'" for sign in "/%" if sign in text]
 
 
 def is_label(text: str) -> bool:
@@ -108,7 +126,7 @@ def _name_faults(kind: Kind, name: str, prefix: str) -> list[FieldError]:
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required")]
     if kind.plural in _PATH_NAMED:
-        return []
+        return [refusals.bad("metadata.name", name, text) for text in segment_texts(name)]
     pattern, limit, text = (
         (_LABEL, _MAX_LABEL, LABEL_TEXT)
         if kind.plural in _LABEL_NAMED and not kind.resource.group
@@ -135,15 +153,27 @@ def qualified_texts(text: str) -> list[str]:
 
 def qualified_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
-    prefix, slash, name = text.rpartition("/")
-    found = []
-    if slash and not re.fullmatch(_SUBDOMAIN, prefix):
-        found.append(refusals.bad(path, text, f"prefix part {SUBDOMAIN_TEXT}"))
+    parts = text.split("/")
+    if len(parts) > 2:
+        return [refusals.bad(path, text, _TWICE_QUALIFIED_TEXT)]
+    found, name = [], parts[-1]
+    if len(parts) == 2 and not parts[0]:
+        found.append(refusals.bad(path, text, "prefix part must be non-empty"))
+    elif len(parts) == 2:
+        found += [refusals.bad(path, text, f"prefix part {fault}") for fault in subdomain_texts(parts[0])]
     if not name:
         found.append(refusals.bad(path, text, "name part must be non-empty"))
+    elif len(name) > _MAX_LABEL:
+        found.append(refusals.bad(path, text, f"name part must be no more than {_MAX_LABEL} characters"))
     if not re.fullmatch(_QUALIFIED, name):
         found.append(refusals.bad(path, text, _QUALIFIED_TEXT))
     return found
+
+
+def subdomain_texts(text: str) -> list[str]:
+    """Why a text is no RFC 1123 subdomain."""
+    found = [f"must be no more than {_MAX_SUBDOMAIN} characters"] if len(text) > _MAX_SUBDOMAIN else []
+    return [*found, *([] if re.fullmatch(_SUBDOMAIN, text) else [SUBDOMAIN_TEXT])]
 
 
 def selector_faults(key: str, values: Sequence[str]) -> list[FieldError]:
@@ -172,12 +202,7 @@ def label_pair_faults(path: str, key: str, value: str) -> list[FieldError]:
 
 def subdomain_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with an RFC 1123 subdomain."""
-    found = []
-    if len(text) > _MAX_SUBDOMAIN:
-        found.append(refusals.bad(path, text, f"must be no more than {_MAX_SUBDOMAIN} characters"))
-    if not re.fullmatch(_SUBDOMAIN, text):
-        found.append(refusals.bad(path, text, SUBDOMAIN_TEXT))
-    return found
+    return [refusals.bad(path, text, fault) for fault in subdomain_texts(text)]
 
 
 def _finalizer_faults(path: str, name: str) -> list[FieldError]:

@@ -74,6 +74,9 @@ class KindRules(Generic[S]):
     validate_change: Callable[[Object, Object, str], list[FieldError]] | None = None
     """What is wrong with an object that is updated (new, old, subresource), where that is not simply what ``validate``
     and ``compare`` find: a kind may hold against an update only what it brings in."""
+    validate_status: Callable[[Object, Object], list[FieldError]] | None = None
+    """What is wrong with a status that is written (new, old), where that is not what ``validate`` finds: upstream looks
+    at no spec then."""
     warn: Callable[[Object, Object | None], list[str]] = _silent
     """Warnings about an object that is written (new, old)."""
     inherit: Callable[[Object, Object], None] = _kept

@@ -7,8 +7,9 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -18,7 +19,6 @@ _COUNTED = (
 )  # fmt: skip
 _MEASURED = ("cpu", "memory", "ephemeral-storage", "storage")
 _NOT_NEGATIVE = "must be greater than or equal to 0"
-_DEFAULT_USE = 80
 
 
 def _quota_faults(quota: Object) -> list[FieldError]:
@@ -105,7 +105,7 @@ def _limit_faults(limits: Object) -> list[FieldError]:
 
 
 def _budget_faults(budget: Object) -> list[FieldError]:
-    spec = budget.get("spec") or {}
+    spec, found = budget.get("spec") or {}, []
     if "minAvailable" in spec and "maxUnavailable" in spec:
         shown = {
             "MinAvailable": spec["minAvailable"],
@@ -113,63 +113,25 @@ def _budget_faults(budget: Object) -> list[FieldError]:
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        found = [refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set")]
-        return [*found, *selector_faults(spec.get("selector") or {}, "spec.selector")]
-    found = [
-        refusals.bad(f"spec.{name}", spec[name], _NOT_NEGATIVE)
-        for name in ("minAvailable", "maxUnavailable")
-        if isinstance(spec.get(name), int) and spec[name] < 0
-    ]
-    return [*found, *selector_faults(spec.get("selector") or {}, "spec.selector")]
+        found.append(refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+    for name in ("minAvailable", "maxUnavailable"):
+        if name in spec:
+            found += checks.percent_or_count(f"spec.{name}", spec[name])
+            found += checks.at_most_everything(f"spec.{name}", spec[name])
+    found += selector_faults(spec.get("selector") or {}, "spec.selector")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    allowed = ("AlwaysAllow", "IfHealthyBudget")
+    return found + ([] if policy is None else checks.option("spec.unhealthyPodEvictionPolicy", policy, allowed))
 
 
-def _default_autoscaler(scaler: Object) -> None:
-    spec = scaler["spec"]
-    if not spec.get("metrics"):
-        target = {"type": "Utilization", "averageUtilization": _DEFAULT_USE}
-        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-
-
-def _autoscaler_faults(scaler: Object) -> list[FieldError]:
-    return [*_autoscaler(scaler["spec"])]
-
-
-def _autoscaler(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    low, high, target = spec.get("minReplicas", 1), spec.get("maxReplicas", 0), spec.get("scaleTargetRef") or {}
-    if low < 1:
-        yield refusals.bad("spec.minReplicas", low, "must be greater than or equal to 1")
-    if high < 1:
-        yield refusals.bad("spec.maxReplicas", high, "must be greater than 0")
-    elif high < low:
-        yield refusals.bad("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`")
-    for name in ("kind", "name"):
-        if not target.get(name):
-            yield refusals.required(f"spec.scaleTargetRef.{name}")
-    version = target.get("apiVersion", "")
-    if "/" not in version and target.get("kind") != "ReplicationController":
-        yield refusals.bad("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
-
-
-def _default_policy(policy: Object) -> None:
-    spec = policy["spec"]
-    if not spec.get("policyTypes"):
-        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-
-
-def _policy_faults(policy: Object) -> list[FieldError]:
-    spec = policy["spec"]
-    found = [*selector_faults(spec.get("podSelector") or {}, "spec.podSelector")]
-    for rules, peers in (("ingress", "from"), ("egress", "to")):
-        for number, rule in enumerate(spec.get(rules) or ()):
-            for index, peer in enumerate(rule.get(peers) or ()):
-                for name in ("podSelector", "namespaceSelector"):
-                    path = f"spec.{rules}[{number}].{peers}[{index}].{name}"
-                    found += selector_faults(peer.get(name) or {}, path)
+def _budget_status_faults(new: Object, _: Object) -> list[FieldError]:
+    status = new.get("status") or {}
+    found = [*checks.conditions("status.conditions", status.get("conditions") or ())]
+    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        found += checks.not_negative(f"status.{name}", status.get(name))
     return found
 
 
 QUOTAS = Rules(validate=_quota_faults)
 LIMIT_RANGES = Rules(default=_default_limits, validate=_limit_faults)
-BUDGETS = Rules(validate=_budget_faults)
-AUTOSCALERS = Rules(default=_default_autoscaler, validate=_autoscaler_faults)
-NETWORK_POLICIES = Rules(default=_default_policy, validate=_policy_faults)
+BUDGETS = Rules(validate=_budget_faults, validate_status=_budget_status_faults)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
-from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
 from mews.kube.emulated.apiserver.store import refusals
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
-_NATIVE = ("cpu", "memory", "ephemeral-storage")
 GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -115,45 +112,7 @@ def _admit(store: Store, _kind: Kind, pod: Object) -> None:
 
 
 def _validate(pod: Object) -> list[FieldError]:
-    return spec_faults(pod["spec"], "spec", resource_faults)
-
-
-def resource_faults(resources: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What is wrong with a container's limits and requests."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found: list[FieldError] = []
-    for place, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
-            found += _amount_faults(name, amount, f"{path}.{place}[{name}]")
-    for name, request in requests.items():
-        extended = is_extended(name)
-        limit = limits.get(name)
-        if limit is None:
-            if extended:
-                found.append(refusals.required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
-        elif extended and parse(request) != parse(limit):
-            found.append(refusals.bad(f"{path}.requests", request, f"must be equal to {name} limit of {limit}"))
-        elif parse(request) > parse(limit):
-            text = f"must be less than or equal to {name} limit of {limit}"
-            found.append(refusals.bad(f"{path}.requests", request, text))
-    return found
-
-
-def _amount_faults(name: str, amount: str, path: str) -> list[FieldError]:
-    if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
-        text = "must be a standard resource type or fully qualified"
-        return [refusals.bad(path, name, text), refusals.bad(path, name, "must be a standard resource for containers")]
-    value = parse(amount)
-    if value < 0:
-        return [refusals.bad(path, amount, "must be greater than or equal to 0")]
-    if is_extended(name) and value != value.to_integral_value():
-        return [refusals.bad(path, amount, "must be an integer")]
-    return []
-
-
-def is_extended(name: str) -> bool:
-    """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
-    return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
+    return spec_faults(pod["spec"], "spec")
 
 
 # Changes

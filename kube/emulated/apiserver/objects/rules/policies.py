@@ -9,8 +9,8 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.types import Type
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required, unsupported
 from mews.kube.emulated.apiserver.types.policy_expressions import WEBHOOK_VARIABLES, fault_of, policy_variables

@@ -8,13 +8,8 @@ from typing import Any
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import (
-    at_least_zero,
-    expression_faults,
-    selector_faults,
-    spec_faults,
-)
-from mews.kube.emulated.apiserver.objects.rules.pods import resource_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_faults, selector_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -89,7 +84,7 @@ def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) 
 def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
     spec = template.get("spec") or {}
-    yield from spec_faults(spec, f"{path}.spec", resource_faults)
+    yield from spec_faults(spec, f"{path}.spec")
     restart = spec.get("restartPolicy", "")
     if restart not in allowed and allowed is _ALWAYS:
         yield refusals.unsupported(f"{path}.spec.restartPolicy", restart, allowed)

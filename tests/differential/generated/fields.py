@@ -218,13 +218,25 @@ def kind_of(name: str) -> str:
     return name.partition(" ")[0]
 
 
+_FOLLOWED_BY_A_DIFF = ("spec: Forbidden: ", "spec.persistentvolumesource: Forbidden: ")
+_DIFF = "\n"
+"""Where upstream begins a diff of its internal structs, which nobody can read back from an object."""
+
+
 def compared(answer: Answer) -> Answer:
-    """The verdict: status, and of a refusal reason, message and causes in their order; warnings."""
+    """The verdict: status, and of a refusal reason, message and causes in their order; warnings.
+
+    Of a message with a diff of upstream's internal structs what stands before the diff is compared; the message of the
+    whole, which is joined of those of the causes, is left out then."""
     body = answer["body"]
     found: Answer = {"status": answer["status"], "warnings": answer["warnings"]}
     if answer["status"] >= 300 and isinstance(body, Mapping):
         details = body.get("details") or {}
-        found |= {"reason": body.get("reason"), "message": body.get("message"), "causes": details.get("causes")}
+        causes = details.get("causes") or []
+        found |= {"reason": body.get("reason"), "message": body.get("message"), "causes": causes}
+        if any(text in str(body.get("message")) for text in _FOLLOWED_BY_A_DIFF):
+            cut = [{**cause, "message": cause["message"].partition(_DIFF)[0]} for cause in causes]
+            found |= {"message": None, "causes": cut}
     elif answer["status"] >= 300:
         found["body"] = json.dumps(body)
     return found

@@ -213,19 +213,25 @@ def _write(
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
+    if subresource == "status" and not rules.status_metadata_reports:
+        new["metadata"] = {**clone(old["metadata"]), "managedFields": new["metadata"].get("managedFields") or []}
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)
     store.admission.mutate(store, attributes)
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
+    reports = rules.status_metadata_reports if subresource == "status" else rules.metadata_reports
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
+    faults += (1 if kind.custom else reports - 1) * names.metadata_part_faults(new["metadata"])
     if subresource == "status" and rules.validate_status is not None:
         faults += rules.validate_status(new, old)
     elif rules.validate_change is not None:
         faults += rules.validate_change(new, old, subresource)
     else:
-        faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+        found = rules.validate(new)
+        faults += found + (found if rules.validated_twice and not subresource else [])
+        faults += [] if subresource else rules.compare(new, old)
     if faults:
         raise refusals.invalid(kind, name, faults)
     request.warnings.extend(rules.warn(new, old))

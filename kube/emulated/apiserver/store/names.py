@@ -91,7 +91,7 @@ def faults(kind: Kind, obj: Object) -> list[FieldError]:
     return found + metadata_part_faults(metadata)
 
 
-def metadata_part_faults(metadata: Mapping[str, Any]) -> list[FieldError]:
+def metadata_part_faults(metadata: Mapping[str, Any], *, labels_and_annotations_only: bool = False) -> list[FieldError]:
     """What is wrong with labels, annotations, owners and finalizers."""
     found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
@@ -101,6 +101,8 @@ def metadata_part_faults(metadata: Mapping[str, Any]) -> list[FieldError]:
             FieldError(fault.path, fault.reason, fault.text.replace(refusals.shown(key.lower()), refusals.shown(key)))
             for fault in qualified_faults("metadata.annotations", key.lower())
         ]
+    if labels_and_annotations_only:
+        return found
     if "ownerReferences" in metadata:
         found += _owner_faults(metadata["ownerReferences"])
     for index, name in enumerate(metadata.get("finalizers") or ()):

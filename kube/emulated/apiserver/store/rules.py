@@ -93,5 +93,11 @@ class KindRules(Generic[S]):
     """Seconds of grace for a deletion that asks for so many; None = the kind knows no grace."""
     committed: Callable[[S, Object | None, Object | None], None] = _committed
     """After each commit (old, new)."""
+    metadata_reports: int = 3
+    """How often upstream names a fault of the metadata when an object is updated: it looks in several places."""
+    status_metadata_reports: int = 3
+    """The same when a status is written; 0 for kinds whose metadata a write of the status cannot change."""
+    validated_twice: bool = False
+    """Whether upstream's update validates the whole object a second time, and so names each fault twice."""
     keeps_status: bool = False
     """A status given on create is kept."""

@@ -10,7 +10,8 @@ from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_name_faults
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _COUNTED = (
@@ -91,17 +92,63 @@ _ORDERED = (
 
 
 def _limit_faults(limits: Object) -> list[FieldError]:
-    found = []
+    found: list[FieldError] = []
+    seen: set[str] = set()
     for index, item in enumerate(limits["spec"].get("limits") or ()):
-        names = sorted({name for field in _LIMITING for name in item.get(field) or ()})
-        for name in names:
-            for low, high, key, text in _ORDERED:
-                less, more = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
-                if less is not None and more is not None and parse(less) > parse(more):
-                    shown = item[key][name] if low != "min" or key == "defaultRequest" else less
-                    path = f"spec.limits[{index}].{key}[{name}]"
-                    found.append(refusals.bad(path, shown, text.format(less, more)))
+        path, kind = f"spec.limits[{index}]", item.get("type", "")
+        found += _limit_type_faults(kind, f"{path}.type")
+        if kind in seen:
+            found.append(refusals.duplicate(f"{path}.type", kind))
+        seen.add(kind)
+        found += _limited_name_faults(item, kind, path)
+        for name in sorted({name for field in (*_LIMITING, _RATIO) for name in item.get(field) or ()}):
+            found += _order_faults(item, name, path)
     return found
+
+
+_LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_RATIO = "maxLimitRequestRatio"
+
+
+def _limit_type_faults(kind: str, path: str) -> list[FieldError]:
+    found = names.qualified_faults(path, kind)
+    if not found and "/" not in kind and kind not in _LIMIT_TYPES:
+        found.append(refusals.bad(path, kind, "must be a standard limit type or fully qualified"))
+    return found
+
+
+def _limited_name_faults(item: Mapping[str, Any], kind: str, path: str) -> Iterator[FieldError]:
+    for field in ("max", "min", "default", "defaultRequest", "", _RATIO):
+        given = item.get(field) or {}
+        if kind == "PersistentVolumeClaim" and not field:
+            if not any("storage" in (item.get(place) or {}) for place in ("min", "max")):
+                text = "either minimum or maximum storage value is required, but neither was provided"
+                yield refusals.required(f"{path}.limits", text)
+        elif kind == "Pod" and field.startswith("default"):
+            if given:
+                yield refusals.forbidden_field(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
+        else:
+            for name in given:
+                here = f"{path}.{field}[{name}]"
+                is_of_pods = kind in ("Pod", "Container")
+                yield from resource_name_faults(name, here) if is_of_pods else names.qualified_faults(here, name)
+
+
+def _order_faults(item: Mapping[str, Any], name: str, path: str) -> Iterator[FieldError]:
+    for low, high, key, text in _ORDERED:
+        less, more = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
+        if less is not None and more is not None and parse(less) > parse(more):
+            # Upstream shows the other end of the comparison for a default that is out of its bounds.
+            shown = (more if low == "default" else less) if key == "default" else item[key][name]
+            yield refusals.bad(f"{path}.{key}[{name}]", shown, text.format(less, more))
+    ratio, least, most = ((item.get(field) or {}).get(name) for field in (_RATIO, "min", "max"))
+    if ratio is None:
+        return
+    if parse(ratio) < 1:
+        yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, f"ratio {ratio} is less than 1")
+    if least is not None and most is not None and parse(least) and parse(ratio) > parse(most) / parse(least):
+        text = f"ratio {ratio} is greater than max/min = {parse(most) / parse(least):f}"
+        yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, text)
 
 
 def _budget_faults(budget: Object) -> list[FieldError]:

@@ -174,7 +174,7 @@ def _default_class(ingress_class: Object) -> None:
 
 def _class_change(new: Object, old: Object, _: str) -> list[FieldError]:
     after, before = (part_of(obj, "spec").get("controller", "") for obj in (new, old))
-    return [*_class_faults(new), *checks.fixed("spec.controller", after, before), *_class_faults(new)]
+    return [*checks.fixed("spec.controller", after, before), *_class_faults(new)]
 
 
 def _default_policy(policy: Object) -> None:
@@ -276,6 +276,10 @@ def _compare_address(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("spec.parentRef", shown, checks.IMMUTABLE)]
 
 
+def _address_change(new: Object, old: Object, _: str) -> list[FieldError]:
+    return _address_faults(new) + _compare_address(new, old)
+
+
 def _range_faults(service_range: Object) -> list[FieldError]:
     given, path = items(part_of(service_range, "spec"), "cidrs"), "spec.cidrs"
     found = [] if given else [refusals.required(path, "at least one CIDR required")]
@@ -306,5 +310,5 @@ INGRESSES = Rules(
 )
 CLASSES = Rules(default=_default_class, validate=_class_faults, validate_change=_class_change)
 POLICIES = Rules(default=_default_policy, validate=_policy_faults)
-ADDRESSES = Rules(validate=_address_faults, validate_change=lambda new, old, _: _compare_address(new, old))
+ADDRESSES = Rules(validate=_address_faults, validate_change=_address_change)
 RANGES = Rules(validate=_range_faults, validate_change=_range_change, validate_status=lambda _new, _old: [])

@@ -10,10 +10,11 @@ from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_faults, selector_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
+_ANY = ("Always", "OnFailure", "Never")
 _FOR_JOBS = ("OnFailure", "Never")
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _CRON_FIELDS = 5
@@ -81,9 +82,16 @@ def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) 
     yield from template_faults(template, "spec.template", allowed)
 
 
+def pod_template_faults(pod_template: Object) -> list[FieldError]:
+    """What is wrong with a PodTemplate."""
+    return [*template_faults(pod_template.get("template") or {}, "template", _ANY)]
+
+
 def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
     spec = template.get("spec") or {}
+    for fault in names.metadata_part_faults(template.get("metadata") or {}, labels_and_annotations_only=True):
+        yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
     yield from spec_faults(spec, f"{path}.spec")
     restart = spec.get("restartPolicy", "")
     if restart not in allowed and allowed is _ALWAYS:
@@ -153,7 +161,7 @@ def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str
     if not spec.get("manualSelector") and (list(wanted) != [mine] or selector.get("matchExpressions")):
         shown = {"matchLabels": {key: wanted[key] for key in sorted(wanted)}}
         yield refusals.bad(f"{path}.selector", shown, "`selector` not auto-generated")
-    if not match_expressions(selector, labels):
+    if any(expression_faults(selector, path)) or not match_expressions(selector, labels):
         yield refusals.bad(f"{path}.template.metadata.labels", dict(sorted(labels.items())), UNMATCHED)
 
 

@@ -17,6 +17,7 @@ from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
     deployment_faults,
     job_change_faults,
     job_faults,
+    pod_template_faults,
     replica_set_faults,
     replication_controller_faults,
     stateful_set_faults,
@@ -161,4 +162,4 @@ STATEFUL_SETS = Rules(default=_default_stateful_set, validate=stateful_set_fault
 REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller, validate=replication_controller_faults)
 JOBS = Rules(default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
 CRON_JOBS = Rules(default=_default_cron_job, validate=cron_job_faults)
-POD_TEMPLATES = Rules(default=_default_pod_template)
+POD_TEMPLATES = Rules(default=_default_pod_template, validate=pod_template_faults)

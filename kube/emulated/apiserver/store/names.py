@@ -68,7 +68,9 @@ def dns_1035_faults(text: str) -> list[str]:
 def label_texts(text: str) -> list[str]:
     """Why a text is no RFC 1123 label."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
-    return [*found, *([] if re.fullmatch(_LABEL, text) else [LABEL_TEXT])]
+    if re.fullmatch(_LABEL, text):
+        return found
+    return [*found, "must not contain dots" if re.fullmatch(_SUBDOMAIN, text) else LABEL_TEXT]
 
 
 def segment_texts(text: str) -> list[str]:
@@ -88,11 +90,29 @@ def faults(kind: Kind, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
     found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
     found += limits.faults(kind, obj)
-    return found + metadata_part_faults(metadata)
+    return found + metadata_part_faults(metadata, plain=has_plain_finalizers(kind))
 
 
-def metadata_part_faults(metadata: Mapping[str, Any], *, labels_and_annotations_only: bool = False) -> list[FieldError]:
-    """What is wrong with labels, annotations, owners and finalizers."""
+_PLAIN_FINALIZERS = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+    )
+)
+
+
+def has_plain_finalizers(kind: Kind) -> bool:
+    """Whether the kind's group asks no more of finalizers than that they are qualified names."""
+    return kind.custom or kind.resource.group in _PLAIN_FINALIZERS
+
+
+def metadata_part_faults(
+    metadata: Mapping[str, Any], *, labels_and_annotations_only: bool = False, plain: bool = False
+) -> list[FieldError]:
+    """What is wrong with labels, annotations, owners and finalizers; ``plain``: any qualified finalizer will do."""
     found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
         found += label_pair_faults("metadata.labels", key, value)
@@ -106,7 +126,9 @@ def metadata_part_faults(metadata: Mapping[str, Any], *, labels_and_annotations_
     if "ownerReferences" in metadata:
         found += _owner_faults(metadata["ownerReferences"])
     for index, name in enumerate(metadata.get("finalizers") or ()):
-        found += _finalizer_faults(f"metadata.finalizers[{index}]", name)
+        found += qualified_faults("metadata.finalizers", name)
+        if "/" not in name and name not in STANDARD_FINALIZERS and not plain:
+            found.append(refusals.bad(f"metadata.finalizers[{index}]", name, NOT_FINAL))
     return found
 
 
@@ -207,18 +229,11 @@ def subdomain_faults(path: str, text: str) -> list[FieldError]:
     return [refusals.bad(path, text, fault) for fault in subdomain_texts(text)]
 
 
-def _finalizer_faults(path: str, name: str) -> list[FieldError]:
-    wrong = qualified_faults(path, name)
-    if wrong or "/" in name or name in _STANDARD_FINALIZERS:
-        return wrong
-    return [refusals.bad(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
-
-
 def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     path, found = "metadata.ownerReferences", []
     for owner in owners:
-        if not owner.get("apiVersion"):
-            found.append(refusals.bad(f"{path}.apiVersion", "", "version must not be empty"))
+        if not owner.get("apiVersion") or owner["apiVersion"].count("/") > 1:
+            found.append(refusals.bad(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
                 found.append(refusals.bad(f"{path}.{name}", "", "must not be empty"))
@@ -232,4 +247,5 @@ def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[FieldError]:
 
 
 _OWNER_ORDER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
-_STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+NOT_FINAL = "name is neither a standard finalizer name nor is it fully qualified"

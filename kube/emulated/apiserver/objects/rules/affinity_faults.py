@@ -101,16 +101,16 @@ def _pod_term_faults(term: Part, path: str) -> Iterator[FieldError]:
 
 def match_key_faults(term: Part, path: str) -> Iterator[FieldError]:
     """What is wrong with the keys whose values of the pod itself are looked for."""
-    selector = term.get("labelSelector")
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
+        if items(term, name) and term.get("labelSelector") is None:
+            yield refusals.forbidden_field(f"{path}.{name}", "must not be specified when labelSelector is not set")
+            continue
         for index, key in enumerate(items(term, name)):
             yield from names.qualified_faults(f"{path}.{name}[{index}]", key)
             if name == "matchLabelKeys" and key in items(term, "mismatchLabelKeys"):
                 yield refusals.bad(
                     f"{path}.{name}[{index}]", key, "exists in both matchLabelKeys and mismatchLabelKeys"
                 )
-        if items(term, name) and selector is None:
-            yield refusals.forbidden_field(f"{path}.{name}", "must not be specified when labelSelector is not set")
 
 
 def selector_faults(selector: Part, path: str) -> Iterator[FieldError]:

@@ -16,7 +16,7 @@ from mews.kube.emulated.apiserver.objects.rules.field_references import (
 from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
 from mews.kube.emulated.apiserver.objects.rules.security_faults import container_security_faults
 from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending, needed
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -65,6 +65,35 @@ def container_faults(
         yield refusals.forbidden_field(f"{path}.restartPolicy", "may not be set for non-init containers")
 
 
+_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", *_PROBES, "lifecycle")
+_FORBIDDEN_THERE = "cannot be set for an Ephemeral Container"
+
+
+def ephemeral_container_faults(
+    container: Part,
+    path: str,
+    pod: Part,
+    volumes: Mapping[str, Part],
+    *,
+    names_before: Collection[str],
+    others: Collection[str],
+) -> Iterator[FieldError]:
+    """What is wrong with a container that is added to a running pod."""
+    yield from _common_faults(container, path, pod, volumes)
+    name, target = container.get("name", ""), container.get("targetContainerName", "")
+    if name in names_before:
+        yield refusals.duplicate(f"{path}.name", name)
+    if target and target not in others:
+        yield FieldError(f"{path}.targetContainerName", "FieldValueNotFound", refusals.shown(target))
+    for field in _NOT_EPHEMERAL:
+        if container.get(field):
+            yield refusals.forbidden_field(f"{path}.{field}", _FORBIDDEN_THERE)
+    for index, mount in enumerate(items(container, "volumeMounts")):
+        for field in ("subPath", "subPathExpr"):
+            if mount.get(field):
+                yield refusals.forbidden_field(f"{path}.volumeMounts[{index}].{field}", _FORBIDDEN_THERE)
+
+
 def _common_faults(container: Part, path: str, pod: Part, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
     name, termination = container.get("name", ""), container.get("terminationMessagePolicy", "")
     yield from checks.label(f"{path}.name", name) if name else [refusals.required(f"{path}.name")]
@@ -75,8 +104,7 @@ def _common_faults(container: Part, path: str, pod: Part, volumes: Mapping[str, 
     if not termination:
         yield refusals.required(f"{path}.terminationMessagePolicy")
     elif termination not in _TERMINATION_POLICIES:
-        allowed = ("FallbackToLogsOnError", "File")
-        yield refusals.unsupported(f"{path}.terminationMessagePolicy", termination, allowed)
+        yield refusals.unsupported(f"{path}.terminationMessagePolicy", termination, _TERMINATION_POLICIES)
     yield from _port_faults(items(container, "ports"), f"{path}.ports")
     for index, variable in enumerate(items(container, "env")):
         yield from _variable_faults(variable, f"{path}.env[{index}]")
@@ -179,7 +207,7 @@ def _variable_faults(variable: Part, path: str) -> Iterator[FieldError]:
 
 
 def _key_faults(reference: Part, path: str) -> Iterator[FieldError]:
-    yield from needed(reference, path, "name")
+    yield from names.subdomain_faults(f"{path}.name", reference.get("name", ""))
     key = reference.get("key", "")
     if not key:
         yield refusals.required(f"{path}.key")

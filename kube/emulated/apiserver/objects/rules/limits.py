@@ -52,7 +52,7 @@ def _scope_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldErr
     if scope not in _SCOPES:
         yield refusals.bad(f"{path}.scopeName", scope, "unsupported scope")
     elif scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
-        text = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+        text = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
         text += "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
         yield refusals.bad(f"{path}.operator", operator, f"{text}ResourceQuotaScopeCrossNamespacePodAffinity")
     if operator in ("In", "NotIn") and not values:

@@ -12,6 +12,8 @@ from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
 
 if TYPE_CHECKING:
@@ -40,7 +42,16 @@ def _held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
-RULES = Rules(default=_default, birth=_birth, held=_held)
+def _finalizer_faults(namespace: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    for name in (namespace.get("spec") or {}).get("finalizers") or ():
+        found += names.qualified_faults("spec.finalizers", name)
+        if "/" not in name and name not in names.STANDARD_FINALIZERS:
+            found.append(refusals.bad("spec.finalizers", name, names.NOT_FINAL))
+    return found
+
+
+RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=lambda *_: [])
 
 
 def attend(store: Store, kind: Kind, old: Object | None, new: Object | None) -> None:

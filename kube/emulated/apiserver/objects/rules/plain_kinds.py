@@ -155,7 +155,11 @@ def _request_status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-REVISIONS = Rules(validate=_revision_faults, compare=_compare_revision)
+def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
+    return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
+
+
+REVISIONS = Rules(validate=_revision_faults, validate_change=_revision_change)
 RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
 API_SERVICES = Rules(validate=_service_faults, validate_status=_service_status_faults)
 CERTIFICATE_REQUESTS = Rules(

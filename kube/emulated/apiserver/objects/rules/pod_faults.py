@@ -16,6 +16,7 @@ from mews.kube.emulated.apiserver.objects.rules.checks import items
 from mews.kube.emulated.apiserver.objects.rules.container_faults import (
     BETWEEN_PORTS,
     container_faults,
+    ephemeral_container_faults,
     host_port_faults,
     port_name_faults,
 )
@@ -29,11 +30,11 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 Spec = Mapping[str, Any]
 
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 _UNDERSCORED = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _UNDERSCORED_TEXT = (
@@ -72,9 +73,6 @@ def _spec_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     for key, value in (spec.get("nodeSelector") or {}).items():
         yield from names.label_pair_faults(f"{path}.nodeSelector", key, value)
     yield from pod_security_faults(spec, path)
-    for index, secret in enumerate(items(spec, "imagePullSecrets")):
-        if not secret.get("name"):
-            yield refusals.required(f"{path}.imagePullSecrets[{index}].name")
     yield from affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
     yield from _dns_faults(spec, f"{path}.dnsConfig")
     yield from _gate_faults(spec, path)
@@ -141,6 +139,11 @@ def _containers_faults(spec: Spec, path: str, volumes: dict[str, Spec]) -> Itera
                 seen.add(name)
         if place == "containers":
             yield from host_port_faults(spec, f"{path}.containers")
+    others = frozenset(seen)
+    for index, container in enumerate(items(spec, "ephemeralContainers")):
+        here = f"{path}.ephemeralContainers[{index}]"
+        yield from ephemeral_container_faults(container, here, spec, volumes, names_before=seen, others=others)
+        seen.add(container.get("name", ""))
 
 
 def _host_network_faults(spec: Spec, path: str) -> Iterator[FieldError]:
@@ -302,8 +305,6 @@ def _spread_faults(constraints: Sequence[Spec], path: str) -> Iterator[FieldErro
             yield refusals.bad(f"{here}.maxSkew", skew, "must be greater than zero")
         if not key:
             yield refusals.required(f"{here}.topologyKey", "can not be empty")
-        else:
-            yield from names.qualified_faults(f"{here}.topologyKey", key)
         yield from checks.option(f"{here}.whenUnsatisfiable", way, _UNSATISFIABLE)
         for later in constraints[index + 1 :]:
             if (later.get("topologyKey", ""), later.get("whenUnsatisfiable", "")) == (key, way):

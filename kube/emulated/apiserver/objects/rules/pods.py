@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 def _admit(store: Store, _kind: Kind, pod: Object) -> None:
     if pod["spec"].get("ephemeralContainers"):
         fault = refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create")
-        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), [fault])
+        faults = [*names.faults(_kind, pod), *_validate(pod), fault]
+        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), faults)
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
 
@@ -137,9 +139,10 @@ def _compare(new: Object, old: Object) -> list[FieldError]:
     _keep(fixed, before, "activeDeadlineSeconds")
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and fixed["terminationGracePeriodSeconds"] == 1:
         _keep(fixed, before, "terminationGracePeriodSeconds")
-    known = before.get("tolerations") or []
-    if all(toleration in (fixed.get("tolerations") or []) for toleration in known):
-        _keep(fixed, before, "tolerations")
+    if not all(_is_kept(known, fixed.get("tolerations") or []) for known in before.get("tolerations") or []):
+        text = "existing toleration can not be modified except its tolerationSeconds"
+        return [refusals.forbidden_field("spec.tolerations", text)]
+    _keep(fixed, before, "tolerations")
     found += _gate_faults(fixed, before)
     if before.get("schedulingGates"):
         for narrowed in ("nodeSelector", "affinity"):
@@ -148,6 +151,11 @@ def _compare(new: Object, old: Object) -> list[FieldError]:
     if fixed != before:
         found.append(refusals.forbidden_field("spec", _FORBIDDEN))
     return found
+
+
+def _is_kept(known: Mapping[str, Any], given: list[Mapping[str, Any]]) -> bool:
+    fields = ("key", "operator", "value", "effect")
+    return any(all(known.get(name, "") == toleration.get(name, "") for name in fields) for toleration in given)
 
 
 def _keep(spec: dict[str, Any], before: Mapping[str, Any], name: str) -> None:
@@ -178,4 +186,10 @@ def _grace(pod: Object, asked_s: int | None) -> int:
     return 1 if grace_s < 0 else int(grace_s)
 
 
-RULES = Rules(default=_default, birth=_birth, admit=_admit, validate=_validate, compare=_compare, grace=_grace)
+def _warn(new: Object, _: Object | None) -> list[str]:
+    return pod_warnings(new["spec"], "spec")
+
+
+RULES = Rules(
+    warn=_warn, default=_default, birth=_birth, admit=_admit, validate=_validate, compare=_compare, grace=_grace
+)

@@ -26,7 +26,7 @@ def _validate(priority_class: Object) -> list[FieldError]:
 
 def _policy_faults(priority_class: Object) -> list[FieldError]:
     policy = priority_class.get("preemptionPolicy")
-    return [] if policy is None else checks.option("preemptionPolicy", policy, ("Never", "PreemptLowerPriority"))
+    return [] if policy is None else checks.option("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
 
 
 def _compare(new: Object, old: Object) -> list[FieldError]:
@@ -36,4 +36,8 @@ def _compare(new: Object, old: Object) -> list[FieldError]:
     return found + checks.fixed("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
 
 
-RULES = Rules(validate=_validate, compare=_compare)
+def _change(new: Object, old: Object, _: str) -> list[FieldError]:
+    return _compare(new, old)
+
+
+RULES = Rules(validate=_validate, validate_change=_change)

@@ -81,7 +81,7 @@ def pod_security_faults(spec: Part, path: str) -> Iterator[FieldError]:
     yield from windows_faults(context.get("windowsOptions"), f"{here}.windowsOptions")
     yield from _app_armor_faults(context.get("appArmorProfile"), f"{here}.appArmorProfile")
     yield from _choice_faults(context, here, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    yield from _choice_faults(context, here, "seLinuxChangePolicy", ("MountOption", "Recursive"))
+    yield from _choice_faults(context, here, "seLinuxChangePolicy", ("Recursive",))
 
 
 def _choice_faults(part: Part, path: str, name: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:

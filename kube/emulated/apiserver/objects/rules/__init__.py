@@ -38,6 +38,7 @@ RULES: Mapping[str, Rules] = {
     "plain": Rules(),
     "crds": crds.RULES,
     "events": events.RULES,
+    "newevents": events.NEW_EVENTS,
     "leases": leases.RULES,
     "namespaces": namespaces.RULES,
     "nodes": nodes.RULES,
@@ -162,6 +163,7 @@ _VALIDATED_TWICE = (
 
 @cache
 def _of(name: str, qualified: str) -> Rules:
+    name = "newevents" if qualified == "events.events.k8s.io" else name
     found = RULES[name] if name != "plain" else RULES.get(qualified, RULES["plain"])
     return replace(
         found,

@@ -99,8 +99,6 @@ def _common_faults(container: Part, path: str, pod: Part, volumes: Mapping[str, 
     yield from checks.label(f"{path}.name", name) if name else [refusals.required(f"{path}.name")]
     if not container.get("image"):
         yield refusals.required(f"{path}.image")
-    elif pod.get("isPod") and container["image"] != container["image"].strip():
-        yield refusals.bad(f"{path}.image", container["image"], "must not have leading or trailing whitespace")
     if not termination:
         yield refusals.required(f"{path}.terminationMessagePolicy")
     elif termination not in _TERMINATION_POLICIES:

@@ -114,7 +114,17 @@ def _admit(store: Store, _kind: Kind, pod: Object) -> None:
 
 
 def _validate(pod: Object) -> list[FieldError]:
-    return spec_faults(pod["spec"], "spec")
+    return [*spec_faults(pod["spec"], "spec"), *_image_faults(pod["spec"])]
+
+
+def _image_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What is asked of pods but not of templates, whose images others may fill in."""
+    for place in _CONTAINER_LISTS:
+        for index, container in enumerate(spec.get(place) or ()):
+            image = container.get("image", "")
+            if image != image.strip():
+                text = "must not have leading or trailing whitespace"
+                yield refusals.bad(f"spec.{place}[{index}].image", image, text)
 
 
 # Changes

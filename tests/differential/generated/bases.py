@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.differential.generated.base_workloads import POD_SPEC, RARE_POD_SPEC, WORKLOADS
 from tests.differential.generated.bases_of_groups import OF_GROUPS
+from tests.differential.generated.bases_of_late_groups import OF_LATE_GROUPS
 
 Body = Mapping[str, Any]
 
@@ -224,7 +225,7 @@ _AT_A_HOOK = {
         "clientConfig": {"service": {"namespace": "default", "name": "none", "path": "/x", "port": 443}},
     },
 }
-_DEFINITION = next(entry for entry in OF_GROUPS if entry[1] == "customresourcedefinitions")
+_DEFINITION = next(entry for entry in OF_LATE_GROUPS if entry[1] == "customresourcedefinitions")
 _CONVERTED = {"spec": {**_DEFINITION[2]["spec"], "conversion": _AT_A_HOOK}}
 _OUTER_NAME = {"spec": {"type": "ExternalName", "externalName": "a.example.com"}}
 _BALANCED = {
@@ -269,4 +270,4 @@ VARIANTS: tuple[Base, ...] = (
 )
 """Further good objects of kinds whose rules depend on a type."""
 
-BASES: tuple[Base, ...] = (*_CORE, *(Base(*entry) for entry in (*WORKLOADS, *OF_GROUPS)), *VARIANTS)
+BASES: tuple[Base, ...] = (*_CORE, *(Base(*entry) for entry in (*WORKLOADS, *OF_GROUPS, *OF_LATE_GROUPS)), *VARIANTS)

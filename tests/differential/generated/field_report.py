@@ -10,8 +10,6 @@ from tests.differential.generated.fields import compared, kind_of
 from tests.differential.generated.known_fields import KNOWN_FIELDS
 from tests.differential.model import Pair
 
-_TEXTS = re.compile(r"syntax error", re.IGNORECASE)
-
 
 def verdicts(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs with the verdicts alone."""

@@ -17,7 +17,7 @@ _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
 def _role_faults(role: Object, *, namespaced: bool) -> list[FieldError]:
-    found = []
+    found: list[FieldError] = []
     for index, rule in enumerate(items(role, "rules")):
         found += _rule_faults(rule, f"rules[{index}]", namespaced=namespaced)
     aggregation, path = role.get("aggregationRule"), "aggregationRule.clusterRoleSelectors"

@@ -28,8 +28,8 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ENV_TEXT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 _PORT_NAME_TEXT = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
 _HEADER_TEXT = (
-    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation "
-    "is '[-A-Za-z0-9]+')"
+    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
+    "validation is '[-A-Za-z0-9]+')"
 )
 _KEY_TEXT = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "

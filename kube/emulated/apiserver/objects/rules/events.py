@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
@@ -73,7 +75,7 @@ def _series_faults(event: Object) -> list[FieldError]:
     return found
 
 
-_FIXED = (
+_FIXED: tuple[tuple[str, Any], ...] = (
     ("involvedObject", {}), ("reason", ""), ("message", ""), ("source", {}), ("firstTimestamp", None),
     ("lastTimestamp", None), ("count", 0), ("reason", ""), ("type", ""), ("eventTime", None), ("action", ""),
     ("related", None), ("reportingComponent", ""), ("reportingInstance", ""),

@@ -74,11 +74,8 @@ def resource_reference_faults(reference: Part, path: str, *, named: bool) -> Ite
             yield refusals.bad(
                 f"{path}.divisor", divisor, "only divisor's values 1m and 1 are supported with the cpu resource"
             )
-    elif resource in _RESOURCES or resource.startswith(_HUGE):
-        if divisor not in _BYTE_DIVISORS:
-            what = "memory" if resource.endswith(".memory") else "local ephemeral storage"
-            what = "hugepages" if "hugepages" in resource else what
-            text = (
-                "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "
-            )
-            yield refusals.bad(f"{path}.divisor", divisor, f"{text}{what} resource")
+    elif (resource in _RESOURCES or resource.startswith(_HUGE)) and divisor not in _BYTE_DIVISORS:
+        what = "memory" if resource.endswith(".memory") else "local ephemeral storage"
+        what = "hugepages" if "hugepages" in resource else what
+        text = "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "
+        yield refusals.bad(f"{path}.divisor", divisor, f"{text}{what} resource")

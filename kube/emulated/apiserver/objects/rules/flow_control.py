@@ -191,9 +191,7 @@ def _share_faults(level: Part, path: str) -> Iterator[FieldError]:
 
 
 def _limited_faults(limited: Part, path: str) -> Iterator[FieldError]:
-    shares, *lent = [*_share_faults({**limited, "lendablePercent": None}, path)] or [None]
-    if shares is not None:
-        yield shares
+    yield from _share_faults({**limited, "lendablePercent": None}, path)
     yield from _response_faults(part_of(limited, "limitResponse"), f"{path}.limitResponse")
     yield from _share_faults({"lendablePercent": limited.get("lendablePercent")}, path)
     borrowed = limited.get("borrowingLimitPercent")

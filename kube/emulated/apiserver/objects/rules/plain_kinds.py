@@ -51,12 +51,12 @@ def _runtime_faults(runtime: Object) -> list[FieldError]:
     for index, toleration in enumerate(items(scheduling, "tolerations")):
         found += toleration_faults(toleration, f"{path}.tolerations[{index}]")
     for index, toleration in enumerate(items(scheduling, "tolerations")):
-        key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
-        if key in seen:
-            shown = dict(zip(("Key", "Operator", "Value", "Effect"), key, strict=True))
+        parts = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
+        if parts in seen:
+            shown = dict(zip(("Key", "Operator", "Value", "Effect"), parts, strict=True))
             shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
             found.append(refusals.duplicate(f"{path}[{index}]", shown))
-        seen.append(key)
+        seen.append(parts)
     return found
 
 
@@ -81,7 +81,7 @@ def _service_faults(service: Object) -> list[FieldError]:
         if not 0 < spec.get(field, 0) <= most:
             text = f"must be positive and less than {most}"
             found.append(refusals.bad(f"spec.{field}", spec.get(field, 0), text))
-    return found + [*_backend_faults(spec)]
+    return [*found, *_backend_faults(spec)]
 
 
 def _backend_faults(spec: Part) -> Iterator[FieldError]:

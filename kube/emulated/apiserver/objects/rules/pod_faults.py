@@ -38,8 +38,8 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 _UNDERSCORED = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _UNDERSCORED_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must start "
-    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     f"'{_UNDERSCORED}')"
 )
 NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -31,9 +31,9 @@ def _default(service: Object) -> None:
     spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    if spec["type"] in _OUTWARD or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
-        if not spec.get("externalTrafficPolicy"):
-            spec["externalTrafficPolicy"] = "Cluster"
+    reached = spec["type"] in _OUTWARD or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))
+    if reached and not spec.get("externalTrafficPolicy"):
+        spec["externalTrafficPolicy"] = "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():

@@ -356,7 +356,7 @@ _INLINE = "in the context of inline volumes"
 
 
 def persistent_volume_spec_faults(spec: Part, path: str, *, inline: bool = False) -> Iterator[FieldError]:
-    """What is wrong with a persistent volume, or with one that stands in an attachment (ValidatePersistentVolumeSpec)."""
+    """What is wrong with a persistent volume, or with one in an attachment (ValidatePersistentVolumeSpec)."""
     if inline:
         for name in ("claimRef", "capacity"):
             if spec.get(name):
@@ -417,10 +417,10 @@ def _persistent_source_faults(spec: Part, path: str) -> Iterator[FieldError]:
     if not given:
         yield refusals.required(path, "must specify a volume type")
     place = checks.part_of(spec, "hostPath").get("path", "")
-    if "hostPath" in spec and posixpath.normpath(place or ".") == "/":
-        if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
-            text = "may not be 'recycle' for a hostPath mount of '/'"
-            yield refusals.forbidden_field(f"{path}.persistentVolumeReclaimPolicy", text)
+    is_root = "hostPath" in spec and posixpath.normpath(place or ".") == "/"
+    if is_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        text = "may not be 'recycle' for a hostPath mount of '/'"
+        yield refusals.forbidden_field(f"{path}.persistentVolumeReclaimPolicy", text)
 
 
 def _class_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:

@@ -11,7 +11,7 @@ from tests.differential.report import difference
 from tests.differential.sides import compare, lacking, real_documents
 
 _SEED, _CASES = 20, 500
-_SHARE = 0.5
+_SHARE = 0.9
 
 
 @pytest.mark.wall

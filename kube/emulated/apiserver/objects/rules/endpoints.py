@@ -19,7 +19,7 @@ _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS, _MOST_LABELS = 1000,
 
 
 def reachable(path: str, text: str) -> list[FieldError]:
-    """An address at which an endpoint can be (ValidateEndpointIP); unlike upstream's on loopback too, where pods are."""
+    """An address at which an endpoint can be (ValidateEndpointIP); on loopback too, where pods are."""
     if not checks.is_address(text):
         return [refusals.bad(path, text, "must be a valid IP address")]
     found = ipaddress.ip_address(re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text)

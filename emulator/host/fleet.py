@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
+from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore
 from mews.emulator.host.host import Host
 from mews.emulator.host.own_slots import OWN
@@ -21,6 +22,7 @@ class Hosts:
     def __init__(self, hardware: Hardware, seed: int | str, *, listener: Listener = ignore) -> None:
         self.hardware = hardware
         self._chassis = {spec.name: spec for spec in hardware.chassis}
+        self._order = {spec.name: EventOrder() for spec in hardware.chassis}
         self._devices = {(spec.name, device.id): device for spec in hardware.chassis for device in spec.devices}
         self.hosts = {
             spec.name: Host(
@@ -50,11 +52,17 @@ class Hosts:
 
     def reconcile(self, ports: Ports | None, now_s: float) -> None:
         """The table is this now, however it came about."""
+        self._order = {name: EventOrder() for name in self._chassis}
         for name, host in self.hosts.items():
             host.reconcile(self._on(name, ports), now_s)
 
-    def on_event(self, chassis: str, event: str, fields: Mapping[str, Any], now_s: float) -> None:
-        """Take one event of a chassis (``mews.emulator.chassis.events``); most do not concern hosts."""
+    def on_event(self, chassis: str, number: int, event: str, fields: Mapping[str, Any], now_s: float) -> None:
+        """Take one event of a chassis (``mews.emulator.chassis.events``); most do not concern hosts.
+
+        One that comes late (the fault ``events-out-of-order``) is dropped when a later one of the kind was taken.
+        """
+        if not self._order[chassis].is_news(number, event, fields.get("device")):
+            return
         match event:
             case "table-changed":
                 self._move(chassis, fields["device"], fields["old_port"], fields["new_port"], now_s)
@@ -83,8 +91,9 @@ class Hosts:
 
     def _move(self, chassis: str, device: str, old: str | None, new: str | None, now_s: float) -> None:
         before, after = self._host_on(chassis, old), self._host_on(chassis, new)
-        if before is not None:
-            before.unplug(chassis, device, now_s)
+        for host in self.hosts.values():  # Another than it was taken from has it where an edit between is heard late.
+            if host is before or _has(host, chassis, device):
+                host.unplug(chassis, device, now_s)
         if after is not None:
             after.plug(chassis, self._devices[(chassis, device)], now_s)
 
@@ -122,6 +131,10 @@ class Hosts:
                 for name, rows in ports.items()
             },
         }
+
+
+def _has(host: Host, chassis: str, device: str) -> bool:
+    return any((each.chassis, each.device.id, each.plugged) == (chassis, device, True) for each in host.functions())
 
 
 def _first(spec: ChassisSpec, host: str) -> list[DeviceSpec]:

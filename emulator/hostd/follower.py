@@ -73,4 +73,4 @@ class ChassisFollower:
 
     def _take(self, event: dict[str, Any]) -> None:
         self._seq = event.pop("seq")
-        self._rack.on_event(event.pop("chassis"), event.pop("event"), event)
+        self._rack.on_event(event.pop("chassis"), event.pop("number"), event.pop("event"), event)

@@ -116,10 +116,10 @@ class HostRack:
         """One host's files; only within ``acting``."""
         return self._trees[name]
 
-    def on_event(self, chassis: str, event: str, fields: Mapping[str, Any]) -> None:
+    def on_event(self, chassis: str, number: int, event: str, fields: Mapping[str, Any]) -> None:
         """Take an event of a chassis."""
         with self.acting() as now_s:
-            self._hosts.on_event(chassis, event, fields, now_s)
+            self._hosts.on_event(chassis, number, event, fields, now_s)
 
     def reconcile(self, ports: Ports) -> None:
         """The chassis' table is this now."""

@@ -44,7 +44,7 @@ class LocalHosts:
 
     def on_event(self, event: ChassisEvent) -> None:
         """Take an event of a chassis."""
-        self.hosts.on_event(event.chassis, event.event, event.fields, self.pace.now())
+        self.hosts.on_event(event.chassis, event.number, event.event, event.fields, self.pace.now())
         self.stirred()
 
     def tree(self, host: str) -> CachedTree:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 
 
 class Child:

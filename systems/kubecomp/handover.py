@@ -44,6 +44,14 @@ class _Retry:
         self.tries += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Unused:
+    """A device that a request withdrew and that no pod uses. ``since``: the book's round then."""
+
+    request: str
+    since: int
+
+
 def _pause_s(tries: int) -> float:
     return min(_FIRST_TRY_S * 2.0**tries, _LAST_TRY_S)
 
@@ -81,8 +89,7 @@ class Handover:
         self._changed = changed
         self._pulse = Pulse()
         self._here: Mapping[str, LocalDevice] | None = None
-        self._unused: Mapping[str, str] = {}
-        self._since: dict[str, int] = {}
+        self._unused: Mapping[str, _Unused] = {}
         self._read = -1
         self._off: set[str] = set()
         self._coming: dict[str, _Retry] = {}
@@ -107,10 +114,10 @@ class Handover:
     def may_go(self, requests: Mapping[str, str]) -> None:
         """What is withdrawn and used by no pod, to be taken off the host: GPUID -> request. Each request is looked at
         anew: since the one before, the device may have been put back here."""
-        new = {gpuid for gpuid, request in requests.items() if self._unused.get(gpuid) != request}
-        self._since = {gpuid: self._book.round if gpuid in new else self._since[gpuid] for gpuid in requests}
-        self._unused = dict(requests)
-        self._off = (self._off - new) & requests.keys()
+        before, asked = self._unused, {gpuid: _Unused(request, self._book.round) for gpuid, request in requests.items()}
+        known = {gpuid for gpuid in asked.keys() & before.keys() if before[gpuid].request == asked[gpuid].request}
+        self._unused = {gpuid: before[gpuid] if gpuid in known else asked[gpuid] for gpuid in asked}
+        self._off &= known
         if requests.keys() - self._off:
             self._pulse.beat()
 
@@ -149,7 +156,7 @@ class Handover:
     async def _take_out(self, gpuid: str) -> None:
         device = (self._here or {}).get(gpuid)
         if device is None or not device.uuid:
-            if self._read > self._since[gpuid]:  # It may have come since what was read before.
+            if self._read > self._unused[gpuid].since:  # It may have come since what was read before.
                 self._is_off(gpuid)  # It is not here, or nothing here is known to be it.
             return
         place = await self._steps.find(device.uuid)

@@ -16,6 +16,7 @@ from tests.differential.normal import normal, normal_text, parsed
 
 AGENT = "suite/1.0"
 _PATIENCE_S = 60.0
+_SETTLED_IN_S, _LOOK_S = 30.0, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,17 @@ async def ask(side: Side, cases: Mapping[str, tuple[Case, ...]]) -> dict[tuple[s
         for case in members:
             if case.after_s:
                 await asyncio.sleep(case.after_s)
-            found[area, case.name] = await (run(side, case) if isinstance(case, Run) else put(side, case))
+            found[area, case.name] = await (run(side, case) if isinstance(case, Run) else _put_until(side, case))
     return found
+
+
+async def _put_until(side: Side, sent: Sent) -> Answer:
+    deadline_s = asyncio.get_running_loop().time() + _SETTLED_IN_S
+    while True:
+        answer = await put(side, sent)
+        if not sent.until or answer["status"] == sent.until or asyncio.get_running_loop().time() > deadline_s:
+            return answer
+        await asyncio.sleep(_LOOK_S)
 
 
 async def put(side: Side, sent: Sent) -> Answer:

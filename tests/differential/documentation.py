@@ -34,10 +34,6 @@ servers answer alike. What is known to remain:
 - The steps of a rule at run time are counted roughly; only a rule that comes near a million steps can tell.
 - A default of another type than its schema is taken by upstream where an unknown `format` stands beside; here it is
   not.
-- Conversion webhooks are called one after the other while the server waits, ten seconds at most, for each object
-  once.
-- A patch, a list or a watch in another version than the stored one asks the webhook for each object, not for all at
-  once.
 - Where google-re2 is not installed, patterns are read by Python's `re`: look-arounds and back references are then
   taken.
 """

@@ -22,8 +22,9 @@ class Sent:
     """One request; ``raw`` goes out as it is, ``body`` as JSON. A watch ends by its timeoutSeconds.
 
     ``owned`` compares managedFields too; ``after_s`` waits before (the real server establishes a definition in a
-    moment). ``headers`` replace the usual ones; an empty one is left out. ``edits`` (where an object is, what to
-    make of it) reads an object first and sends what was made of it.
+    moment); ``until`` asks again until that status is the answer, half a minute at most. ``headers`` replace the usual
+    ones; an empty one is left out. ``edits`` (where an object is, what to make of it) reads an object first and sends
+    what was made of it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Sent:
     owned: bool = False
     after_s: float = 0.0
     edits: tuple[str, Callable[[Any], Any]] | None = None
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from mews.kube.clock import rest
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
 from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import completed
+from mews.kube.emulated.apiserver.store.admission import answered, completed
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection, select
@@ -64,7 +64,9 @@ class Watch:
             await self.aclose()
             raise StopAsyncIteration
         plain = not self._kind.view and self._kind.forms is None
-        return event if plain else WatchEvent(event.type, view_of(self._kind).show(event.object))
+        if plain:
+            return event
+        return WatchEvent(event.type, await answered(lambda: view_of(self._kind).show(event.object)))
 
     async def _expire(self, subscription: WatchInbox, timeout_s: int) -> None:
         await rest(timeout_s)
@@ -116,7 +118,7 @@ class InProcessKube:
         kind = self._kind(resource)
         if subresource is not None and kind.subresource(subresource) is None:
             raise refusals.unknown_resource()
-        return self._store.get(kind, _place(kind, namespace), name)
+        return await answered(lambda: self._store.get(kind, _place(kind, namespace), name))
 
     async def list(
         self,
@@ -132,7 +134,7 @@ class InProcessKube:
         await asyncio.sleep(0)
         kind = self._kind(resource)
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
-        return self._store.list(kind, selection, limit=limit, token=continue_token)
+        return await answered(lambda: self._store.list(kind, selection, limit=limit, token=continue_token))
 
     def watch(
         self,

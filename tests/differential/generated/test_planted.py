@@ -7,7 +7,7 @@ import random
 from tests.differential.generated import fields, planted
 from tests.differential.generated.planted import furnished, judged, notices, rule_functions
 
-_CASES, _PLANTED, _FOUND = 3000, 20, 18
+_CASES, _PLANTED, _FOUND = 12_000, 20, 18
 
 
 def test_of_twenty_removed_rules_eighteen_are_noticed() -> None:

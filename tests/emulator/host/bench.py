@@ -33,6 +33,7 @@ class Pair:
 
     def __init__(self, profile="instant", **options):
         self.t = 0.0
+        self.number = 0
         self.told = []
         self.hosts = Hosts(hardware(profile, **options), random.Random(7).random(), listener=self.told.append)
         self.hosts.begin(self.t)
@@ -44,10 +45,16 @@ class Pair:
 
     def move(self, device, old, new):
         fields = {"device": device, "old_port": old, "new_port": new, "cause": "edit"}
-        self.hosts.on_event("A", "table-changed", fields, self.t)
+        self.chassis_event("table-changed", fields)
 
     def link(self, device, up, port="1"):
-        self.hosts.on_event("A", "link-up" if up else "link-down", {"device": device, "port": port}, self.t)
+        self.chassis_event("link-up" if up else "link-down", {"device": device, "port": port})
+
+    def chassis_event(self, event, fields, number=None):
+        """The next event of the chassis, or one that comes late."""
+        if number is None:
+            number = self.number = self.number + 1
+        self.hosts.on_event("A", number, event, fields, self.t)
 
     def later(self, seconds):
         self.t += seconds

@@ -121,9 +121,62 @@ def test_a_reset_of_the_chassis_is_followed():
     pair = Pair()
     pair.move("000001", "1", "2")
     pair.link("000002", False)
-    pair.hosts.on_event("A", "reset", {}, pair.t)
+    pair.chassis_event("reset", {})
     assert sorted(f.device.id for f in pair.host.functions() if f.healthy) == ["000001", "000002", "000003"]
     assert [f.device.id for f in pair.other.functions()] == ["000004"]
+
+
+def _edit(old: str | None, new: str | None) -> dict[str, str | None]:
+    return {"device": "000001", "old_port": old, "new_port": new, "cause": "edit"}
+
+
+def _where(pair: Pair) -> dict[str, list[str]]:
+    hosts = pair.hosts.hosts.items()
+    return {
+        name: [f.device.id for f in host.functions() if f.plugged and f.device.id == "000001"] for name, host in hosts
+    }
+
+
+def test_an_edit_that_is_heard_late_does_not_undo_the_one_after_it():
+    pair = Pair()
+    pair.chassis_event("table-changed", _edit("2", "1"), number=2)
+    pair.chassis_event("table-changed", _edit("1", "2"), number=1)
+    assert _where(pair) == {"host-1": ["000001"], "host-2": []}
+
+
+def test_a_device_that_moved_on_is_nowhere_but_where_it_is_now_while_an_edit_is_late():
+    pair = Pair()
+    pair.chassis_event("uuid-changed", {"device": "000002", "uuid": "GPU-x"}, number=1)
+    pair.chassis_event("table-changed", _edit(None, "2"), number=3)
+    assert _where(pair) == {"host-1": [], "host-2": ["000001"]}
+    pair.chassis_event("table-changed", _edit("1", None), number=2)
+    assert _where(pair) == {"host-1": [], "host-2": ["000001"]}
+
+
+def test_a_link_that_came_up_late_news_stays_down_when_it_went_down_since():
+    pair = Pair()
+    link = {"device": "000001", "port": "1"}
+    pair.chassis_event("link-down", link, number=1)
+    pair.chassis_event("link-down", link, number=3)
+    pair.chassis_event("link-up", link, number=2)
+    assert not pair.device("000001").link
+
+
+def test_a_late_edit_counts_though_the_link_has_changed_since():
+    pair = Pair()
+    pair.chassis_event("fault-added", {"fault": "f", "kind": "k"}, number=1)
+    pair.chassis_event("link-down", {"device": "000001", "port": "2"}, number=3)
+    pair.chassis_event("table-changed", _edit("1", "2"), number=2)
+    assert _where(pair) == {"host-1": [], "host-2": ["000001"]}
+
+
+def test_a_chassis_that_starts_again_is_believed_from_its_first_event_once_its_table_was_read():
+    pair = Pair()
+    pair.chassis_event("table-changed", _edit("1", "2"), number=1)
+    pair.chassis_event("table-changed", _edit("2", None), number=2)
+    pair.hosts.reconcile({"A": {"000001": None}}, pair.t)
+    pair.chassis_event("table-changed", _edit(None, "1"), number=1)
+    assert _where(pair) == {"host-1": ["000001"], "host-2": []}
 
 
 def test_every_arrow_has_its_event():

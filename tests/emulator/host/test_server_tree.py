@@ -94,13 +94,13 @@ def test_a_lent_gpu_that_comes_is_at_its_ports_place_and_has_no_links_with_those
     host = hosts.host("host-1")
     before = [(gpu.uuid, gpu.bus_id) for gpu in nvml_host(host).gpus]
     fields = {"device": "9", "old_port": None, "new_port": "1", "cause": "edit"}
-    hosts.on_event("A", "table-changed", fields, 1.0)
+    hosts.on_event("A", 1, "table-changed", fields, 1.0)
     shown, tree = nvml_host(host), HostTree(host)
     assert [(gpu.uuid, gpu.bus_id) for gpu in shown.gpus] == [("GPU-lent", "0000:20:00.0"), *before]
     assert sysfs_path(tree, "0000:20:00.0")[0] == "pci0000:00"
     assert {sysfs_path(tree, bus)[0] for _, bus in before} == {"pci0001:00"}
     assert shown.topology == (("X", "SYS", "SYS"), ("SYS", "X", "NV2"), ("SYS", "NV2", "X"))
-    hosts.on_event("A", "table-changed", {**fields, "old_port": "1", "new_port": None}, 2.0)
+    hosts.on_event("A", 2, "table-changed", {**fields, "old_port": "1", "new_port": None}, 2.0)
     assert [(gpu.uuid, gpu.bus_id) for gpu in nvml_host(host).gpus] == before
 
 

@@ -44,7 +44,7 @@ class World:
         self.energy = {}
 
     def _on_event(self, event):
-        self.hosts.on_event(event.chassis, event.event, event.fields, event.t)
+        self.hosts.on_event(event.chassis, event.number, event.event, event.fields, event.t)
 
     def report(self):
         for name, host in self.hosts.hosts.items():

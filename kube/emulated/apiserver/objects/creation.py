@@ -97,8 +97,10 @@ def create(
         metadata["generation"] = 1
     store.admission.validate(store, attributes)
     if not request.dry_run:
+        stored = stored_form(kind, obj)
+        view_of(kind).show(stored)  # what has to be asked for the answer is asked before anything is changed
         attributes.settle()
-        obj = store.commit(kind, key, stored_form(kind, obj))
+        obj = store.commit(kind, key, stored)
     return view_of(kind).show(obj)
 
 

@@ -10,7 +10,7 @@ from mews.kube.api.errors import NotFound
 from mews.kube.api.objects import Object, clone, seconds, timestamp
 from mews.kube.client.port import DeleteOptions, ObjectList
 from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, completed
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, answered, completed
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.apiserver.store.selection import Selection
@@ -48,6 +48,7 @@ def delete(
         store.rules(kind).leaving(store, old)
     marked = _marked(store, kind, old, options)
     gone = not is_held(store, kind, marked)
+    view_of(kind).show(marked)  # what has to be asked for the answer is asked before anything is changed
     last = marked
     if not request.dry_run:
         last = _carry_out(store, kind, old, marked, gone=gone)
@@ -165,7 +166,7 @@ async def delete_selected(
     store: Store, kind: Kind, selection: Selection, options: DeleteOptions | None, request: WriteRequest
 ) -> ObjectList:
     """Delete all that is selected, each through admission on its own; the list as it was before."""
-    before = store.list(kind, selection)
+    before = await answered(partial(store.list, kind, selection))
     for obj in before.items:
         place, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
         each = replace(request, answers={})

@@ -250,6 +250,7 @@ def _write(
         asked["metadata"]["generation"] = new["metadata"]["generation"]  # admission sees the version of the request
     _show_scale(kind, asked, attributes)
     store.admission.validate(store, attributes)
+    view_of(kind).show(new)  # what has to be asked for the answer is asked before anything is changed
     if request.dry_run:
         return new
     attributes.settle()

@@ -2,7 +2,7 @@
 
 The store is given its chain as it is given its rules: neither imports the other. A write is one atomic step; what only
 somebody outside can answer (a webhook) makes it stop with ``PendingCalls``, and ``completed`` asks and begins it anew
-with the answers, on the state of then.
+with the answers, on the state of then. So does a read of what only a webhook can convert, with ``answered``.
 """
 
 from __future__ import annotations
@@ -136,11 +136,20 @@ class WebhookPort(Protocol):
 
 
 class PendingCalls(Exception):
-    """A write needs answers from outside, each under a key; nothing was changed yet."""
+    """A request needs answers from outside, each under a key; nothing was changed yet."""
 
     def __init__(self, calls: Mapping[Hashable, Callable[[], Awaitable[Any]]]) -> None:
-        super().__init__("a write waits for admission")
+        super().__init__("a request waits for an answer from outside")
         self.calls = calls
+
+
+async def answered(read: Callable[[], T]) -> T:
+    """What a read finds, begun anew each time that somebody outside had to be asked (who keeps the answers)."""
+    while True:
+        try:
+            return read()
+        except PendingCalls as pending:
+            await asyncio.gather(*(call() for call in pending.calls.values()))
 
 
 async def completed(write: Callable[[WriteRequest], T], request: WriteRequest) -> T:

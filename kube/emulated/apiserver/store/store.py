@@ -26,7 +26,7 @@ from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
 from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, WatchInbox, order_of
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.store.views import all_shown, view_of
 
 _SNAPSHOTS = 64
 """Unfinished paged lists remembered; the token of an older one has expired."""
@@ -166,13 +166,12 @@ class Store:
     def _page(
         self, kind: Kind, selection: Selection, found: Sequence[Object], *, version: int, start: int, limit: int | None
     ) -> ObjectList:
-        show = view_of(kind).show
         if not limit or start + limit >= len(found):
-            return ObjectList([show(obj) for obj in found[start:]], str(version))
+            return ObjectList(all_shown(kind, found[start:]), str(version))
         self._remember((kind.storage, version, selection.source), found)
         end = start + limit
         remaining = len(found) - end if selection.is_everything else None
-        page = [show(obj) for obj in found[start:end]]
+        page = all_shown(kind, found[start:end])
         last = "/".join(_key_of(found[end - 1]))
         return ObjectList(page, str(version), _write_token(version, last), remaining)
 

@@ -5,10 +5,12 @@ Events live in the core form; ``events.k8s.io`` shows the same ones under its ow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.admission import PendingCalls
 from mews.kube.emulated.apiserver.store.kinds import Kind
 
 
@@ -99,6 +101,22 @@ def view_of(kind: Kind) -> KindView:
     if kind.custom:
         return KindView(show=kind.forms[0]) if kind.forms is not None else VIEWS[""]
     return VIEWS[kind.view]
+
+
+def all_shown(kind: Kind, objects: Iterable[Object]) -> list[Object]:
+    """Stored objects as the kind shows them; what has to be asked for them is asked together (``PendingCalls``)."""
+    show, found = view_of(kind).show, []
+    missing: dict[Hashable, Any] = {}
+    for obj in objects:
+        try:
+            found.append(show(obj))
+        except PendingCalls as pending:
+            for key, call in pending.calls.items():
+                if missing.setdefault(key, call) is not call:
+                    missing[key].join(call)
+    if missing:
+        raise PendingCalls(missing)
+    return found
 
 
 def stored_form(kind: Kind, obj: Object) -> Object:

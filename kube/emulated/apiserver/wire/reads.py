@@ -13,6 +13,7 @@ from mews.kube.api.objects import Object
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.objects import scales
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import answered
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.store.store import read_version
@@ -37,7 +38,7 @@ async def get(call: Call) -> web.StreamResponse:
     version = call.query.get("resourceVersion", "")
     if version and not version.isdecimal():
         raise ServerError(str(refusals.version_fault(version)), reason="")
-    obj = call.world.store.get(call.kind, call.namespace, call.route.name)
+    obj = await answered(lambda: call.world.store.get(call.kind, call.namespace, call.route.name))
     if call.route.subresource == "scale":
         scale = scales.scale_of(call.kind, obj)
         return call.answer(_scale_table(call, scale) if call.forms[0].kind == "Table" else scale)
@@ -46,7 +47,8 @@ async def get(call: Call) -> web.StreamResponse:
 
 def check_there(call: Call) -> None:
     """404 unless the object of the request's path is there."""
-    call.world.store.get(call.kind, call.namespace, call.route.name)
+    if call.world.store.find(call.kind, call.namespace, call.route.name) is None:
+        raise refusals.missing(call.kind, call.route.name)
 
 
 def _scale_table(call: Call, scale: Object) -> dict[str, Any]:
@@ -125,10 +127,12 @@ async def list_(call: Call) -> web.StreamResponse:
     )
     limit, token = parameters.number(query, "limit"), query.get("continue", "")
     if query.get("resourceVersionMatch") == "Exact" and not token:
-        found = store.list_at(call.kind, selection, read_version(query["resourceVersion"]), limit=limit)
+        version = read_version(query["resourceVersion"])
+        found = await answered(lambda: store.list_at(call.kind, selection, version, limit=limit))
     else:  # whoever is content with any version is served from memory, wholly
         unlimited = limit is None or limit < 0 or (query.get("resourceVersion") == "0" and not token)
-        found = store.list(call.kind, selection, limit=None if unlimited else limit, token=token)
+        most = None if unlimited else limit
+        found = await answered(lambda: store.list(call.kind, selection, limit=most, token=token))
     form = _form(call.forms, ("Table", "PartialObjectMetadataList"))
     if form is not None:
         return call.answer(shaped(call, form, found.items, _list_metadata(found), single=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -12,9 +13,10 @@ from mews.kube.api.errors import ApiError, Gone
 from mews.kube.api.objects import Object
 from mews.kube.client.port import EventType, WatchEvent
 from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.admission import answered
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.store.shelf import WatchInbox
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.apiserver.store.views import all_shown, view_of
 from mews.kube.emulated.apiserver.tables import tables
 from mews.kube.emulated.apiserver.wire import parameters, reads
 from mews.kube.emulated.apiserver.wire.call import Call, headers, warning
@@ -62,6 +64,8 @@ async def watch(call: Call) -> web.StreamResponse:
     try:
         await response.prepare(call.request)
         await _pump(call, subscription, response, initial=initial and bookmarks, lasts_s=lasts_s)
+    except ApiError as error:  # nobody converts what is to be shown
+        await _write(call, response, encode({"type": "ERROR", "object": error.status()}) + b"\n")
     except ConnectionError:
         pass  # the client is gone, and so is whoever would care
     except _TooSlow:
@@ -108,7 +112,10 @@ class _TooSlow(Exception):
 
 async def _send_events(call: Call, response: web.StreamResponse, lines: _Lines, events: Sequence[WatchEvent]) -> None:
     for start in range(0, len(events), _AT_ONCE):
-        await _write(call, response, b"".join(lines.line(each) for each in events[start : start + _AT_ONCE]))
+        group = events[start : start + _AT_ONCE]
+        if call.kind.forms is not None:
+            await answered(partial(all_shown, call.kind, [each.object for each in group]))
+        await _write(call, response, b"".join(lines.line(each) for each in group))
 
 
 async def _write(call: Call, response: web.StreamResponse, data: bytes) -> None:

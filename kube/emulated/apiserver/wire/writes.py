@@ -79,8 +79,8 @@ async def post(call: Call) -> web.StreamResponse:
     if call.route.name:
         raise refusals.wrong_method()
     if "get" not in call.kind.verbs:
-        answered = await completed(lambda request: _unstored(call, body, request), request)
-        return _warned(call.answer(answered, _CREATED), request)
+        reviewed = await completed(lambda request: _unstored(call, body, request), request)
+        return _warned(call.answer(reviewed, _CREATED), request)
     namespace = call.namespace
     if call.kind.resource.namespaced and call.route.namespace is None:
         raise refusals.wrong_method()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Invalid, NotFound, ServerError
+from mews.kube.api.errors import Invalid, NotFound
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
@@ -262,17 +262,6 @@ def test_an_object_is_stored_in_one_version_and_shown_in_all(store: Store) -> No
     made = create(store, _tasks(store, "v2"), "", _task({"a": "z"}, "c", "v2"))
     assert made["apiVersion"] == "x.test/v2"
     assert store.get(_tasks(store), "", "c")["apiVersion"] == "x.test/v1"
-
-
-def test_a_conversion_webhook_that_nobody_serves_fails_the_request(store: Store) -> None:
-    body = _definition(_version(_object()), _version(_object(a={"type": "string"}), "v2", storage=False))
-    client = {"service": {"name": "hook", "namespace": "default", "path": "/convert"}}
-    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
-    body["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
-    create(store, _crds(store), "", body)
-    create(store, _tasks(store), "", _task({}))
-    with pytest.raises(ServerError, match=r"conversion webhook for x\.test/v1, Kind=Task failed: Post"):
-        store.get(_tasks(store, "v2"), "", "a")
 
 
 def test_a_deleted_definition_takes_its_objects_with_it(store: Store) -> None:

@@ -48,11 +48,6 @@ def label(path: str, text: str) -> list[FieldError]:
     return bads(path, text, names.label_texts(text))
 
 
-def subdomain(path: str, text: str) -> list[FieldError]:
-    """An RFC 1123 subdomain."""
-    return names.subdomain_faults(path, text)
-
-
 def path_segment(path: str, text: str) -> list[FieldError]:
     """A name that may stand in a path of the API."""
     return bads(path, text, names.segment_texts(text))

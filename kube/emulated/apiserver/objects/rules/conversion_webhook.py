@@ -1,140 +1,137 @@
 """Convert objects between versions by a definition's webhook: ConversionReview v1 over TLS.
 
-The call is made within the request that needs it, as upstream's is. All else waits for it, ten seconds at most where
-upstream gives it thirty: the server answers one request after the other. Results are remembered by ``crd_versions``.
+Source: k8s.io/apiextensions-apiserver pkg/apiserver/conversion (webhook_converter.go). A request that needs an object
+in another version stops with ``PendingCalls`` and begins anew when the webhook has answered: one that hangs delays
+those who need it, and nobody else. Objects that are shown together are converted by one review.
 """
 
 from __future__ import annotations
 
-import base64
-import http.client
 import json
-import ssl
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from mews.kube.api.errors import ServerError
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.store.admission import PendingCalls, WebhookCall, WebhookError
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 30
 _KNOWN = ("v1", "v1beta1")
+_REMEMBERED = 4096
+_CONTENT = ("name", "namespace", "labels", "annotations")
+"""What a conversion may depend on in an object's metadata; the rest of it changes with every write, and stays."""
 
 Convert = Callable[[Object, str], Object]
 """``(object, apiVersion)`` -> the object in that version."""
 
 
-def webhook_converter(store: Store, crd: Mapping[str, Any]) -> Convert:
-    """The converter of a definition whose strategy is Webhook."""
-    webhook = crd["spec"]["conversion"]["webhook"]
-    config = webhook["clientConfig"]
-    review = next(version for version in webhook["conversionReviewVersions"] if version in _KNOWN)
+class WebhookConverter:
+    """The converter of a definition whose strategy is Webhook; it remembers what the webhook answered."""
 
-    def convert(obj: Object, api_version: str) -> Object:
-        request = {"uid": store.new_uid(), "desiredAPIVersion": api_version, "objects": [obj]}
-        body = {"kind": "ConversionReview", "apiVersion": f"apiextensions.k8s.io/{review}", "request": request}
-        prefix = f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
+    def __init__(self, store: Store, crd: Mapping[str, Any]) -> None:
+        webhook = crd["spec"]["conversion"]["webhook"]
+        self._store = store
+        self._name = crd["metadata"]["name"]
+        self._client: Mapping[str, Any] = webhook["clientConfig"]
+        self._review = next(version for version in webhook["conversionReviewVersions"] if version in _KNOWN)
+        self._known: OrderedDict[str, Object | WebhookError] = OrderedDict()
+
+    def convert(self, obj: Object, api_version: str) -> Object:
+        """The object in that version.
+
+        Raises ``PendingCalls`` where the webhook has not been asked yet, ``ServerError`` where it does not convert it.
+        """
+        key = _content(obj, api_version)
+        found = self._known.get(key)
+        if found is None:
+            raise PendingCalls({(id(self), api_version): ConversionCall(self, api_version, {key: obj})})
+        if isinstance(found, WebhookError):
+            del self._known[key]  # the next one asks again
+            raise ServerError(f"{self._prefix(obj)}{found}", reason="")
+        metadata = dict(obj["metadata"])
+        for name in ("labels", "annotations"):
+            metadata.pop(name, None)
+            if given := (found.get("metadata") or {}).get(name):
+                metadata[name] = given
+        return {**found, "metadata": metadata}
+
+    def _prefix(self, obj: Object) -> str:
+        return f"conversion webhook for {obj['apiVersion']}, Kind={obj['kind']} failed: "
+
+    async def ask(self, api_version: str, objects: Mapping[str, Object]) -> None:
+        """Remember what the webhook makes of the objects, or why it does not."""
+        request = {
+            "uid": self._store.review_uid(),
+            "desiredAPIVersion": api_version,
+            "objects": list(objects.values()),
+        }
+        review = {
+            "kind": "ConversionReview",
+            "apiVersion": f"apiextensions.k8s.io/{self._review}",
+            "request": request,
+        }
+        call = WebhookCall(self._name, self._client, review, _TIMEOUT_S)
         try:
-            answer = _post(store, config, body)
-            return _converted(answer, request, obj)
-        except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
-            raise ServerError(f"{prefix}{error}", reason="") from None
-
-    return convert
-
-
-def _post(store: Store, config: Mapping[str, Any], body: Mapping[str, Any]) -> Any:
-    url, host, port, server_name = _address(store, config)
-    context = ssl.create_default_context()
-    if config.get("caBundle"):
-        context = ssl.create_default_context(cadata=base64.b64decode(config["caBundle"]).decode())
-    connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
-    path = urlsplit(url).path or "/"
-    try:
-        _connect(connection, context, server_name)
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": urlsplit(url).netloc}
-        connection.request("POST", f"{path}?timeout=30s", json.dumps(body), headers)
-        response = connection.getresponse()
-        text = response.read()
-    except OSError as error:
-        raise OSError(f'Post "{url}?timeout=30s": {error}') from None
-    finally:
-        connection.close()
-    if response.status != http.client.OK:
-        raise ValueError(f"the server rejected our request for an unknown reason ({response.status})")
-    return json.loads(text)
+            if self._store.webhooks is None:
+                raise WebhookError(f'Post "{call.url}": no webhook can be called from here')
+            converted = _converted(await self._store.webhooks.review(call), request)
+            self._known.update(zip(objects, converted, strict=True))
+        except WebhookError as error:
+            self._known.update(dict.fromkeys(objects, error))
+        while len(self._known) > max(_REMEMBERED, 2 * len(objects)):
+            self._known.popitem(last=False)
 
 
-def _connect(connection: http.client.HTTPSConnection, context: ssl.SSLContext, server_name: str) -> None:
-    """Reach the address, but ask for the certificate of the name."""
-    import socket
+class ConversionCall:
+    """One review for all the objects that a request needs in one version."""
 
-    plain = socket.create_connection((connection.host, connection.port), _TIMEOUT_S)
-    connection.sock = context.wrap_socket(plain, server_hostname=server_name)
+    def __init__(self, converter: WebhookConverter, api_version: str, objects: dict[str, Object]) -> None:
+        self._converter = converter
+        self._api_version = api_version
+        self._objects = objects
 
+    def join(self, other: ConversionCall) -> None:
+        """Ask for the other's objects too."""
+        self._objects.update(other._objects)
 
-def _address(store: Store, config: Mapping[str, Any]) -> tuple[str, str, int, str]:
-    """URL as it is shown, host and port to reach, name that the certificate is for."""
-    if config.get("url"):
-        parts = urlsplit(config["url"])
-        host = parts.hostname or ""
-        return config["url"], host, parts.port or 443, host
-    service = config["service"]
-    namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
-    server_name = f"{name}.{namespace}.svc"
-    url = f"https://{server_name}:{port}{service.get('path') or ''}"
-    host, port = _endpoint(store, namespace, name, port, url)
-    return url, host, port, server_name
+    async def __call__(self) -> None:
+        """Ask the webhook."""
+        await self._converter.ask(self._api_version, self._objects)
 
 
-def _endpoint(store: Store, namespace: str, name: str, port: int, url: str) -> tuple[str, int]:
-    """The address of a running pod behind a Service."""
-    services, pods = store.kinds.find("", "v1", "services"), store.kinds.find("", "v1", "pods")
-    service = store.find(services, namespace, name) if services is not None else None
-    if service is None or pods is None:
-        raise OSError(f'Post "{url}?timeout=30s": service "{name}" not found')
-    wanted = (service["spec"].get("selector") or {}).items()
-    target = next((one for one in service["spec"].get("ports") or () if one["port"] == port), None)
-    for pod in store.list(pods).items if target is not None else ():
-        labels = (pod["metadata"].get("labels") or {}).items()
-        ip = (pod.get("status") or {}).get("podIP")
-        if pod["metadata"]["namespace"] == namespace and ip and wanted and wanted <= labels:
-            return ip, _target_port(pod, target.get("targetPort", port) if target is not None else port)
-    raise OSError(f'Post "{url}?timeout=30s": no endpoints available for service "{name}"')
+def _content(obj: Object, api_version: str) -> str:
+    metadata = {name: obj["metadata"][name] for name in _CONTENT if name in obj["metadata"]}
+    return json.dumps([api_version, {**obj, "metadata": metadata}], sort_keys=True, default=dict)
 
 
-def _target_port(pod: Object, target: Any) -> int:
-    if isinstance(target, int):
-        return target
-    for container in pod["spec"]["containers"]:
-        for port in container.get("ports") or ():
-            if port.get("name") == target:
-                return int(port["containerPort"])
-    raise ValueError(f"no port named {target!r} in pod {pod['metadata']['name']!r}")
-
-
-def _converted(answer: Any, request: Mapping[str, Any], obj: Object) -> Object:
-    """The object in the answer, with the metadata that a webhook may not change."""
-    response = answer["response"]
+def _converted(answer: Any, request: Mapping[str, Any]) -> list[Object]:
+    """The objects in the answer; ``WebhookError`` for what is none."""
+    response = answer.get("response") if isinstance(answer, Mapping) else None
+    if not isinstance(response, Mapping):
+        raise WebhookError("invalid response: the answer is no ConversionReview with a response", is_call=False)
     if response.get("uid") != request["uid"]:
-        raise ValueError(f"expected response.uid={request['uid']}")
-    result = response.get("result") or {}
-    if result.get("status") != "Success":
-        raise ValueError(result.get("message") or "<nil>")
-    objects = response.get("convertedObjects") or []
-    if len(objects) != 1:
-        raise ValueError(f"webhook returned {len(objects)} objects, expected 1")
-    found: Object = objects[0]
-    for key in ("apiVersion", "kind"):
-        wanted = request["desiredAPIVersion"] if key == "apiVersion" else obj["kind"]
-        if found.get(key) != wanted:
-            raise ValueError(f"webhook returned object with {key} {found.get(key)!r}, expected {wanted!r}")
-    metadata = dict(obj["metadata"])
-    for key in ("labels", "annotations"):
-        metadata.pop(key, None)
-        if given := (found.get("metadata") or {}).get(key):
-            metadata[key] = given
-    return {**found, "metadata": metadata}
+        raise WebhookError(f"invalid response: expected response.uid={request['uid']}", is_call=False)
+    result = response.get("result")
+    if not isinstance(result, Mapping) or result.get("status") != "Success":
+        text = result.get("message") if isinstance(result, Mapping) else None
+        raise WebhookError(str(text or "response.result.status was not Success"), is_call=False)
+    found, given = response.get("convertedObjects"), request["objects"]
+    if not isinstance(found, list) or len(found) != len(given):
+        number = len(found) if isinstance(found, list) else 0
+        raise WebhookError(f"webhook returned {number} objects, expected {len(given)}", is_call=False)
+    for index, (obj, before) in enumerate(zip(found, given, strict=True)):
+        _check_converted(index, obj, before, request["desiredAPIVersion"])
+    return found
+
+
+def _check_converted(index: int, obj: Any, before: Object, api_version: str) -> None:
+    wrong = f"webhook returned an invalid object at index {index}"
+    if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata") or {}, Mapping):
+        raise WebhookError(f"{wrong}: it is no object", is_call=False)
+    for key, wanted in (("apiVersion", api_version), ("kind", before["kind"])):
+        if obj.get(key) != wanted:
+            raise WebhookError(f"{wrong}: invalid {key}: {obj.get(key)!r}, expected {wanted!r}", is_call=False)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, clone
-from mews.kube.emulated.apiserver.objects.rules.conversion_webhook import webhook_converter
+from mews.kube.emulated.apiserver.objects.rules.conversion_webhook import WebhookConverter
 from mews.kube.emulated.apiserver.types.custom import trees
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def forms(store: Store, crd: Mapping[str, Any], version: Mapping[str, Any]) -> t
     if len(spec["versions"]) == 1:
         return None
     by_webhook = (spec.get("conversion") or {}).get("strategy") == "Webhook"
-    convert = webhook_converter(store, crd) if by_webhook else _renamed
+    convert = WebhookConverter(store, crd).convert if by_webhook else _renamed
     storage = next(one for one in spec["versions"] if one.get("storage"))
     return _shown(_form(convert, spec["group"], version)), _form(convert, spec["group"], storage)
 
@@ -54,17 +54,19 @@ def _form(convert: Callable[[Object, str], Object], group: str, version: Mapping
 
 
 def _shown(turn: Form) -> Form:
-    known: OrderedDict[tuple[str, str], Object] = OrderedDict()
+    known: OrderedDict[tuple[int, str], tuple[Object, Object]] = OrderedDict()
 
     def show(obj: Object) -> Object:
-        metadata = obj["metadata"]
-        key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
-        if not all(key):
-            return turn(obj)
-        if key not in known:
-            known[key] = turn(obj)
+        # A commit gives the very object its version; kept with what it was turned into, no other is taken for it.
+        key = (id(obj), obj["metadata"].get("resourceVersion", ""))
+        stored, found = known.get(key, (None, obj))
+        if stored is obj:
+            return found
+        found = turn(obj)
+        if found is not obj:
+            known[key] = (obj, found)
             if len(known) > _REMEMBERED:
                 known.popitem(last=False)
-        return known[key]
+        return found
 
     return show

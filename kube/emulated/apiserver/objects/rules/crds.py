@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
@@ -185,7 +186,7 @@ def _accepts(crd: Object) -> tuple[bool, Any]:
 
 def _leaving(store: Store, crd: Object) -> None:
     for kind in kinds_of(store, crd):
-        delete_collection(store, kind, EVERYTHING)
+        delete_collection(store, replace(kind, forms=None), EVERYTHING)  # nobody looks at them: not to be converted
         return
 
 

@@ -44,18 +44,13 @@ _UNDERSCORED_TEXT = (
 )
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
-__all__ = ["BETWEEN_PORTS", "at_least_zero", "label_faults", "port_name_faults", "spec_faults", "taint_faults"]
+__all__ = ["BETWEEN_PORTS", "at_least_zero", "port_name_faults", "spec_faults", "taint_faults"]
 
 
 def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
     """A number, if given, may not be negative."""
     if isinstance(value, (int, float)) and value < 0:
         yield refusals.bad(path, value, NOT_NEGATIVE)
-
-
-def label_faults(path: str, text: str) -> Iterator[FieldError]:
-    """What is wrong with a text that must be an RFC 1123 label."""
-    yield from checks.label(path, text)
 
 
 def spec_faults(spec: Spec, path: str) -> list[FieldError]:

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import random
+import re
 import sys
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from tests.differential.generated.bases import BASES, Base
 from tests.differential.generated.fields import SPACE, FieldCase, changed
 
 _NOW = 1_700_000_000.0
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MARK = "FieldError"
 
 
@@ -105,7 +107,7 @@ def verdict(store: Store, case: FieldCase) -> str:
                 store, kind, _space(case.base), name, changed(case, stored), subresource=part, request=request
             )
     except ApiError as refusal:
-        return f"{refusal.code} {refusal} {refusal.details}"
+        return _UID.sub("<uid>", f"{refusal.code} {refusal} {refusal.details}")
     return ""
 
 

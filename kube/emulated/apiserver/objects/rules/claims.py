@@ -106,7 +106,7 @@ def _compare_claim(new: Object, old: Object) -> list[FieldError]:
         fixed.setdefault("resources", {}).setdefault("requests", {})["storage"] = had
         fixed["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
     found = []
-    if _said(fixed) != _said(before):
+    if _given_fields(fixed) != _given_fields(before):
         found.append(refusals.forbidden_field("spec", _CLAIM_FIXED))
     if parse(asked) < parse(had) and parse(asked) <= parse(
         part_of(part_of(old, "status"), "capacity").get("storage", "0")
@@ -116,7 +116,7 @@ def _compare_claim(new: Object, old: Object) -> list[FieldError]:
     return found + checks.fixed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
 
 
-def _said(spec: Part) -> dict[str, Any]:
+def _given_fields(spec: Part) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if value not in (None, "", {}, [])}
 
 

@@ -19,6 +19,7 @@ BENCHES = (
     "nvml",
     "clusters",
     "gpushare",
+    "koordinator",
     "kod2_pass",
     "hotplug",
     "removal",

@@ -39,7 +39,8 @@ The lines that everybody may rely on. *device* stands for the fields ``device`` 
                                devices           resource, healthy [id], unhealthy [id]: a list of the plugin
                                allocated         pod (namespace/name), uid, container, resource, devices [id]
                                container-started pod, uid, container, env {name: value}: what device plugins gave,
-                                                 as the process sees it
+                                                 or a runtime hook, as the process sees it
+                               hook-failed       pod, uid, container, message: nobody answered for a container
                                rejected          pod, uid, reason, message
                                pod-ended         pod, uid: it holds nothing any more
                                checkpoint        entries [[uid, container, resource, [id]]]: the file, once changed

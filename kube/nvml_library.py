@@ -11,7 +11,15 @@ import ctypes
 from ctypes import Structure, byref, c_char, c_uint, c_ulonglong, c_void_p, create_string_buffer
 from typing import Any
 
-from mews.kube.system.nvml import GpuProcess, ListedGpu, NvmlError, NvmlReading, ReportedXid
+from mews.kube.system.nvml import (
+    GpuDescription,
+    GpuProcess,
+    ListedGpu,
+    NvmlDescription,
+    NvmlError,
+    NvmlReading,
+    ReportedXid,
+)
 
 LIBRARY = "libnvidia-ml.so.1"
 _TIMEOUT, _NOT_SUPPORTED, _INSUFFICIENT_SIZE, _GPU_IS_LOST = 10, 3, 7, 15
@@ -20,6 +28,12 @@ _UNKNOWN = 2**64 - 1
 _MIB = 1024 * 1024
 _PROCESSES = 32
 """There is room for so many at first."""
+_LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+"""nvmlGpuTopologyLevel_t -> the word of ``nvidia-smi topo -m``; GPUs of one board are joined over its one switch."""
+_MOST_LINKS = 18
+"""NVML_NVLINK_MAX_LINKS"""
+_TO_SWITCH = 2
+"""NVML_NVLINK_DEVICE_TYPE_SWITCH"""
 _XID_EVENTS = 0x8
 """nvmlEventTypeXidCriticalError"""
 
@@ -75,6 +89,11 @@ class NvmlLibrary:
         async with self._lock:
             return await asyncio.to_thread(self._read)
 
+    async def describe(self) -> NvmlDescription:
+        """Names, architectures and joints. Raises NvmlError."""
+        async with self._lock:
+            return await asyncio.to_thread(self._describe)
+
     async def close(self) -> None:
         """Let go of all GPUs."""
         async with self._lock:
@@ -96,6 +115,66 @@ class NvmlLibrary:
         if tuple(gpu.uuid for gpu in gpus) != self._watched:
             self._watch(gpus, handles)
         return NvmlReading(gpus, xids)
+
+    def _describe(self) -> NvmlDescription:
+        if not self._open:
+            self._begin()
+        handles, driver = self._handles(), create_string_buffer(96)
+        self._check("nvmlSystemGetDriverVersion", driver, c_uint(len(driver)))
+        gpus = tuple(self._description(handle) for handle in handles)
+        ends = [self._link_ends(handle) for handle in handles]
+        buses = [self._bus_id(handle) for handle in handles]
+        matrix = tuple(
+            tuple(
+                "X" if a == b else self._joint(_links(ends, buses, a, b), one, other) for b, other in enumerate(handles)
+            )
+            for a, one in enumerate(handles)
+        )
+        return NvmlDescription(driver.value.decode(), gpus, matrix)
+
+    def _description(self, handle: c_void_p) -> GpuDescription:
+        uuid, name = create_string_buffer(96), create_string_buffer(96)
+        self._check("nvmlDeviceGetUUID", handle, uuid, c_uint(len(uuid)))
+        self._check("nvmlDeviceGetName", handle, name, c_uint(len(name)), allowed=(_GPU_IS_LOST,))
+        numbers = [
+            self._number(f"nvmlDeviceGet{what}", handle)
+            for what in ("Architecture", "MaxPcieLinkGeneration", "MaxPcieLinkWidth")
+        ]
+        return GpuDescription(uuid.value.decode(), name.value.decode(), *numbers)
+
+    def _number(self, call: str, handle: c_void_p) -> int:
+        found = c_uint()
+        code = self._check(call, handle, byref(found), allowed=(_NOT_SUPPORTED, _GPU_IS_LOST))
+        return found.value if code == 0 else 0
+
+    def _bus_id(self, handle: c_void_p) -> str:
+        pci = _PciInfo()
+        self._check("nvmlDeviceGetPciInfo_v3", handle, byref(pci), allowed=(_GPU_IS_LOST,))
+        return str(pci.bus_id.decode()).lower()
+
+    def _link_ends(self, handle: c_void_p) -> list[str]:
+        """What is at the end of each NVLink that is up: a bus address, or "" for a switch."""
+        found = []
+        for link in range(_MOST_LINKS):
+            active, kind, pci = c_uint(), c_uint(), _PciInfo()
+            if self._library.nvmlDeviceGetNvLinkState(handle, c_uint(link), byref(active)) != 0 or not active.value:
+                continue
+            if self._library.nvmlDeviceGetNvLinkRemoteDeviceType(handle, c_uint(link), byref(kind)) != 0:
+                continue
+            if kind.value == _TO_SWITCH:
+                found.append("")
+            elif self._library.nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, c_uint(link), byref(pci)) == 0:
+                found.append(pci.bus_id.decode().lower())
+        return found
+
+    def _joint(self, links: int, one: c_void_p, other: c_void_p) -> str:
+        if links:
+            return f"NV{links}"
+        level = c_uint()
+        code = self._check(
+            "nvmlDeviceGetTopologyCommonAncestor", one, other, byref(level), allowed=(_NOT_SUPPORTED, _GPU_IS_LOST)
+        )
+        return _LEVELS.get(level.value, "SYS") if code == 0 else "SYS"
 
     def _begin(self) -> None:
         if self._library is None:
@@ -185,3 +264,9 @@ class NvmlLibrary:
             if self._library.nvmlDeviceGetUUID(c_void_p(data.device), uuid, c_uint(len(uuid))) == 0:
                 found.append(ReportedXid(uuid.value.decode(), int(data.event_data)))
         return tuple(found)
+
+
+def _links(ends: list[list[str]], buses: list[str], one: int, other: int) -> int:
+    """How many NVLinks join two GPUs: those that end at the other, else those that both have to switches."""
+    direct = sum(end == buses[other] for end in ends[one])
+    return direct or min(sum(end == "" for end in ends[each]) for each in (one, other))

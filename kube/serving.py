@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Iterable
+from typing import Any
 
 from aiohttp import web
 
@@ -33,6 +34,12 @@ class HttpService:
             await asyncio.get_running_loop().create_future()
         finally:
             await runner.cleanup()
+
+    def client_config(self, namespace: str, path: str) -> dict[str, Any]:
+        """By the first of its names, else its address; who asks must trust its certificate. Raises ValueError."""
+        if self._tls is None:
+            raise ValueError("webhooks: need TLS: give --certificate and --key")
+        return {"url": f"https://{(*self._names, self._host)[0]}:{self._port}{path}"}
 
 
 async def serve_on(

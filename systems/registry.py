@@ -12,6 +12,7 @@ from mews.kube.system.system import System
 GROUP = "mews.systems"
 OURS: Mapping[str, str] = {
     "gpushare": "mews.systems.gpushare.system:SYSTEM",
+    "koordinator": "mews.systems.koordinator.system:SYSTEM",
     "kod2": "mews.systems.kod2.system:SYSTEM",
     "kubecomp": "mews.systems.kubecomp.system:SYSTEM",
 }

@@ -16,11 +16,12 @@ from mews.harness.ports.cluster import HardwareControl
 from mews.harness.ports.fence import Fence
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.port import KubeApi
-from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PodResources
 from mews.kube.emulated.kubelet.devices import CheckpointStore
 from mews.kube.emulated.kubelet.machine import KubeletFolder
 from mews.kube.emulated.kubelet.runtime import Runtime
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.kube.runtimehook.port import RuntimeHooks
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import GpuDriver
@@ -133,6 +134,17 @@ class KubeletsPort(Protocol):
 
     def pod_resources(self, host: str) -> PodResources:
         """The podresources API of whichever kubelet runs on that node."""
+        ...
+
+    async def serve_hooks(self, host: str, hooks: RuntimeHooks) -> Endpoint:
+        """Answer what that node's runtime asks about its containers, in place of whoever did.
+
+        Raises OSError.
+        """
+        ...
+
+    def hooks(self, host: str) -> RuntimeHooks:
+        """Whoever answers that, as the node's runtime asks."""
         ...
 
     def address(self, host: str) -> tuple[str, int] | None:

@@ -16,6 +16,7 @@ from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
+from mews.emulator.host.joints import shown_gpus
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.telemetry import report_of
 from mews.emulator.host.tree import HostTree
@@ -152,7 +153,17 @@ class LocalUsers:
     ) -> None:
         """A container's process opens devices."""
         given = IDLE if load is None else parse_load(load)
-        self._hosts.hold(self._host, Holder(key, tuple(uuids), pid, name, computing=True, load=given, cgroup=cgroup))
+        self._hosts.hold(
+            self._host, Holder(key, self._by_uuid(uuids), pid, name, computing=True, load=given, cgroup=cgroup)
+        )
+
+    def _by_uuid(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Numbers are NVML's indexes, as the container runtime reads them."""
+        if not any(word.isdecimal() for word in words):
+            return tuple(words)
+        shown = shown_gpus(self._hosts.hosts.host(self._host))
+        numbered = {str(index): function.device.uuid for index, function in enumerate(shown)}
+        return tuple(numbered.get(word, word) for word in words)
 
     def end(self, key: str) -> None:
         """It has ended."""

@@ -7,10 +7,17 @@ import itertools
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
-from mews.emulator.host.joints import shown_gpus
+from mews.emulator.host.joints import joints, shown_gpus
 from mews.emulator.host.nvml_view import processes_on, shown_profile
 from mews.harness.ports.hosts import LocalHosts
-from mews.kube.system.nvml import GpuProcess, ListedGpu, NvmlReading, ReportedXid
+from mews.kube.system.nvml import (
+    GpuDescription,
+    GpuProcess,
+    ListedGpu,
+    NvmlDescription,
+    NvmlReading,
+    ReportedXid,
+)
 
 
 class LocalNvml:
@@ -47,6 +54,12 @@ class LocalNvml:
         gpus = tuple(_listed(host, index, function) for index, function in enumerate(shown) if not function.draining)
         return NvmlReading(gpus, xids)
 
+    async def describe(self) -> NvmlDescription:
+        """The driver, and the GPUs as the host joins them."""
+        host = self._hosts.hosts.host(self._host)
+        shown = [function for function in shown_gpus(host) if not function.draining]
+        return NvmlDescription(host.spec.driver, tuple(map(_described, shown)), joints(host, shown).matrix)
+
     async def close(self) -> None:
         """Let go of all GPUs."""
         self.release()
@@ -64,3 +77,10 @@ def _listed(host: Host, index: int, function: Function) -> ListedGpu:
     processes = tuple(GpuProcess(process.pid, process.used_mib) for process in computing)
     uuid, minor = function.device.uuid, function.minor or 0
     return ListedGpu(index, uuid, function.bdf, minor, memory_mib, function.lost, processes)
+
+
+def _described(function: Function) -> GpuDescription:
+    profile = shown_profile(function)
+    return GpuDescription(
+        function.device.uuid, profile.name, profile.architecture, profile.pcie_gen, profile.pcie_width
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 from mews.harness.ports.fence import Fence, Fenced
 from mews.kube.system.services import HttpHandler, ServiceReply
@@ -82,3 +83,7 @@ class LocalServicePort:
             await asyncio.get_running_loop().create_future()
         finally:
             self._services.remove(self._service, handler)
+
+    def client_config(self, namespace: str, path: str) -> dict[str, Any]:
+        """By its name; there are no sockets, and so no TLS."""
+        return {"service": {"namespace": namespace, "name": self._service, "path": path}}

@@ -44,6 +44,10 @@ class ControllerOptions(Model):
         default=None, description="by default ours on embedded, kube-controller-manager on control-plane"
     )
 
+    def names(self, controller: str) -> bool:
+        """Whether that one is to run."""
+        return controller in self.run or ("*" in self.run and f"-{controller}" not in self.run)
+
     @model_validator(mode="after")
     def _known(self) -> ControllerOptions:
         from mews.kube.emulated.controllers.catalogue import chosen

@@ -43,6 +43,27 @@ class NvmlReading:
     xids: tuple[ReportedXid, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GpuDescription:
+    """What stays the same of a GPU: its product's name, NVML's number of its architecture, and its slot at best."""
+
+    uuid: str
+    name: str
+    architecture: int = 0
+    pcie_generation: int = 0
+    pcie_width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlDescription:
+    """The driver, the GPUs in order of index, and how they are joined: a row and a column for each in the words of
+    ``nvidia-smi topo -m`` (``X``, ``NV2``, ``PIX``, ``PXB``, ``PHB``, ``NODE``, ``SYS``)."""
+
+    driver_version: str = ""
+    gpus: tuple[GpuDescription, ...] = ()
+    matrix: tuple[tuple[str, ...], ...] = ()
+
+
 class NvmlError(Exception):
     """NVML cannot be used, or answered with an error; one line."""
 
@@ -53,6 +74,13 @@ class NvmlPort(Protocol):
 
     async def read(self) -> NvmlReading:
         """Look, opening the library where it is not open.
+
+        Raises NvmlError.
+        """
+        ...
+
+    async def describe(self) -> NvmlDescription:
+        """What stays the same while no GPU comes or goes; the library is opened where it is not open.
 
         Raises NvmlError.
         """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import DevicePluginLink, PodResources
+from mews.kube.runtimehook.port import HookSocket
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import GpuDriver
@@ -16,11 +17,23 @@ from mews.kube.system.nvml import NvmlPort
 from mews.kube.system.services import ServicePort
 
 
+class KubeletCheckpoint(Protocol):
+    """The file in which a node's kubelet keeps who holds which devices (contract kubelet.md section 6)."""
+
+    async def read(self) -> str:
+        """Its text.
+
+        Raises OSError.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
     """The node that a component runs on. ``files`` are the host's, ``nvml`` its driver's library; ``driver`` makes
-    NVML's hot-plug calls there. None where the component must do without. ``extras`` is what containers with a device
-    need on this node."""
+    NVML's hot-plug calls there; ``checkpoint`` is the kubelet's, and on ``hooks`` its container runtime asks about
+    containers. None where the component must do without. ``extras`` is what containers with a device need on this
+    node."""
 
     name: str
     link: DevicePluginLink
@@ -28,6 +41,8 @@ class NodeAccess:
     files: FileTree | None = None
     nvml: NvmlPort | None = None
     driver: GpuDriver | None = None
+    checkpoint: KubeletCheckpoint | None = None
+    hooks: HookSocket | None = None
     extras: ContainerExtras = field(default_factory=ContainerExtras)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,14 @@ class ServicePort(Protocol):
 
     async def serve(self, handler: HttpHandler) -> None:
         """Answer requests with it until cancelled."""
+        ...
+
+    def client_config(self, namespace: str, path: str) -> dict[str, Any]:
+        """Where an API server finds that path of the service, as a webhook's ``clientConfig`` says it; ``namespace`` is
+        the system's.
+
+        Raises ValueError, one line, where it is not served under TLS.
+        """
         ...
 
 

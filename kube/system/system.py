@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.component import Runnable
+from mews.kube.runtimehook.port import HookPolicy
 from mews.kube.system.command import Command
 from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
 from mews.kube.system.experiment import Experiment
@@ -100,7 +101,9 @@ class System:
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
     ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
     authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools
-    nothing. ``deployment`` is what a real cluster needs of it; None where none can run it.
+    nothing. ``deployment`` is what a real cluster needs of it; None where none can run it. ``runtime_hooks``: on
+    which nodes one of its components answers runtime hooks (``NodeAccess.hooks``), and what becomes there of a
+    container whose hook fails.
     """
 
     name: str
@@ -132,3 +135,4 @@ class System:
     profiles: Callable[[], Mapping[str, MakeOverhead]] = dict
     reaction: Callable[[Any, HardwareTimes], Reaction | None] = lambda configuration, times: None
     deployment: SystemDeployment | None = None
+    runtime_hooks: Callable[[Any], Mapping[str, HookPolicy]] = lambda configuration: {}

@@ -9,12 +9,12 @@ only). Either must have a driver and a configuration space that answers: one tha
 from __future__ import annotations
 
 from mews.kube.system.files import FileTree
+from mews.kube.system.vital_product_data import vendor_field
 from mews.systems.kubecomp.node_devices import LocalDevice
 
 PCI = "sys/bus/pci/devices"
 GPUS = "proc/driver/nvidia/gpus"
 _GONE = b"\xff\xff"
-_VENDOR_FIELD = b"V0"
 
 
 class SysfsConfirm:
@@ -81,21 +81,4 @@ def _uuid_of(information: bytes) -> str:
         key, _, value = line.partition(":")
         if key.strip() == "GPU UUID":
             return value.strip()
-    return ""
-
-
-def vendor_field(vpd: bytes) -> str:
-    """Field V0 of the read-only part of vital product data (PCI 3.0 appendix I); "" where there is none."""
-    at = 0
-    while at + 3 <= len(vpd) and vpd[at] & 0x80:
-        tag, length = vpd[at], int.from_bytes(vpd[at + 1 : at + 3], "little")
-        fields = vpd[at + 3 : at + 3 + length]
-        at += 3 + length
-        if tag != 0x90:
-            continue
-        while len(fields) >= 3:
-            key, size = fields[:2], fields[2]
-            if key == _VENDOR_FIELD:
-                return fields[3 : 3 + size].decode("utf-8", "replace")
-            fields = fields[3 + size :]
     return ""

@@ -16,6 +16,8 @@ _VOLATILE = {
     "creationTimestamp": "<time>",
     "deletionTimestamp": "<time>",
     "lastTransitionTime": "<time>",
+    "lastUpdateTime": "<time>",
+    "lastPhaseTransitionTime": "<time>",
     "time": "<time>",
     "continue": "<token>",
     "serverAddress": "<address>",

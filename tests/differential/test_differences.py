@@ -14,7 +14,7 @@ from tests.differential.model import Pair, Run
 from tests.differential.report import difference, share, table
 from tests.differential.sides import compare, lacking
 
-_ENOUGH, _ENOUGH_IN_AN_AREA = 97.0, 90.0
+_ENOUGH, _ENOUGH_IN_AN_AREA = 98.0, 95.0
 _IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in cases]
 
 

@@ -50,6 +50,7 @@ SURPRISES = {
     "38-detached-by-hand.yaml",
     "gpushare/device-plugin-1929-all-slices-unhealthy.yaml",
     "gpushare/extender-191-cards-changed.yaml",
+    "koordinator/05-unhealthy.yaml",
     "testbed/w3-pool.yaml",
 }
 """Those in which a fault, another editor or a removal by surprise takes a GPU from its host, or makes it ill."""

@@ -25,9 +25,10 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     from mews.harness.clusters.embedded.opening import open_served
 
     now, rng, serving = run.clock.now, run.rng("store"), request.options.serving
+    attended = request.scenario.stack.controllers.names("serviceaccount-controller")
 
     def control_plane(folder: Path, certificates: Certificates | None) -> EmbeddedControlPlane:
-        return EmbeddedControlPlane(folder, now, rng, serving, certificates)
+        return EmbeddedControlPlane(folder, now, rng, serving, certificates, attended=attended)
 
     return await open_served(request, run, control_plane)
 

@@ -19,8 +19,23 @@ class JournaledCheckpoint:
         """The last one saved. Raises CheckpointError."""
         return self._store.load()
 
+    def text(self) -> str:
+        """The file as others read it. Raises OSError."""
+        return self._store.text()
+
     def save(self, checkpoint: Checkpoint) -> None:
         """Replace it."""
         self._store.save(checkpoint)
         entries = [[held.pod_uid, held.container, held.resource, sorted(held.ids)] for held in checkpoint.holdings]
         self._note("checkpoint", entries=sorted(entries))
+
+
+class StoredCheckpoint:
+    """A KubeletCheckpoint: the same file, as a component on the node reads it."""
+
+    def __init__(self, store: CheckpointStore) -> None:
+        self._store = store
+
+    async def read(self) -> str:
+        """Its text. Raises OSError."""
+        return self._store.text()

@@ -34,6 +34,7 @@ from mews.kube.api.resources import NAMESPACES
 from mews.kube.component import Runnable
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi, Kubelets
+from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import KubeletProcess, Machine
@@ -101,6 +102,7 @@ class EmbeddedCluster:
             systems=self.systems,
             replacements=self._replacements,
             measures=self._measures,
+            environments=lambda host: self._machines[host].containerd.environments(),
         )
         kubelets.find = self.kubelet_of
         self.kube = ports.kube("admin")
@@ -349,6 +351,7 @@ class EmbeddedCluster:
             pace=self.pace,
             overhead=self._overhead(host.name),
             note=note,
+            hooks=self._hooks(host.name),
         )
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
@@ -365,6 +368,14 @@ class EmbeddedCluster:
         pooled = [each.pooled.device_env for each in self.systems if each.pooled is not None]
         envs = tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,)
         return ReportingRuntime(runtime, self.ports.hosts.users(host), envs, self._scenario.folder)
+
+    def _hooks(self, host: str) -> ContainerHooks | None:
+        """In the place of a CRI proxy, where a system of the stack answers it."""
+        for each in self.systems:
+            policy = each.system.runtime_hooks(each.configuration).get(host)
+            if policy is not None:
+                return ContainerHooks(self.ports.kubelets.hooks(host), policy)
+        return None
 
     def _overhead(self, host: str) -> Overhead | None:
         profile = self._scenario.stack.profile

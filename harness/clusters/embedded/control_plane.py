@@ -26,7 +26,8 @@ _JSON = "application/json"
 
 class EmbeddedControlPlane:
     """The ControlPlane of ``--cluster embedded``: our own store, served on loopback; where there are certificates, over
-    TLS and to who has the token. Their files need not be there before ``open``."""
+    TLS and to who has the token. Their files need not be there before ``open``. ``attended``: somebody makes the
+    service accounts that pods need."""
 
     name = "embedded"
 
@@ -37,10 +38,12 @@ class EmbeddedControlPlane:
         rng: random.Random,
         serving: ServingOptions | None = None,
         certificates: Certificates | None = None,
+        *,
+        attended: bool = True,
     ) -> None:
         self._folder = folder
         self._serving = serving or ServingOptions()
-        self._store = fresh_store(now, rng, attended=True)
+        self._store = fresh_store(now, rng, attended=attended)
         self._token = "" if certificates is None else secrets.token_hex(16)
         self._certificates = certificates
         self._trust: ssl.SSLContext | None = None

@@ -17,17 +17,19 @@ from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, Local
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalDriver, LocalHosts, LocalUsers
 from mews.harness.ports.nvml import LocalNvml
+from mews.harness.ports.runtime_hooks import LocalHooks
 from mews.harness.ports.services import POST_TIMEOUT_S, LocalServices
 from mews.harness.ports.webhooks import InProcessWebhooks
 from mews.harness.run_context import RunContext
 from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
-from mews.kube.deviceplugin.port import DevicePluginLink
+from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.kube.runtimehook.port import RuntimeHooks
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FileTree
 from mews.kube.system.gpu_driver import GpuDriver
@@ -110,6 +112,7 @@ class InProcessKubelets:
     def __init__(self, hardware: Hardware) -> None:
         self._folders = {host.name: LocalKubeletFolder() for host in hardware.hosts}
         self._checkpoints = {host.name: MemoryCheckpoint() for host in hardware.hosts}
+        self._hooks = {host.name: LocalHooks() for host in hardware.hosts}
 
     def folder(self, host: str) -> LocalKubeletFolder:
         """The node's folder."""
@@ -122,6 +125,14 @@ class InProcessKubelets:
     def pod_resources(self, host: str) -> LocalPodResources:
         """The node's podresources."""
         return self._folders[host].pod_resources()
+
+    async def serve_hooks(self, host: str, hooks: RuntimeHooks) -> Endpoint:
+        """Without a socket."""
+        return self._hooks[host].serve(hooks)
+
+    def hooks(self, host: str) -> RuntimeHooks:
+        """Whoever serves them."""
+        return self._hooks[host]
 
     def address(self, host: str) -> tuple[str, int] | None:
         """Kubelets are asked in process."""

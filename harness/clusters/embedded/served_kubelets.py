@@ -13,8 +13,11 @@ from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
 from mews.kube.emulated.kubelet.devices import FileCheckpoint
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
+from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
+from mews.kube.runtimehook.port import RuntimeHooks
 
 PLUGINS, POD_RESOURCES = "device-plugins", "pod-resources"
+HOOKS = "koordlet.sock"
 
 
 class PluginLink:
@@ -61,6 +64,7 @@ class ServedKubelets:
         except SocketPathTooLong as error:
             raise Lacks(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
         self._pod_resources: dict[str, GrpcPodResources] = {}
+        self._hooks: dict[str, GrpcHooks] = {}
 
     def node_folder(self, host: str) -> Path:
         """The folder of one node."""
@@ -81,6 +85,19 @@ class ServedKubelets:
         if host not in self._pod_resources:
             self._pod_resources[host] = GrpcPodResources(self.node_folder(host) / POD_RESOURCES / "kubelet.sock")
         return self._pod_resources[host]
+
+    async def serve_hooks(self, host: str, hooks: RuntimeHooks) -> Endpoint:
+        """On a socket in the node's folder. Raises OSError."""
+        return await serve_hooks(self._hook_path(host), hooks)
+
+    def hooks(self, host: str) -> RuntimeHooks:
+        """A client of that socket."""
+        if host not in self._hooks:
+            self._hooks[host] = GrpcHooks(self._hook_path(host))
+        return self._hooks[host]
+
+    def _hook_path(self, host: str) -> Path:
+        return self.node_folder(host) / HOOKS
 
     def address(self, host: str) -> tuple[str, int] | None:
         """As the control plane says."""
@@ -103,3 +120,5 @@ class ServedKubelets:
         """Close the clients."""
         for resources in self._pod_resources.values():
             await resources.close()
+        for hooks in self._hooks.values():
+            await hooks.close()

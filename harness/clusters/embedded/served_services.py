@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 import socket
 from functools import partial
@@ -52,6 +53,13 @@ class ServedServices:
         authority = None if made is None else made.authority.read_text(encoding="ascii")
         return extender_place(f"{self._url(service)}{path}", authority, _LOOPBACK)
 
+    def client_config(self, service: str, path: str) -> dict[str, Any]:
+        """As a webhook's entry says it. Raises ValueError without TLS."""
+        if self._certificates is None:
+            raise ValueError(f"webhooks of {service}: need TLS: run without --insecure")
+        authority = self._certificates.authority.read_bytes()
+        return {"url": f"{self._url(service)}{path}", "caBundle": base64.b64encode(authority).decode()}
+
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
         """For our scheduler, in process."""
         for service in self._sockets:
@@ -89,3 +97,7 @@ class ServedServicePort:
         """Answer with it until cancelled."""
         await self._services.listen(self._service)
         await self._local.serve(handler)
+
+    def client_config(self, namespace: str, path: str) -> dict[str, Any]:
+        """By its address. Raises ValueError without TLS."""
+        return self._services.client_config(self._service, path)

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware
+from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint
 from mews.harness.clusters.embedded.forwarding import ForwardedService
+from mews.harness.clusters.embedded.hook_sockets import NodeHookSocket
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.ports import ClusterPorts, ReleasedNvml
 from mews.harness.clusters.programs.control_plane import Program
@@ -25,6 +27,7 @@ from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import DevicePluginLink
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.service_names import ServiceNames
+from mews.kube.runtimehook.port import RunningEnvironment
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
 from mews.kube.scheduling.extenders import SchedulerExtender, settings_of
 from mews.kube.scheduling.plugins import Strategy, default_plugins
@@ -47,6 +50,8 @@ class StackUnits:
     systems: Sequence[ConfiguredSystem]
     replacements: ReplacementProcesses
     measures: Mapping[str, Any]
+    environments: Callable[[str], Sequence[RunningEnvironment]] = lambda host: ()
+    """What the containers of a host run with now."""
 
     def context(self, actor: str, fence: Fence) -> Context:
         """What one incarnation of a component works with."""
@@ -132,13 +137,20 @@ class StackUnits:
         actor, parts = f"{name}/{host}", self.replacements.loaded.parts(name)
         links: list[DevicePluginLink] = []
         libraries: list[ReleasedNvml] = []
+        sockets: list[NodeHookSocket] = []
 
         def make(fence: Fence) -> Runnable:
             link = self.ports.plugins.link(host)
             links.append(link)
             nvml = self.ports.hosts.nvml(host, actor)
+            hooks = NodeHookSocket(partial(self.ports.kubelets.serve_hooks, host), partial(self.environments, host))
+            sockets.append(hooks)
             libraries.extend(() if nvml is None else (nvml,))
-            node = replace(self._node(host, link, fence), nvml=None if nvml is None else fence.around(nvml))
+            node = replace(
+                self._node(host, link, fence),
+                nvml=None if nvml is None else fence.around(nvml),
+                hooks=fence.around(hooks),
+            )
             ports = replace(self._ports(configured, actor, fence, parts), node=node)
             return component.make(ports, configured.configuration)
 
@@ -147,6 +159,8 @@ class StackUnits:
                 closing = self.ports.plugins.bury(links.pop())
                 if closing is not None:
                     await closing
+            while sockets:
+                await sockets.pop().kill()
             while libraries:
                 libraries.pop().release()
 
@@ -165,6 +179,7 @@ class StackUnits:
             pod_resources=fence.around(self.ports.kubelets.pod_resources(host)),
             files=fence.around(self.ports.hosts.files(host)),
             driver=self._driver(host, fence),
+            checkpoint=fence.around(StoredCheckpoint(self.ports.kubelets.checkpoint(host))),
             extras=self.ports.hosts.extras(host),
         )
 

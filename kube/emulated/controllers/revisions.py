@@ -7,16 +7,24 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mews.kube.api.errors import AlreadyExists
-from mews.kube.api.objects import Object, clone, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, key_of, name_of, namespace_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS
 from mews.kube.client.port import KubeApi, Patch
-from mews.kube.emulated.controllers.owners import OwnedObjects, controller_of
+from mews.kube.emulated.controllers.owners import OwnedObjects
 from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
 
 
 def data_of(owner: Object) -> dict[str, Any]:
-    """What a revision holds: the patch that brings its template back."""
-    return {"spec": {"template": {"$patch": "replace", **clone(owner["spec"]["template"])}}}
+    """What a revision holds: the patch that brings its template back, byte for byte as Go writes it, since upstream's
+    tools compare the bytes: keys in order."""
+    found: dict[str, Any] = _sorted({"spec": {"template": {"$patch": "replace", **owner["spec"]["template"]}}})
+    return found
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def revision_of(revision: Object) -> int:
@@ -59,7 +67,7 @@ class Revisions:
     ) -> Object:
         """The revision with the owner's template, and the highest number: one of ``known``, or what ``make`` makes.
 
-        Raises ApiError; AlreadyExists where somebody else's has its name, after ``collided`` has noted that.
+        Raises ApiError; AlreadyExists where one of another template has its name, after ``collided`` has noted that.
         """
         found = current(owner, known)
         number = next_number(known)
@@ -79,7 +87,7 @@ class Revisions:
                 )
             except AlreadyExists:
                 there = await self._kube.get(CONTROLLER_REVISIONS, name_of(made), namespace=namespace)
-                if (controller_of(there) or {}).get("uid") == uid_of(owner):
+                if there.get("data") == made.get("data"):
                     return there
                 await collided()
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from mews.kube.emulated.kubelet.errors import NoSuchContainer
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
 from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
 from mews.kube.emulated.kubelet.runtime import Launch, LogMark, Process, Runtime
+from mews.kube.runtimehook.port import RunningEnvironment
 from mews.kube.streaming.usage import PodUsage
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Sandbox:
     instances: dict[str, tuple[ContainerInstance, ...]] = field(default_factory=dict)
     processes: dict[str, list[Process]] = field(default_factory=dict)
     ends: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    envs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of each container's latest start."""
 
 
 Listener = Callable[[str], None]
@@ -130,6 +133,7 @@ class Containerd:
         )
         sandbox.instances[launch.container] = (*sandbox.instances.get(launch.container, ())[-1:], instance)
         sandbox.processes[launch.container] = [*sandbox.processes.get(launch.container, [])[-1:], process]
+        sandbox.envs[launch.container] = launch.env
         task = asyncio.get_running_loop().create_task(self._watch(uid, instance, process))
         sandbox.ends[launch.container] = task
         self._watching.add(task)
@@ -238,6 +242,15 @@ class Containerd:
         Raises NoSuchContainer.
         """
         return await self._process(uid, container).ask(question)
+
+    def environments(self) -> tuple[RunningEnvironment, ...]:
+        """The environments of all containers that run."""
+        return tuple(
+            RunningEnvironment(uid, name, sandbox.envs.get(name, {}))
+            for uid, sandbox in self._sandboxes.items()
+            for name, starts in sandbox.instances.items()
+            if starts and starts[-1].running
+        )
 
     def usage(self) -> list[PodUsage]:
         """What the pods use whose sandboxes are up."""

@@ -7,12 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from mews.kube.api.objects import Object, annotations_of, labels_of, name_of, namespace_of, node_name_of, uid_of
+from mews.kube.api.objects import (
+    Object,
+    annotations_of,
+    containers_of,
+    init_containers_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_name_of,
+    uid_of,
+)
 from mews.kube.api.quantities import milli, whole
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.sources import KINDS, Sources
 
 _NOTHING: Sources = MappingProxyType({})
+_NO_AMOUNTS: Mapping[str, Any] = MappingProxyType({})
+_OF_THE_NODE = ("cpu", "memory", "ephemeral-storage")
+"""Limits that the downward API takes from the node where a container has none (pkg/kubelet/kubelet_resources.go)."""
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
@@ -25,8 +38,11 @@ def environment(
     pod_ip: str,
     host_ip: str,
     sources: Sources = _NOTHING,
+    allocatable: Mapping[str, Any] = _NO_AMOUNTS,
 ) -> dict[str, str]:
     """The whole environment: ``given`` by device plugins, then ``envFrom`` and the container's own ``env``, which wins.
+
+    Limits that a container does not have are what the node has: ``allocatable``.
 
     Raises StartError (``CreateContainerConfigError``) for what cannot be resolved.
     """
@@ -40,7 +56,8 @@ def environment(
             if value is not None:
                 env[entry["name"]] = value
         else:
-            env[entry["name"]] = _from(pod, container, source, pod_ip=pod_ip, host_ip=host_ip)
+            found = _from(pod, container, source, allocatable=allocatable, pod_ip=pod_ip, host_ip=host_ip)
+            env[entry["name"]] = found
     return env
 
 
@@ -73,11 +90,20 @@ def expand_all(words: Sequence[str] | None, env: Mapping[str, str]) -> tuple[str
     return tuple(expand(str(word), env) for word in words or ())
 
 
-def _from(pod: Object, container: Mapping[str, Any], source: Mapping[str, Any], *, pod_ip: str, host_ip: str) -> str:
+def _from(
+    pod: Object,
+    container: Mapping[str, Any],
+    source: Mapping[str, Any],
+    *,
+    allocatable: Mapping[str, Any],
+    pod_ip: str,
+    host_ip: str,
+) -> str:
     if "fieldRef" in source:
         return _field(pod, str(source["fieldRef"]["fieldPath"]), pod_ip=pod_ip, host_ip=host_ip)
     if "resourceFieldRef" in source:
-        return _resource(container, source["resourceFieldRef"])
+        reference = source["resourceFieldRef"]
+        return _resource(_named(pod, reference.get("containerName")) or container, reference, allocatable)
     kind = next(iter(source), "nothing")
     raise StartError(
         "CreateContainerConfigError",
@@ -106,9 +132,16 @@ def _field(pod: Object, path: str, *, pod_ip: str, host_ip: str) -> str:
     return fields[path]
 
 
-def _resource(container: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
+def _named(pod: Object, name: str | None) -> Mapping[str, Any] | None:
+    """The container of that name."""
+    return next((each for each in (*containers_of(pod), *init_containers_of(pod)) if each["name"] == name), None)
+
+
+def _resource(container: Mapping[str, Any], reference: Mapping[str, Any], allocatable: Mapping[str, Any]) -> str:
     side, _, resource = str(reference.get("resource", "")).partition(".")
     amount = ((container.get("resources") or {}).get(side) or {}).get(resource, "0")
+    if side == "limits" and resource in _OF_THE_NODE and not milli(amount):
+        amount = allocatable.get(resource, "0")
     divisor = reference.get("divisor") or "1"
     if divisor == "0":
         divisor = "1"

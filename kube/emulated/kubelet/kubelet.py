@@ -13,8 +13,9 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import Pace
 from mews.kube.component import Context
+from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejected, extended_resources
 from mews.kube.emulated.kubelet.fit import check_machine
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
@@ -44,7 +45,8 @@ async def no_sockets() -> None:
 class Kubelet:
     """One start of a node's kubelet. A dead one leaves ``containerd`` running; the next one adopts it.
 
-    ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet.
+    ``overhead`` is asked once per pod for what its testbed takes longer; ``note`` writes lines of layer kubelet;
+    ``hooks`` is asked about each container before it is created.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Kubelet:
         note: KubeletJournal = silent,
         timings: Timings = MEASURED,
         open_sockets: OpenSockets = no_sockets,
+        hooks: ContainerHooks | None = None,
     ) -> None:
         self.spec = spec
         self._context = context
@@ -73,7 +76,7 @@ class Kubelet:
             context=context, node=spec.name, host_ip=spec.address, pace=pace, timings=timings, images=images,
             devices=devices, containerd=containerd, status=self._status, events=self._events, note=note,
             overhead=self._overhead, relist_phase_s=context.rng.random() * timings.relist_s,
-            began=context.clock.now(),
+            began=context.clock.now(), allocatable=self.allocatable, hooks=hooks,
         )  # fmt: skip
         self._agent = NodeAgent(self._tools, spec)
         self._pods = Informer(context.kube, PODS, field_selector=f"spec.nodeName={spec.name}")
@@ -165,6 +168,9 @@ class Kubelet:
             sandbox = self._containerd.sandbox(uid_of(pod))
             starts = sandbox.instances if sandbox else {}
             running = [name for name in starts if starts[name] and starts[name][-1].running]
+            if set(extended_resources(current)) - self._devices.node_resources().keys():
+                # What no plugin has announced somebody patches onto the node: a kubelet hears of that by its watch.
+                await self._agent.look_again()
             try:
                 await self._devices.admit(current, running=running)
                 if sandbox is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mews.kube.clock import Pace
 from mews.kube.component import Context
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
+from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import CheckpointStore, DeviceManager, ManagerPodResources
 from mews.kube.emulated.kubelet.devices.folder import KubeletFolder
@@ -33,6 +34,8 @@ class Machine:
     overhead: Overhead | None = None
     note: KubeletJournal = silent
     timings: Timings = MEASURED
+    hooks: ContainerHooks | None = None
+    """In the place of a CRI proxy; it outlives kubelets."""
 
     async def reboot(self) -> None:
         """The machine restarts; kill its kubelet and its plugins first and start them after."""
@@ -90,6 +93,7 @@ class KubeletProcess:
             note=self._note,
             timings=machine.timings,
             open_sockets=open_sockets,
+            hooks=machine.hooks,
         )
         self.kubelet, self.devices = kubelet, devices
         try:

@@ -35,6 +35,13 @@ class NodeAgent:
         """``status.allocatable`` of the Node as last seen."""
         return (self._node.get("status") or {}).get("allocatable") or {}
 
+    async def look_again(self) -> None:
+        """Read the Node anew; as it was seen last where nobody answers."""
+        try:
+            self._node = await self._kube.get(NODES, self._spec.name)
+        except (Unavailable, ApiError) as error:
+            self._tools.context.log.info("node %s cannot be read: %s", self._spec.name, error)
+
     async def register(self) -> None:
         """Make or adopt the Node; returns once the API took it and the first status is written."""
         tools = self._tools

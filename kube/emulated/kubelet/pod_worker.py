@@ -9,7 +9,7 @@ from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
 from mews.kube.emulated.kubelet.hooks import kill_container
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodPlan, PodState, container_of, decide, is_sidecar
-from mews.kube.emulated.kubelet.podstatus import status_of
+from mews.kube.emulated.kubelet.podstatus import gates_of, status_of
 from mews.kube.emulated.kubelet.prober import Prober, Spawn
 from mews.kube.emulated.kubelet.starter import DEFAULT_GRACE_S, Starter
 from mews.kube.emulated.kubelet.tools import Tools
@@ -48,14 +48,16 @@ class PodWorker:
         )
 
     def update(self, pod: Object) -> None:
-        """The API's pod changed; only what is asked of the kubelet wakes it, not statuses."""
+        """The API's pod changed; only what is asked of the kubelet wakes it, and its readiness gates: no other
+        statuses."""
         old, self.pod = self.pod, pod
         self._prober.update(pod)
         if is_deleting(pod):
             self._stopping.set()
         if old["spec"].get(_DEADLINE) != pod["spec"].get(_DEADLINE):
             self._set_deadline()
-        if any(_asked(old, key) != _asked(pod, key) for key in _ASKED) or old["spec"] != pod["spec"]:
+        changed = old["spec"] != pod["spec"] or gates_of(old) != gates_of(pod)
+        if changed or any(_asked(old, key) != _asked(pod, key) for key in _ASKED):
             self._wake.set()
 
     def removed(self) -> None:

@@ -60,7 +60,7 @@ def _conditions(
     verdicts = {
         "PodReadyToStartContainers": (state.up, "", ""),
         "Initialized": _initialized(state, phase),
-        "Ready": _ready(state, phase),
+        "Ready": _with_gates(state.pod, _ready(state, phase)),
         "ContainersReady": _ready(state, phase),
         "PodScheduled": (True, "", ""),
     }
@@ -105,13 +105,34 @@ def _ready(state: PodState, phase: str) -> tuple[bool, str, str]:
     return True, "", ""
 
 
+def gates_of(pod: Object) -> list[tuple[str, str]]:
+    """The pod's readiness gates, each with the status of its condition; "" where there is none."""
+    conditions = {entry["type"]: entry["status"] for entry in (pod.get("status") or {}).get("conditions") or ()}
+    gates = [str(gate["conditionType"]) for gate in pod["spec"].get("readinessGates") or ()]
+    return [(gate, conditions.get(gate, "")) for gate in gates]
+
+
+def _with_gates(pod: Object, ready: tuple[bool, str, str]) -> tuple[bool, str, str]:
+    """A pod whose containers are ready is ready when its gates are open, too (pkg/kubelet/status/generate.go)."""
+    if not ready[0]:
+        return ready
+    closed = [
+        f'the status of pod readiness gate "{gate}" is not "True", but {status}'
+        if status
+        else f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+        for gate, status in gates_of(pod)
+        if status != "True"
+    ]
+    return (False, "ReadinessGatesNotReady", ", ".join(closed)) if closed else ready
+
+
 def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> dict[str, Any]:
     name, image = container["name"], container.get("image", "")
     latest, previous, waits = state.latest(name), state.previous(name), state.waiting.get(name)
     entry: dict[str, Any] = {"name": name, "state": {}, "lastState": {}, "ready": False, "restartCount": 0}
     entry |= {"image": image, "imageID": "", "started": False}
     if latest is None:
-        entry["state"] = _never_started(state, waits)
+        entry["state"] = _never_started(state, waits, is_missing=_is_missing(state, name, init=init))
     else:
         entry["state"] = {"running": {"startedAt": timestamp(latest.started_at)}} if latest.running else _ended(latest)
         if waits is not None and not latest.running and not state.ended and not is_deleting(state.pod):
@@ -133,8 +154,19 @@ def _container(state: PodState, container: Mapping[str, Any], *, init: bool) -> 
     return entry
 
 
-def _never_started(state: PodState, waits: ContainerWaiting | None) -> dict[str, Any]:
-    if state.ended:
+def _is_missing(state: PodState, name: str, *, init: bool) -> bool:
+    """Whether a container that never started should have, now that all has ended: a main one of a pod that was
+    initialized, an init one before another that started, or the first (pkg/kubelet/status/status_manager.go)."""
+    inits = [str(container["name"]) for container in init_containers_of(state.pod)]
+    started = [each for each in inits if state.latest(each) is not None]
+    if init:
+        return inits.index(name) <= (inits.index(started[-1]) if started else 0)
+    last = state.latest(inits[-1]) if inits else None
+    return not inits or has_begun(state) or (last is not None and last.exit_code == 0)
+
+
+def _never_started(state: PodState, waits: ContainerWaiting | None, *, is_missing: bool) -> dict[str, Any]:
+    if state.ended and is_missing:
         message = "The container could not be located when the pod was terminated"
         return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}}
     usual = "PodInitializing" if state.pod["spec"].get("initContainers") else "ContainerCreating"

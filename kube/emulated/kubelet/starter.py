@@ -45,6 +45,8 @@ class Starter:
             await self._pre_start(uid_of(pod), name)
             sources = await sources_of(tools.context.kube, namespace_of(pod), container)
             launch = self._launch(state, container, image, sources)
+            if tools.hooks is not None:
+                launch = await tools.hooks.created(launch, tools.note)
             await tools.sleep(tools.timings.create)
             tools.events.event(involved, "Normal", "Created", f"Created container: {name}")
             await tools.sleep(tools.timings.start)
@@ -55,8 +57,7 @@ class Starter:
             return False
         self._waiting.pop(name, None)
         tools.events.event(involved, "Normal", "Started", f"Started container {name}")
-        given = tools.devices.container_allocation(uid_of(pod), name).envs
-        env = {key: launch.env[key] for key in sorted(given)}
+        env = {key: launch.env[key] for key in sorted(launch.allocation.envs)}
         tools.note("container-started", pod=key_of(pod), uid=uid_of(pod), container=name, env=env)
         return await self._hooked(state, name)
 
@@ -126,7 +127,15 @@ class Starter:
         pod, name = state.pod, str(container["name"])
         allocation = self._tools.devices.container_allocation(uid_of(pod), name)
         host_ip = self._tools.host_ip
-        env = environment(pod, container, given=allocation.envs, pod_ip=state.ip, host_ip=host_ip, sources=sources)
+        env = environment(
+            pod,
+            container,
+            given=allocation.envs,
+            pod_ip=state.ip,
+            host_ip=host_ip,
+            sources=sources,
+            allocatable=self._tools.allocatable(),
+        )
         latest = state.latest(name)
         return Launch(
             pod=pod,

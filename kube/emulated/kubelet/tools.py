@@ -6,12 +6,13 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.clock import Pace
 from mews.kube.component import Context
 from mews.kube.deviceplugin.port import Allocation
+from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import ImageBook
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal
@@ -63,9 +64,12 @@ class Tools:
     events: EventRecorder
     note: KubeletJournal
     overhead: Callable[[Object], Delay]
+    allocatable: Callable[[], Mapping[str, Any]]
     relist_phase_s: float
     began: float
     """When this kubelet started, in unix seconds."""
+    hooks: ContainerHooks | None = None
+    """What stands between this kubelet and its container runtime; None: nothing."""
 
     @property
     def rng(self) -> random.Random:

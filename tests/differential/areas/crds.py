@@ -124,6 +124,20 @@ def _bad_schema(name: str, schema: dict[str, Any]) -> Sent:
     )
 
 
+CHANGING = "/apis/diff.mews.test/v1/changes"
+
+
+def _schema(spec: dict[str, Any]) -> dict[str, Any]:
+    return {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}}
+
+
+def _changing(spec: dict[str, Any]) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": _schema(spec)}
+    names = {"plural": "changes", "kind": "Change"}
+    given = {"group": "diff.mews.test", "scope": "Cluster", "names": names, "versions": [version]}
+    return {"metadata": {"name": "changes.diff.mews.test"}, "spec": given}
+
+
 CASES: tuple[Case, ...] = (
     opened("crds"),
     Sent("bad crd name", "POST", CRDS, {**DEFINITION, "metadata": {"name": "wrong"}}),
@@ -221,6 +235,13 @@ CASES: tuple[Case, ...] = (
     Sent("delete jobs", "DELETE", JOBS),
     Sent("drop a version", "PATCH", f"{CRDS}/pools.diff.mews.test", [{"op": "remove", "path": "/spec/versions/1"}], JSON_PATCH),
     Sent("crd scope is fixed", "PATCH", f"{CRDS}/pools.diff.mews.test", {"spec": {"scope": "Namespaced"}}, MERGE),
+    Sent("changing crd", "POST", CRDS, _changing({"a": {"type": "string"}, "gone": {"type": "string"}})),
+    Sent("an early one", "POST", CHANGING, {"apiVersion": "diff.mews.test/v1", "kind": "Change", "metadata": {"name": "c"}, "spec": {"gone": "x"}}, after_s=_SETTLED_S),
+    Sent("change the crd", "PATCH", f"{CRDS}/changes.diff.mews.test", [{"op": "replace", "path": "/spec/versions/0/schema", "value": _schema({"a": {"type": "string", "default": "A"}})}], JSON_PATCH),
+    Sent("the early one defaulted", "GET", f"{CHANGING}/c", after_s=_SETTLED_S),
+    Sent("the early ones defaulted", "GET", CHANGING),
+    Sent("a change of an early one", "PATCH", f"{CHANGING}/c", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    Sent("delete the changing crd", "DELETE", f"{CRDS}/changes.diff.mews.test"),
     Sent("delete crd", "DELETE", f"{CRDS}/jobs.diff.mews.test"),
     Sent("delete plain crd", "DELETE", f"{CRDS}/pools.diff.mews.test"),
     Sent("gone crd", "GET", f"{CRDS}/jobs.diff.mews.test", after_s=_SETTLED_S),

@@ -12,6 +12,10 @@ N = place("patches")
 A, P = f"{N}/configmaps/a", f"{N}/pods/rich"
 D = "/apis/apps/v1/namespaces/patches/deployments"
 
+_TWICE = (
+    b"\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: twice, name: twice}\ndata:\n  a: '1'\n  b: '2'\n  a: '3'\n"
+)
+
 
 def _json(name: str, *operations: dict[str, Any]) -> Sent:
     return Sent(f"json patch {name}", "PATCH", A, list(operations), JSON_PATCH)
@@ -115,6 +119,9 @@ CASES: tuple[Case, ...] = (
     _apply("with uid", "one", {**configmap("u"), "metadata": {"name": "u", "uid": "11111111-2222-4333-8444-555555555555"}}, f"{N}/configmaps/u"),
     _apply("stale", "one", {**configmap("s"), "metadata": {"name": "s", "resourceVersion": "1"}}),
     Sent("apply yaml", "PATCH", f"{N}/configmaps/yam?fieldManager=one", raw=b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yam}\ndata: {a: '1'}\n", content_type=APPLY, owned=True),
+    Sent("apply yaml with keys twice", "PATCH", f"{N}/configmaps/twice?fieldManager=one&fieldValidation=Strict", raw=_TWICE, content_type=APPLY),
+    Sent("apply yaml with keys twice and a warning", "PATCH", f"{N}/configmaps/twice?fieldManager=one&fieldValidation=Warn", raw=_TWICE, content_type=APPLY),
+    Sent("apply yaml with keys twice unseen", "PATCH", f"{N}/configmaps/twice?fieldManager=one&fieldValidation=Ignore", raw=_TWICE, content_type=APPLY),
     Sent("apply bad yaml", "PATCH", f"{N}/configmaps/yam?fieldManager=one", raw=b"a: [", content_type=APPLY),
     Sent("update what was applied", "PATCH", f"{N}/configmaps/s?fieldManager=kubectl-edit", {"data": {"a": "9", "z": "1"}}, MERGE, owned=True),
     _apply("against an update", "two", configmap("s", a="2", z="2")),

@@ -10,6 +10,12 @@ N = place("verbs")
 APPS = "/apis/apps/v1/namespaces/verbs"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/verbs/leases"
 OTHER_UID = "11111111-2222-4333-8444-555555555555"
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+CSR = {
+    "signerName": "kubernetes.io/kube-apiserver-client",
+    "usages": ["client auth"],
+    "request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlHTU1FQUNBUUF3RFRFTE1Ba0dBMVVFQXd3Q2FtOHdLakFGQmdNclpYQURJUUFrYmFQNDlCOHJzOGpISnhiSwpxcW5jMEpZU2pRZ2tPZklJZTl0UEFGaFcyS0FBTUFVR0F5dGxjQU5CQUxDZ0RHeU1JbHlpK0plc01xcHBqdDFXCkNhNVF0cTVyNmN2cW9VSjFQY1dKUGxnK0RaTXhEOUN4RUZXbjdkRDhhVk1pZEpMeGZqOXpyV2JrWHBWVWpnWT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==",
+}
 
 CASES: tuple[Case, ...] = (
     Sent("namespace missing", "POST", f"{N}/configmaps", configmap("a")),
@@ -65,6 +71,11 @@ CASES: tuple[Case, ...] = (
     Sent("status patch", "PATCH", f"{N}/pods/p/status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, STRATEGIC),
     Sent("pod image may change", "PATCH", f"{N}/pods/p", {"spec": {"containers": [{"name": "c", "image": "busybox:2"}]}}, STRATEGIC),
     Sent("pod gate lifted", "PATCH", f"{N}/pods/gated", {"spec": {"schedulingGates": None}}, MERGE),
+    Sent("request a certificate", "POST", CSRS, {"metadata": {"name": "jo"}, "spec": {**CSR, "username": "eve", "groups": ["x"], "extra": {"a": ["b"]}}, "status": {"certificate": "YQ=="}}),
+    Sent("change the request", "PATCH", f"{CSRS}/jo", {"metadata": {"labels": {"a": "b"}}, "spec": {"usages": ["server auth"], "username": "eve"}}, MERGE),
+    Sent("approve it", "PATCH", f"{CSRS}/jo/approval", {"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "R", "message": "m"}]}}, MERGE),
+    Sent("approve it once more", "PATCH", f"{CSRS}/jo/approval", {"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "S", "lastTransitionTime": None}]}}, MERGE),
+    Sent("the request", "GET", f"{CSRS}/jo"),
     Sent("bind without a name", "POST", f"{N}/pods/p/binding", {"target": {"kind": "Node"}}),
     Sent("bind without a node", "POST", f"{N}/pods/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node"}}),
     Sent("bind to a pod", "POST", f"{N}/pods/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "x"}}),

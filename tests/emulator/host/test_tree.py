@@ -11,7 +11,7 @@ from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
-from mews.systems.kubecomp.sysfs import vendor_field
+from mews.kube.system.vital_product_data import vendor_field
 from tests.emulator.host.bench import Pair, hardware
 
 DEVICES = "sys/bus/pci/devices"

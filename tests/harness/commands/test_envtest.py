@@ -48,6 +48,25 @@ sys.exit(7)
 """
 
 
+MAKES_A_POD = """
+import json, os, ssl, urllib.request
+ready = json.load(open(os.environ["MEWS_READY"]))
+token = json.load(open(os.environ["KUBECONFIG"]))["users"][0]["user"]["token"]
+pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+url = ready["api"] + "/api/v1/namespaces/default/pods"
+request = urllib.request.Request(url, json.dumps(pod).encode(), headers)
+print(urllib.request.urlopen(request, context=ssl.create_default_context(cafile=ready["ca"])).status)
+"""
+
+
+@pytest.mark.wall
+def test_where_nobody_makes_service_accounts_pods_need_none():
+    argv = [*MEWS, "envtest", "--bare", "--", sys.executable, "-c", MAKES_A_POD]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.stdout == "201\n", done.stderr
+
+
 @pytest.mark.wall
 def test_the_command_finds_a_cluster_and_its_code_is_returned():
     done = subprocess.run([*MEWS, "envtest", "--", sys.executable, "-c", LOOKS], capture_output=True, text=True)

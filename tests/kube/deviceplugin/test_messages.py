@@ -29,7 +29,7 @@ def short() -> Path:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("name", ["deviceplugin_v1beta1", "podresources_v1"])
+@pytest.mark.parametrize("name", ["deviceplugin_v1beta1", "podresources_v1", "runtimehook_v1alpha1"])
 def test_the_committed_modules_are_what_the_proto_files_say(name):
     pytest.importorskip("grpc_tools", reason="needs grpcio-tools to compile the .proto")
     import importlib

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object, is_deleting
+from mews.kube.api.resources import CRDS
 from mews.kube.emulated.apiserver.objects.ownership import record
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
@@ -50,6 +51,8 @@ def create(
     """
     # Long because the order matters and must be read in one place: defaults are filled before managedFields record the
     # fields, and admission runs before validation: its answer is the one seen for an object that is wrong in both ways.
+    if kind.custom:
+        _check_definition_stays(store, kind)
     obj = received(kind, body, request)
     metadata = obj["metadata"]
     place(kind, obj, namespace)
@@ -79,6 +82,7 @@ def create(
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = request.once("name", lambda: store.new_name(metadata["generateName"]))
     rules.birth(obj)
+    rules.author(obj, request.identity)
     rules.admit(store, kind, obj)
     faults = [*names.faults(kind, obj), *rules.validate(obj)]
     if faults:
@@ -102,6 +106,14 @@ def create(
         attributes.settle()
         obj = store.commit(kind, key, stored)
     return view_of(kind).show(obj)
+
+
+def _check_definition_stays(store: Store, kind: Kind) -> None:
+    definition = store.find(store.kinds.of(CRDS), "", kind.qualified)
+    if definition is not None and is_deleting(definition):
+        text = "create not allowed while custom resource definition is terminating"
+        details = {"group": kind.resource.group, "kind": kind.plural}
+        raise ApiError(text, code=405, reason="MethodNotAllowed", details=details)
 
 
 def _forget_status(kind: Kind, obj: Object) -> None:

@@ -44,8 +44,6 @@ def delete(
     )
     store.admission.mutate(store, attributes)
     store.admission.validate(store, attributes)
-    if not request.dry_run:
-        store.rules(kind).leaving(store, old)
     marked = _marked(store, kind, old, options)
     gone = not is_held(store, kind, marked)
     view_of(kind).show(marked)  # what has to be asked for the answer is asked before anything is changed
@@ -86,6 +84,10 @@ def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Ob
     """The object with what the deletion writes into its metadata."""
     new: Object = clone(old)
     metadata = new["metadata"]
+    mark = store.rules(kind).mark
+    if mark is not None and "deletionTimestamp" not in metadata:
+        mark(new, store.timestamp())
+        return new
     _mark_finalizers(metadata, options.propagation or ("Orphan" if kind.orphans else None))
     grace_s = store.rules(kind).grace(old, options.grace_period_s)
     if "deletionTimestamp" in metadata:

@@ -143,7 +143,7 @@ def kind_shape(kind: Kind) -> SchemaShape:
     """The shape of a kind's objects."""
     if not kind.custom:
         return _of_struct(shape_of(kind))
-    schema = _custom(kind.schema or {"x-kubernetes-preserve-unknown-fields": True})
+    schema = shape_at(_custom(kind.schema or {"x-kubernetes-preserve-unknown-fields": True}), {})
     metadata = _builtin("meta/v1.ObjectMeta")
 
     def member(name: str) -> SchemaShape | None:

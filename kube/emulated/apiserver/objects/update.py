@@ -213,6 +213,7 @@ def _write(
     _inherit(old, new)
     rules.inherit(new, old)
     rules.default(new)
+    rules.stamp(new, old, store.timestamp())
     if subresource == "status" and not rules.status_metadata_reports:
         new["metadata"] = {**clone(old["metadata"]), "managedFields": new["metadata"].get("managedFields") or []}
     if not recorded:

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.users import User
 
 S = TypeVar("S")
 """The store that the rules look into: a parameter, since the store is given its rules and neither imports the other."""
@@ -38,11 +39,15 @@ def _admitted(_store: object, _kind: Kind, _obj: Object) -> None:
     return None
 
 
-def _graceless(_obj: Object, _asked_s: int | None) -> int | None:
+def _anonymous(_obj: Object, _user: User) -> None:
     return None
 
 
-def _leaving(_store: object, _obj: Object) -> None:
+def _timeless(_new: Object, _old: Object, _now: str) -> None:
+    return None
+
+
+def _graceless(_obj: Object, _asked_s: int | None) -> int | None:
     return None
 
 
@@ -67,6 +72,8 @@ class KindRules(Generic[S]):
     """Fill in defaults, on create and update."""
     birth: Callable[[Object], None] = _nothing
     """Initial status and spec, on create."""
+    author: Callable[[Object, User], None] = _anonymous
+    """What is written into a new object of the user who creates it."""
     admit: Callable[[S, Kind, Object], None] = _admitted
     """Admission on create; sees the other objects."""
     validate: Callable[[Object], list[FieldError]] = _no_faults
@@ -81,12 +88,15 @@ class KindRules(Generic[S]):
     """Warnings about an object that is written (new, old)."""
     inherit: Callable[[Object, Object], None] = _kept
     """What an update keeps of the old object when it does not say it (new, old)."""
+    stamp: Callable[[Object, Object, str], None] = _timeless
+    """Times that the server fills in on update (new, old, now)."""
     compare: Callable[[Object, Object], list[FieldError]] = _no_change_faults
     """What is wrong with the change (new, old)."""
     renewed: Callable[[Object, Object], bool] = _same
     """Whether a change (new, old) makes a new generation though the spec is the same."""
-    leaving: Callable[[S, Object], None] = _leaving
-    """Before a deletion: raise when it may not be, or clear up what hangs on the object."""
+    mark: Callable[[Object, str], None] | None = None
+    """What the first request to delete an object writes into it (object, now), for a kind whose objects always wait for
+    what hangs on them."""
     held: Callable[[Object], bool] = _free
     """Whether something besides finalizers and grace keeps a deleted object."""
     grace: Callable[[Object, int | None], int | None] = _graceless

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,13 +182,37 @@ def _whole(value: Any) -> Any:
 
 def parse_yaml(raw: bytes) -> Any:
     """YAML as the API server reads it."""
+    return parse_yaml_strictly(raw)[0]
+
+
+def parse_yaml_strictly(raw: bytes) -> tuple[Any, list[str]]:
+    """The same, and what Go's parser says of keys that a mapping has twice: ``line 9: key "a" already set in map``."""
     try:
         check_extent(raw)
-        value = yaml.load(raw, Loader=_Loader)
+        loader = _Loader(raw)
+        node = loader.get_single_node()
+        value = None if node is None else loader.construct_document(node)
         _check_depth(raw, value)
-        return value
+        return value, list(_repeated(node))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadRequest(f"error converting YAML to JSON: {_go_yaml_complaint(error)}") from None
+
+
+def _repeated(node: yaml.Node | None) -> Iterator[str]:
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated(item)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[tuple[str, str]] = set()
+    for key, value in node.value:
+        yield from _repeated(value)
+        if not isinstance(key, yaml.ScalarNode):
+            continue
+        if (key.tag, key.value) in seen:
+            shown = json.dumps(key.value) if key.tag == "tag:yaml.org,2002:str" else key.value
+            yield f"line {key.start_mark.line + 1}: key {shown} already set in map"
+        seen.add((key.tag, key.value))
 
 
 def _go_yaml_complaint(error: Exception) -> str:

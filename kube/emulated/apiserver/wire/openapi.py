@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.store.kinds import GroupVersion, Kind, Registry, Subresource
 from mews.kube.emulated.apiserver.types.gotypes import root_of, table
+from mews.kube.emulated.apiserver.wire.openapi_custom import custom_list, custom_schema
 from mews.kube.emulated.apiserver.wire.openapi_schemas import reference, schema_name, schemas_of
 
 Body = dict[str, Any]
@@ -46,7 +47,7 @@ def index(kinds: Registry) -> Body:
     paths = {}
     for group_version, members in kinds.group_versions().items():
         path = _path(group_version)
-        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={_digest(members)}"}
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest(members)}"}
     return {"paths": dict(sorted(paths.items()))}
 
 
@@ -55,7 +56,8 @@ def _path(group_version: GroupVersion) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _digest(members: list[Kind]) -> str:
+def digest(members: Sequence[Kind]) -> str:
+    """What the document of these kinds is named by."""
     text = ";".join(f"{kind.plural}:{kind.resource.kind}:{kind.schema}" for kind in members)
     return hashlib.sha512(text.encode()).hexdigest().upper()
 
@@ -77,7 +79,7 @@ def document(kinds: Registry, path: str) -> Body | None:
 def swagger(kinds: Registry) -> Body:
     """GET /openapi/v2: all in one document, in the older form."""
     everything = [kind for members in kinds.group_versions().values() for kind in members]
-    text = json.dumps(_schemas(everything)).replace("#/components/schemas/", "#/definitions/")
+    text = json.dumps(_schemas(everything, older=True)).replace("#/components/schemas/", "#/definitions/")
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.34.2"},
@@ -111,9 +113,7 @@ def _older_parameter(parameter: Body) -> Body:
 
 
 def _plain(schema: Any) -> Any:
-    """References stand alone in version 2, and nothing has several types."""
-    if isinstance(schema, list):
-        return [_plain(item) for item in schema]
+    """A schema as version 2 has it: references stand alone, and nothing has several types."""
     if not isinstance(schema, dict):
         return schema
     if "allOf" in schema and len(schema["allOf"]) == 1:
@@ -121,17 +121,24 @@ def _plain(schema: Any) -> Any:
         return {**schema["allOf"][0], **rest}
     if "oneOf" in schema:
         return {"type": "string", **({"format": schema["format"]} if "format" in schema else {})}
-    return {key: _plain(value) for key, value in schema.items() if key != "default"}
+    found = {key: value for key, value in schema.items() if key != "default"}
+    for key in ("items", "additionalProperties"):
+        if key in found:
+            found[key] = _plain(found[key])
+    if "properties" in found:
+        found["properties"] = {name: _plain(below) for name, below in found["properties"].items()}
+    return found
 
 
-def _schemas(members: list[Kind]) -> dict[str, Body]:
+def _schemas(members: list[Kind], *, older: bool = False) -> dict[str, Body]:
     refs = [f"meta/v1.{name}" for name in ("DeleteOptions", "Status", "Patch")]
     custom: dict[str, Body] = {}
     for kind in members:
         root = None if kind.custom else root_of(kind.resource)
         if root is None:
-            custom[_schema_name(kind)] = _custom_schema(kind)
-            custom[f"{_schema_name(kind)}List"] = _custom_list(kind)
+            name = _schema_name(kind)
+            custom[name] = custom_schema(kind, older=older)
+            custom[f"{name}List"] = custom_list(kind, name)
             refs += ["meta/v1.ObjectMeta", "meta/v1.ListMeta"]
             continue
         refs.append(root.ref)
@@ -159,30 +166,6 @@ def _schema_name(kind: Kind) -> str:
     if root is not None:
         return schema_name(root.ref)
     return f"{'.'.join(reversed(kind.resource.group.split('.')))}.{kind.resource.version}.{kind.resource.kind}"
-
-
-def _custom_schema(kind: Kind) -> Body:
-    schema = dict(kind.schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
-    head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
-    metadata = {"allOf": [reference(f"{_META}.ObjectMeta")]}
-    schema["properties"] = {**(schema.get("properties") or {}), **head, "metadata": metadata}
-    return {**schema, "x-kubernetes-group-version-kind": [_gvk(kind)]}
-
-
-def _custom_list(kind: Kind) -> Body:
-    gvk = {**_gvk(kind), "kind": f"{kind.resource.kind}List"}
-    properties = {
-        "apiVersion": {"type": "string"},
-        "items": {"type": "array", "items": reference(_schema_name(kind))},
-        "kind": {"type": "string"},
-        "metadata": {"allOf": [reference(f"{_META}.ListMeta")]},
-    }
-    return {
-        "type": "object",
-        "required": ["items"],
-        "properties": properties,
-        "x-kubernetes-group-version-kind": [gvk],
-    }
 
 
 def _paths(kind: Kind) -> Iterator[tuple[str, Body]]:

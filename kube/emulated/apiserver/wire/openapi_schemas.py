@@ -41,6 +41,38 @@ _PLAIN: Mapping[str, Body] = {
 _ZEROS: Mapping[str, Any] = {"string": "", "int32": 0, "int64": 0, "float64": 0, "bool": False}
 
 
+_DESCRIPTIONS: Mapping[str, str] = {
+    "apiVersion": "APIVersion defines the versioned schema of this representation of an object.",
+    "kind": "Kind is the name of what this object represents, in CamelCase; it cannot be changed.",
+    "metadata": "Standard object's metadata.",
+}
+"""Of the fields that every object has."""
+_METADATA: Mapping[str, str] = {
+    "annotations": "Annotations is a map of texts of any form that tools keep with the object.",
+    "creationTimestamp": "CreationTimestamp is a timestamp: when the server created the object. Clients cannot set it.",
+    "deletionGracePeriodSeconds": "DeletionGracePeriodSeconds is how long the object may take to end after that.",
+    "deletionTimestamp": "DeletionTimestamp is a timestamp: when the object is to be gone. The server sets it as it is "
+    "deleted, and the object stays until its finalizers are gone.",
+    "finalizers": "Finalizers is the list of those who must let go of the object before it is removed.",
+    "generateName": "GenerateName is a prefix from which the server makes a name that nobody has, if Name is empty.",
+    "generation": "Generation is a number that grows with every change of what is desired.",
+    "labels": "Labels is a map of texts by which objects are organized and selected.",
+    "managedFields": "ManagedFields says which manager owns which fields, for server-side apply.",
+    "name": "Name is unique within a namespace and cannot be changed.",
+    "namespace": "Namespace is the space within which the name is unique; empty for kinds that belong to the cluster.",
+    "ownerReferences": "OwnerReferences is the list of objects that this one depends on: when all are gone, it is "
+    "collected.",
+    "resourceVersion": "ResourceVersion is an opaque value that changes with every write.",
+    "selfLink": "SelfLink is no longer set.",
+    "uid": "UID is unique in time and space; the server sets it as the object is created.",
+}
+
+
+def described(name: str, schema: Body) -> Body:
+    """The schema of a field that every object has, with what it is."""
+    return {"description": _DESCRIPTIONS[name], **schema}
+
+
 def schema_name(ref: str) -> str:
     """``io.k8s.api.core.v1.Pod`` of ``core/v1.Pod``."""
     group, _, name = ref.partition("/")
@@ -78,13 +110,19 @@ def _schema(shape: Struct) -> Body:
     if required:
         body["required"] = required
     if shape.fields:
-        body["properties"] = {field.name: _property(field) for field in shape.fields.values()}
+        body["properties"] = {name: {**_text(shape, name), **_property(field)} for name, field in shape.fields.items()}
     if shape.kind:
         group, version, kind = shape.kind.split("/")
         body["x-kubernetes-group-version-kind"] = [{"group": group, "version": version, "kind": kind}]
     if shape.atomic:
         body["x-kubernetes-map-type"] = "atomic"
     return body
+
+
+def _text(shape: Struct, name: str) -> Body:
+    """The description of a field that every object has."""
+    texts = _METADATA if shape.name == "ObjectMeta" else _DESCRIPTIONS if shape.kind else {}
+    return {"description": texts[name]} if name in texts else {}
 
 
 def _property(field: Field) -> Body:

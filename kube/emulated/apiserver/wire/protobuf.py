@@ -77,14 +77,16 @@ def _numbers() -> Mapping[str, str]:
 @cache
 def _fields(ref: str, of: str = "") -> Fields:
     """The fields of a message; those of an embedded one have the types that they have in the struct ``of``."""
-    types = gotypes.struct(of or ref).fields
+    # A few messages write a field otherwise than its JSON is written: Expression, aPIGroup, uID.
+    types = {name.lower(): field for name, field in gotypes.struct(of or ref).fields.items()}
     words = _numbers()[ref].split()
     found = {}
     for number, name in zip(words[::2], words[1::2], strict=True):
         if name.startswith("~"):
             found[int(number)] = ("", f"{name} {of or ref}")
-        elif name in types:
-            found[int(number)] = (name, types[name].type)
+        elif name.lower() in types:
+            field = types[name.lower()]
+            found[int(number)] = (field.name, field.type)
     return found
 
 

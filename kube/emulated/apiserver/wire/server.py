@@ -36,7 +36,8 @@ from mews.kube.emulated.apiserver.wire.boundary import begin_stream, guarded_ser
 from mews.kube.emulated.apiserver.wire.call import Call, ServerContext, answer, headers, refuse, text, warning
 from mews.kube.emulated.apiserver.wire.housekeeping import Housekeeping
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
-from mews.kube.emulated.apiserver.wire.negotiation import accepted
+from mews.kube.emulated.apiserver.wire.negotiation import JSON, accepted
+from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 from mews.kube.emulated.apiserver.wire.parameters import flag
 from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
 
@@ -104,6 +105,7 @@ class ApiServer:
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
         self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
+        self._swagger = SwaggerCache()
         self._ssl = ssl_context
         self._allow_hosts = (*IN_CLUSTER, *allow_hosts)
         self._callers = callers("localhost", self._allow_hosts)
@@ -231,6 +233,8 @@ class ApiServer:
                 body = discovery.resource_list(kinds, (group, version))
             case ["openapi", "v2"] if openapi.ASKED_IN_PROTOBUF in request.headers.get("Accept", ""):
                 return web.Response(body=openapi.EMPTY, headers={**headers(), "Content-Type": openapi.IN_PROTOBUF})
+            case ["openapi", "v2"] if accepted(request.headers.get("Accept", ""))[0].media == JSON:
+                return self._swagger.answer(kinds, request.headers.get("If-None-Match", ""))
             case ["openapi", "v2"]:
                 body = openapi.swagger(kinds)
             case ["openapi", "v3"]:

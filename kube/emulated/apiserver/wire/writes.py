@@ -26,7 +26,7 @@ from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
 from mews.kube.emulated.apiserver.types.bodies import decode_action
 from mews.kube.emulated.apiserver.wire import parameters, reviews
 from mews.kube.emulated.apiserver.wire.call import Call, read_body, read_object, warning
-from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml
+from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml_strictly
 from mews.kube.emulated.apiserver.wire.reads import list_body, written
 
 _CREATED = 201
@@ -195,7 +195,7 @@ async def patch(call: Call) -> web.StreamResponse:
             raise parameters.options_error(
                 "PatchOptions", refusals.required("fieldManager", "is required for apply patch")
             )
-        configuration = _configuration(raw)
+        configuration = _configuration(raw, request)
 
         def apply_it(request: WriteRequest) -> Object:
             return apply(
@@ -238,12 +238,20 @@ async def patch(call: Call) -> web.StreamResponse:
     return _warned(written(call, await _written_once(raw, patch_it, request)), request)
 
 
-def _configuration(raw: bytes) -> Any:
-    """What is to be applied."""
+def _configuration(raw: bytes, request: WriteRequest) -> Any:
+    """What is to be applied; keys that it has twice are refused or warned of, as the request wants it."""
     try:
-        return parse_yaml(raw)
+        found, faults = parse_yaml_strictly(raw)
     except BadRequest as error:
         raise BadRequest(f"error decoding YAML: {error.message}") from None
+    if request.validation == "Ignore":
+        return found
+    if faults and request.validation == "Strict":
+        lines = "".join(f"\n  {fault}" for fault in faults)
+        text = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
+        raise BadRequest(f"{text}{lines}")
+    request.warnings.extend(faults)
+    return found
 
 
 def _patched_scale(call: Call, body: Any, kind: Patch) -> Object:

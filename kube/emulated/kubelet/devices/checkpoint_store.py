@@ -29,6 +29,13 @@ class CheckpointStore(Protocol):
         """
         ...
 
+    def text(self) -> str:
+        """The file as others read it.
+
+        Raises OSError.
+        """
+        ...
+
 
 class MemoryCheckpoint:
     """Kept as a value; ``spoil`` stands for whatever damages the file."""
@@ -46,6 +53,12 @@ class MemoryCheckpoint:
     def save(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint."""
         self._saved = checkpoint
+
+    def text(self) -> str:
+        """The file as others read it. Raises FileNotFoundError."""
+        if self._saved is None:
+            raise FileNotFoundError(FILE_NAME)
+        return to_text(self._saved)
 
     def spoil(self, damage: str = MISSING) -> None:
         """Lose it: reading says ``damage`` until it is saved again."""
@@ -74,6 +87,10 @@ class FileCheckpoint:
             self._write(to_text(checkpoint))
         except OSError as error:
             raise CheckpointError(f'failed to write checkpoint file "{FILE_NAME}": {error}') from error
+
+    def text(self) -> str:
+        """The file as others read it. Raises OSError."""
+        return self.path.read_text()
 
     def _write(self, text: str) -> None:
         beside = self.path.with_name(f".{FILE_NAME}-{os.getpid()}")

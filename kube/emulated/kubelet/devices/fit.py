@@ -28,7 +28,7 @@ def check_fit(
     Raises AdmissionRejected.
     """
     beside = [other for other in others if uid_of(other) != uid_of(pod)]
-    for resource in _extended(pod):
+    for resource in extended_resources(pod):
         if resource not in allocatable and resource not in allocated:
             continue
         capacity = max(whole(allocatable.get(resource, 0)), len(allocated.get(resource, ())))
@@ -42,6 +42,7 @@ def check_fit(
             )
 
 
-def _extended(pod: Pod) -> list[str]:
+def extended_resources(pod: Pod) -> list[str]:
+    """The extended resources that a pod asks for."""
     named = [name for c in (*init_containers_of(pod), *containers_of(pod)) for name in requests_of(c)]
     return [name for name in dict.fromkeys(named) if is_extended_resource(name)]

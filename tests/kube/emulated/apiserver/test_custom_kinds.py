@@ -7,18 +7,22 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Invalid, NotFound
+from mews.kube.api.errors import ApiError, Invalid, NotFound
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.objects.apply import apply
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.update import patch
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.types.custom import formats, trees
 from mews.kube.emulated.apiserver.types.custom.structural import structural_faults
 from mews.kube.emulated.apiserver.types.custom.values import value_faults
+from mews.kube.emulated.apiserver.wire.openapi import document, swagger
+from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 
 Body = dict[str, Any]
 INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
@@ -228,14 +232,17 @@ def test_groups_of_kubernetes_want_an_approval(store: Store) -> None:
     body = _definition(_version(_object()), group="x.k8s.io")
     body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
     made = create(store, _crds(store), "", body)
-    conditions = {one["type"]: one for one in made["status"]["conditions"]}
+    assert made["status"]["conditions"] is None  # they come with the commit
+    stored = store.get(_crds(store), "", made["metadata"]["name"])
+    conditions = {one["type"]: one for one in stored["status"]["conditions"]}
     assert conditions["KubernetesAPIApprovalPolicyConformant"]["reason"] == "UnapprovedAnnotation"
 
 
 def test_names_that_are_taken_wait_until_they_are_free(store: Store) -> None:
     _define(store, _version(_object()), shortNames=["tk"])
     second = _define(store, _version(_object()), plural="jobs", shortNames=["tk"], kind="Task")
-    conditions = {one["type"]: one for one in second["status"]["conditions"]}
+    stored = store.get(_crds(store), "", second["metadata"]["name"])
+    conditions = {one["type"]: one for one in stored["status"]["conditions"]}
     assert (conditions["NamesAccepted"]["status"], conditions["Established"]["status"]) == ("False", "False")
     assert conditions["NamesAccepted"]["reason"] == "ListKindConflict"
     assert store.kinds.find("x.test", "v1", "jobs") is None
@@ -271,3 +278,97 @@ def test_a_deleted_definition_takes_its_objects_with_it(store: Store) -> None:
     delete(store, _crds(store), "", "tasks.x.test")
     with pytest.raises(NotFound):
         store.get(kind, "", "a")
+
+
+def test_what_an_older_definition_stored_is_shown_as_the_present_one_has_it(store):
+    made = _define(store, _version(_object(a={"type": "string"}, gone={"type": "string"})))
+    create(store, _tasks(store), "", _task({"gone": "x"}))
+    assert store.get(_tasks(store), "", "a")["spec"] == {"gone": "x"}
+    changed = _version(_object(a={"type": "string", "default": "A"}))
+    patch(store, _crds(store), "", made["metadata"]["name"], {"spec": {"versions": [changed]}}, patch_kind=Patch.MERGE)
+    shown = view_of(_tasks(store)).show(store.get(_tasks(store), "", "a"))
+    assert shown["spec"] == {"a": "A"}
+    assert shown["metadata"]["generation"] == 1
+
+
+def test_a_kind_that_keeps_all_at_its_root_can_be_applied(store):
+    root = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    _define(store, {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}})
+    made = apply(store, _tasks(store), "", "a", _task({"any": {"thing": [1]}}), request=WriteRequest(manager="m"))
+    assert made["spec"] == {"any": {"thing": [1]}}
+
+
+def test_version_2_of_openapi_says_of_a_custom_kind_what_kubectl_can_read(store):
+    spec = _object(
+        free={"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}},
+        maybe={"type": "string", "nullable": True},
+        port={"x-kubernetes-int-or-string": True, "anyOf": INT_OR_STRING, "description": "A port."},
+        oneOf={"type": "string"},
+    )
+    _define(store, _version({**spec, "required": ["maybe", "port"]}))
+    shown = swagger(store.kinds)["definitions"]["test.x.v1.Task"]["properties"]
+    assert shown["metadata"]["$ref"] == "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    assert shown["spec"] == {
+        "type": "object",
+        "required": ["port"],
+        "properties": {
+            "free": {"x-kubernetes-preserve-unknown-fields": True},
+            "maybe": {},
+            "port": {"x-kubernetes-int-or-string": True, "description": "A port."},
+            "oneOf": {"type": "string"},
+        },
+    }
+
+
+def test_a_kind_that_keeps_all_has_no_properties_in_version_2_of_openapi(store):
+    root = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}}
+    _define(store, {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": root}})
+    gvk = [{"group": "x.test", "version": "v1", "kind": "Task"}]
+    shown = swagger(store.kinds)["definitions"]["test.x.v1.Task"]
+    assert shown == {"type": "object", "x-kubernetes-group-version-kind": gvk}
+    newer = document(store.kinds, "apis/x.test/v1")
+    assert newer is not None
+    assert "a" in newer["components"]["schemas"]["test.x.v1.Task"]["properties"]
+
+
+def test_version_2_of_openapi_has_a_schema_wherever_one_belongs(store):
+    for name, schema in swagger(store.kinds)["definitions"].items():
+        for field, below in (schema.get("properties") or {}).items():
+            assert isinstance(below, dict), f"{name}.{field}"
+            assert "oneOf" not in below or name.endswith("JSONSchemaProps"), f"{name}.{field}"
+
+
+def test_the_document_of_version_2_is_named_by_its_content_and_sent_once(store):
+    cache = SwaggerCache()
+    first = cache.answer(store.kinds, "")
+    tag = first.headers["ETag"]
+    assert (first.status, cache.answer(store.kinds, f'"x", {tag}').status) == (200, 304)
+    _define(store, _version(_object()))
+    second = cache.answer(store.kinds, tag)
+    assert (second.status, second.headers["ETag"] != tag) == (200, True)
+    assert isinstance(second.body, bytes)
+    assert b"test.x.v1.Task" in second.body
+
+
+def test_a_deleted_definition_waits_for_objects_with_finalizers_and_takes_no_more(store):
+    made = _define(store, _version(_object(a={"type": "string"})))
+    create(store, _tasks(store), "", _task({}, "free"))
+    held = {**_task({}, "held"), "metadata": {"name": "held", "finalizers": ["x.test/hold"]}}
+    create(store, _tasks(store), "", held)
+    going = delete(store, _crds(store), "", "tasks.x.test")
+    assert going["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert going["status"]["conditions"][-1]["reason"] == "InstanceDeletionPending"
+    assert store.find(_tasks(store), "", "free") is None
+    waiting = store.get(_crds(store), "", "tasks.x.test")
+    assert waiting["status"]["conditions"][-1]["reason"] == "InstanceDeletionInProgress"
+    with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
+        create(store, _tasks(store), "", _task({}, "late"))
+    patch(store, _tasks(store), "", "held", {"metadata": {"finalizers": None}}, patch_kind=Patch.MERGE)
+    assert store.find(_crds(store), "", made["metadata"]["name"]) is None
+    assert store.kinds.find("x.test", "v1", "tasks") is None
+
+
+def test_a_deleted_definition_without_objects_goes_at_once(store):
+    _define(store, _version(_object()))
+    delete(store, _crds(store), "", "tasks.x.test")
+    assert store.find(_crds(store), "", "tasks.x.test") is None

@@ -12,7 +12,7 @@ import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.api.errors import Conflict, Forbidden, Gone, NotFound, TooManyRequests
-from mews.kube.api.objects import Object, name_of, version_of
+from mews.kube.api.objects import Object, is_deleting, name_of, version_of
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.informer import Informer
 from mews.kube.client.port import DeleteOptions, EventType
@@ -161,17 +161,28 @@ def test_a_deleted_namespace_waits_for_its_pods_and_takes_nothing_new() -> None:
     async def check(store: Store, kube: InProcessKube) -> None:
         await kube.create(NAMESPACES, {"metadata": {"name": "team"}})
         await kube.create(CONFIGMAPS, {"metadata": {"name": "c"}}, namespace="team")
+        held = {"metadata": {"name": "held", "finalizers": ["x.test/hold"]}}
+        await kube.create(CONFIGMAPS, held, namespace="team")
         await kube.create(PODS, pod("p"), namespace="team")
         await kube.bind("team", "p", "n1")
         going = await kube.delete(NAMESPACES, "team")
         assert going["status"]["phase"] == "Terminating"
-        assert (await kube.list(CONFIGMAPS, namespace="team")).items == []
+        assert len((await kube.list(CONFIGMAPS, namespace="team")).items) == 2  # pods go first
+        assert {each["status"] for each in (await kube.get(NAMESPACES, "team"))["status"]["conditions"]} == {"False"}
         with pytest.raises(Forbidden) as caught:
             await kube.create(CONFIGMAPS, {"metadata": {"name": "d"}}, namespace="team")
         assert caught.value.message == (
             'configmaps "d" is forbidden: unable to create new content in namespace team because it is being terminated'
         )
         await kube.delete(PODS, "p", namespace="team", options=DeleteOptions(grace_period_s=0))
+        [left] = (await kube.list(CONFIGMAPS, namespace="team")).items
+        assert (left["metadata"]["name"], is_deleting(left)) == ("held", True)
+        conditions = (await kube.get(NAMESPACES, "team"))["status"]["conditions"]
+        assert [each["message"] for each in conditions if each["status"] == "True"] == [
+            "Some resources are remaining: configmaps. has 1 resource instances",
+            "Some content in the namespace has finalizers remaining: x.test/hold in 1 resource instances",
+        ]
+        await kube.patch(CONFIGMAPS, "held", {"metadata": {"finalizers": None}}, namespace="team")
         with pytest.raises(NotFound):
             await kube.get(NAMESPACES, "team")
 

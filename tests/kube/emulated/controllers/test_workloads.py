@@ -15,6 +15,7 @@ from mews.kube.api.resources import CRON_JOBS, DEPLOYMENTS, DISRUPTION_BUDGETS, 
 from mews.kube.emulated.controllers.catalogue import CONTROLLERS, chosen
 from mews.kube.emulated.controllers.cronjob.schedule import parse
 from mews.kube.emulated.controllers.job.policy import Backoff, parse_indexes, write_indexes
+from mews.kube.emulated.controllers.revisions import data_of
 from mews.kube.emulated.controllers.template_hash import template_hash
 from tests.kube.emulated.controllers import stories
 from tests.kube.emulated.controllers.owner_graphs import OwnerGraph, owner_graph
@@ -233,3 +234,12 @@ def test_controllers_are_chosen_as_kube_controller_manager_chooses() -> None:
     assert chosen([]) == ()
     with pytest.raises(ValueError, match="controller 'cron': must be"):
         chosen(["cron"])
+
+
+def test_a_revision_holds_its_template_in_go_s_order() -> None:
+    containers = [{"name": "c", "image": "i", "env": [{"value": "1", "name": "A"}]}]
+    owner = {"spec": {"template": {"spec": {"containers": containers}, "metadata": {"labels": {"b": "1", "a": "2"}}}}}
+    assert json.dumps(data_of(owner), separators=(",", ":")) == (
+        '{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"a":"2","b":"1"}},'
+        '"spec":{"containers":[{"env":[{"name":"A","value":"1"}],"image":"i","name":"c"}]}}}}'
+    )

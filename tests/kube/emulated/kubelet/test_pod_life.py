@@ -10,7 +10,7 @@ from mews.harness.clock import run_virtual
 from mews.kube.api.errors import BadRequest, ServerError
 from mews.kube.api.objects import Object, condition_of, name_of
 from mews.kube.api.resources import EVENTS, PODS
-from mews.kube.client.port import DeleteOptions
+from mews.kube.client.port import DeleteOptions, Patch
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
 from mews.kube.system.profile import Delay, NodeState
@@ -412,6 +412,53 @@ def test_a_pod_deleted_right_after_its_binding_ends_without_having_run() -> None
             assert (await bench.kube.list(PODS)).items == []
             assert bench.containerd.sandboxes() == ()
             assert [event for event, _ in bench.notes] == ["pod-ended"]
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
+def test_a_pod_is_ready_when_its_gates_are_open_too() -> None:
+    async def main() -> None:
+        bench = Bench()
+
+        async def decide(status: str) -> None:
+            change = {"status": {"conditions": [{"type": "x.test/open", "status": status}]}}
+            await bench.kube.patch(PODS, "a", change, kind=Patch.STRATEGIC, namespace="default", subresource="status")
+
+        def is_ready(pod: Object) -> bool:
+            return condition_of(pod, "Ready")["status"] == "True"
+
+        async with bench.running():
+            await bench.pod("a", ["sleep", "600"], readinessGates=[{"conditionType": "x.test/open"}])
+            running = await bench.phase("a", "Running")
+            assert condition_of(running, "ContainersReady")["status"] == "True"
+            closed = condition_of(running, "Ready")
+            assert (closed["status"], closed["reason"]) == ("False", "ReadinessGatesNotReady")
+            assert closed["message"] == 'corresponding condition of pod readiness gate "x.test/open" does not exist.'
+            await decide("True")
+            await bench.until("a", is_ready)
+            await decide("False")
+            shut = condition_of(await bench.until("a", lambda pod: not is_ready(pod)), "Ready")
+            assert shut["message"] == 'the status of pod readiness gate "x.test/open" is not "True", but False'
+        await bench.containerd.close()
+
+    run_virtual(main)
+
+
+def test_what_waits_for_an_init_container_that_failed_for_good_goes_on_waiting() -> None:
+    async def main() -> None:
+        bench = Bench()
+        async with bench.running():
+            inits = [
+                {"name": "fails", "image": "busybox", "command": ["false"]},
+                {"name": "next", "image": "busybox", "command": ["true"]},
+            ]
+            await bench.pod("a", ["true"], inits=inits)
+            status = (await bench.phase("a", "Failed"))["status"]
+            assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
+            waiting = {"waiting": {"reason": "PodInitializing"}}
+            assert status["initContainerStatuses"][1]["state"] == waiting
+            assert status["containerStatuses"][0]["state"] == waiting
         await bench.containerd.close()
 
     run_virtual(main)

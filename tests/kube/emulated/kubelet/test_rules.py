@@ -145,3 +145,20 @@ def test_what_cannot_be_resolved_is_a_config_error(source: dict[str, Any]) -> No
     with pytest.raises(StartError) as raised:
         environment(pod("a"), {"env": [{"name": "X", "valueFrom": source}]}, given={}, pod_ip="", host_ip="")
     assert raised.value.reason == "CreateContainerConfigError"
+
+
+def test_limits_that_a_container_has_not_are_the_node_s_in_the_downward_api() -> None:
+    def of(name: str, resource: str, **more: str) -> dict[str, Any]:
+        return {"name": name, "valueFrom": {"resourceFieldRef": {"resource": resource, **more}}}
+
+    env = [
+        of("CPU", "limits.cpu"),
+        of("MEMORY", "limits.memory", divisor="1Mi"),
+        of("REQUEST", "requests.cpu"),
+        of("OTHER", "limits.cpu", containerName="side", divisor="1m"),
+    ]
+    body = pod("a")
+    body["spec"]["containers"].append({"name": "side", "resources": {"limits": {"cpu": "250m"}}})
+    allocatable = {"cpu": "8", "memory": "1Gi"}
+    made = environment(body, {"env": env}, given={}, pod_ip="", host_ip="h", allocatable=allocatable)
+    assert made == {"HOSTNAME": "a", "CPU": "8", "MEMORY": "1024", "REQUEST": "0", "OTHER": "250"}

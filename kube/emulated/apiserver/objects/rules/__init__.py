@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mews.kube.emulated.apiserver.objects.rules import (
     access,
     autoscaling,
+    certificates,
     claims,
     crds,
     endpoints,
@@ -56,7 +57,12 @@ RULES: Mapping[str, Rules] = {
     "controllerrevisions.apps": plain_kinds.REVISIONS,
     "runtimeclasses.node.k8s.io": plain_kinds.RUNTIME_CLASSES,
     "apiservices.apiregistration.k8s.io": plain_kinds.API_SERVICES,
-    "certificatesigningrequests.certificates.k8s.io": plain_kinds.CERTIFICATE_REQUESTS,
+    "certificatesigningrequests.certificates.k8s.io": replace(
+        certificates.RULES,
+        validate=plain_kinds.request_faults,
+        validate_change=lambda *_: [],
+        validate_status=plain_kinds.request_status_faults,
+    ),
     "persistentvolumes": claims.VOLUMES,
     "endpoints": endpoints.ENDPOINTS,
     "endpointslices.discovery.k8s.io": endpoints.SLICES,

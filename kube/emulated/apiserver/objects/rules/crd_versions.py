@@ -24,14 +24,40 @@ Form = Callable[[Object], Object]
 
 
 def forms(store: Store, crd: Mapping[str, Any], version: Mapping[str, Any]) -> tuple[Form, Form] | None:
-    """How a version shows stored objects, and how it makes them ready to be stored; None where it is the only one."""
+    """How a version shows stored objects, and how it makes them ready to be stored; None where they are stored as they
+    are shown: it is the only one, and has been as it is since there have been objects."""
     spec = crd["spec"]
-    if len(spec["versions"]) == 1:
+    has_changed = crd["metadata"].get("generation", 1) > 1
+    if len(spec["versions"]) == 1 and not has_changed:
         return None
     by_webhook = (spec.get("conversion") or {}).get("strategy") == "Webhook"
     convert = WebhookConverter(store, crd).convert if by_webhook else _renamed
     storage = next(one for one in spec["versions"] if one.get("storage"))
-    return _shown(_form(convert, spec["group"], version)), _form(convert, spec["group"], storage)
+    show = _form(convert, spec["group"], version)
+    if has_changed:
+        show = _read_through(_schemas(spec), show)
+    return _shown(show), _form(convert, spec["group"], storage)
+
+
+def _schemas(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{spec['group']}/{one['name']}": one["schema"]["openAPIV3Schema"] for one in spec["versions"]}
+
+
+def _read_through(schemas: Mapping[str, Any], show: Form) -> Form:
+    """Objects that were stored by an older definition are pruned and defaulted by the present one as they are read."""
+
+    def read(obj: Object) -> Object:
+        schema = schemas.get(obj["apiVersion"])
+        return show(obj if schema is None else _reshaped(clone(obj), schema))
+
+    return read
+
+
+def _reshaped(obj: Object, schema: Mapping[str, Any]) -> Object:
+    trees.prune(obj, schema)
+    trees.drop_nulls(obj, schema)
+    trees.default(obj, schema)
+    return obj
 
 
 def _renamed(obj: Object, api_version: str) -> Object:
@@ -44,11 +70,7 @@ def _form(convert: Callable[[Object, str], Object], group: str, version: Mapping
     def turn(obj: Object) -> Object:
         if obj["apiVersion"] == api_version:
             return obj
-        found = convert(obj, api_version)
-        trees.prune(found, schema)
-        trees.drop_nulls(found, schema)
-        trees.default(found, schema)
-        return found
+        return _reshaped(convert(obj, api_version), schema)
 
     return turn
 

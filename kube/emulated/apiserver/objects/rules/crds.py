@@ -1,20 +1,17 @@
-"""CustomResourceDefinitions: established at once, they add kinds to the registry (contract apiserver.md section 7)."""
+"""CustomResourceDefinitions: they add kinds to the registry once their names are accepted (contract apiserver.md 7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import Resource
-from mews.kube.emulated.apiserver.objects.deletion import delete_collection
-from mews.kube.emulated.apiserver.objects.rules import crd_names, crd_versions
+from mews.kube.emulated.apiserver.objects.rules import crd_cleanup, crd_names, crd_versions
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.crd_faults import definition_faults
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind, Subresource
 from mews.kube.emulated.apiserver.store.refusals import FieldError
-from mews.kube.emulated.apiserver.store.selection import EVERYTHING
 from mews.kube.emulated.apiserver.types.custom import formats, internal
 
 if TYPE_CHECKING:
@@ -40,12 +37,12 @@ def _default(crd: Object) -> None:
 
 def _birth(crd: Object) -> None:
     stored = [version.get("name", "") for version in crd["spec"].get("versions") or () if version.get("storage")]
-    crd["status"] = {"storedVersions": stored[:1]} if stored else {}
-
-
-def _admit(store: Store, kind: Kind, crd: Object) -> None:
-    """Names that are free are taken at once, and the kind is established with them."""
-    crd["status"] = {**crd_names.status(store, kind, crd), **crd["status"]}
+    accepted = {"plural": "", "kind": ""}  # until the names have been looked at, with the commit
+    crd["status"] = {
+        "conditions": None,
+        "acceptedNames": accepted,
+        **({"storedVersions": stored[:1]} if stored else {}),
+    }
 
 
 def _inherit(crd: Object, old: Object) -> None:
@@ -151,7 +148,11 @@ def _columns(given: Iterable[Mapping[str, Any]]) -> Iterator[Column]:
 
 
 def _committed(store: Store, old: Object | None, new: Object | None) -> None:
+    """Names that are free are taken with the commit, and the kind is established with them."""
     _serve(store, old, new)
+    if new is not None and is_deleting(new) and (old is None or not is_deleting(old)):
+        crd_cleanup.begin(store, new, next(kinds_of(store, new), None))
+        return
     kind = store.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     if kind is None:
         return
@@ -184,20 +185,13 @@ def _accepts(crd: Object) -> tuple[bool, Any]:
     return crd_names.is_established(crd), crd_names.accepted_of(crd)
 
 
-def _leaving(store: Store, crd: Object) -> None:
-    for kind in kinds_of(store, crd):
-        delete_collection(store, replace(kind, forms=None), EVERYTHING)  # nobody looks at them: not to be converted
-        return
-
-
 RULES = Rules(
     default=_default,
     birth=_birth,
-    admit=_admit,
     validate=definition_faults,
     validate_change=_validate_change,
     warn=_warnings,
     inherit=_inherit,
-    leaving=_leaving,
+    mark=crd_cleanup.mark,
     committed=_committed,
 )

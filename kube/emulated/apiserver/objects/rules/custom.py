@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.objects import scales
+from mews.kube.emulated.apiserver.objects.rules import crd_cleanup
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names
 from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.store.refusals import FieldError
+from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.types.custom import cel_rules, embedded, trees
 from mews.kube.emulated.apiserver.types.custom.values import UNRELATED, value_faults
 
@@ -33,8 +35,14 @@ _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 def custom_rules(kind: Kind) -> Rules:
     """The rules that a kind's structural schema amounts to."""
     schema = kind.schema
+    definition = f"{kind.plural}.{kind.resource.group}"
+
+    def committed(store: Store, _old: Object | None, new: Object | None) -> None:
+        if new is None:  # the definition may have waited for it
+            crd_cleanup.finish(store, definition, kind)
+
     if schema is None:
-        return Rules(warn=_finalizer_warnings)
+        return Rules(warn=_finalizer_warnings, committed=committed)
     ruled = cel_rules.has_rules(schema)
     has_scale = kind.subresource("scale") is not None
 
@@ -82,6 +90,7 @@ def custom_rules(kind: Kind) -> Rules:
         validate_change=validate_change,
         renewed=renewed,
         warn=_finalizer_warnings,
+        committed=committed,
     )
 
 

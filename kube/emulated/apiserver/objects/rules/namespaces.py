@@ -5,11 +5,13 @@ A deleted namespace is Terminating until all that is in it has gone; here that i
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object, is_deleting
-from mews.kube.api.resources import NAMESPACES
+from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -51,38 +53,134 @@ def _finalizer_faults(namespace: Object) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=lambda *_: [])
-
-
 def attend(store: Store, kind: Kind, old: Object | None, new: Object | None) -> None:
-    """A commit listener: empties namespaces that are being deleted, and lets them go once they are empty."""
+    """A commit listener: empties namespaces that are being deleted, and lets them go once they are empty.
+
+    Pods go first; the rest is deleted when the last of them has gone (KEP-5080).
+    """
     if kind.resource == NAMESPACES:
         if new is not None and is_deleting(new) and (old is None or not is_deleting(old)):
-            _empty(store, new["metadata"]["name"])
-            _finish(store, new["metadata"]["name"])
+            name = new["metadata"]["name"]
+            _empty(store, store.kinds.of(PODS), name)
+            _go_on(store, name)
     elif new is None and old is not None and kind.resource.namespaced:
-        _finish(store, old["metadata"]["namespace"])
+        name = old["metadata"]["namespace"]
+        namespace = store.find(store.kinds.of(NAMESPACES), "", name)
+        if namespace is None or not is_deleting(namespace):
+            return
+        if kind.resource == PODS:
+            _go_on(store, name)
+        elif not _finished(store, name) and is_deleting(old):  # of what was waited for, not of what goes at once
+            _note(store, name)
 
 
-def _empty(store: Store, name: str) -> None:
-    for kind in store.kinds:
-        if not kind.resource.namespaced or "delete" not in kind.verbs or kind.view:
+def _go_on(store: Store, name: str) -> None:
+    """Delete the rest once there are no pods."""
+    pods = store.kinds.of(PODS)
+    if not _any_left(store, pods, name):
+        for kind in store.kinds:
+            if kind is not pods:
+                _empty(store, kind, name)
+    if not _finished(store, name):
+        _note(store, name)
+
+
+def _any_left(store: Store, kind: Kind, name: str) -> bool:
+    return next(store.shelf(kind).select(Selection(name)), None) is not None
+
+
+def _empty(store: Store, kind: Kind, name: str) -> None:
+    if not kind.resource.namespaced or "delete" not in kind.verbs or kind.view:
+        return
+    for obj in list(store.shelf(kind).select(Selection(name))):
+        try:
+            delete(store, kind, name, obj["metadata"]["name"])
+        except ApiError:  # it went while its neighbours did
             continue
-        for obj in list(store.shelf(kind).select(Selection(name))):
-            try:
-                delete(store, kind, name, obj["metadata"]["name"])
-            except ApiError:  # it went while its neighbours did
-                continue
 
 
-def _finish(store: Store, name: str) -> None:
+def _finished(store: Store, name: str) -> bool:
+    """Let the namespace go if nothing is in it; whether it has gone."""
     kind = store.kinds.of(NAMESPACES)
     namespace = store.find(kind, "", name)
-    if namespace is None or not is_deleting(namespace):
-        return
+    if namespace is None:
+        return True
     if any(next(shelf.select(Selection(name)), None) for _, shelf in store.shelves()):
-        return
+        return False
     others = [finalizer for finalizer in namespace["spec"].get("finalizers") or () if finalizer != _FINALIZER]
     if others or namespace["metadata"].get("finalizers"):
-        return
+        return False
     store.commit(kind, ("", name), None)
+    return True
+
+
+def _note(store: Store, name: str) -> None:
+    """Write into the namespace's status what it waits for."""
+    kind = store.kinds.of(NAMESPACES)
+    namespace = store.find(kind, "", name)
+    assert namespace is not None
+    known = {each["type"]: each for each in namespace["status"].get("conditions") or ()}
+    now = store.timestamp()
+    conditions = [
+        _condition(known.get(word), word, status, reason, message, now)
+        for word, status, reason, message in _findings(store, name)
+    ]
+    if conditions != namespace["status"].get("conditions"):
+        status = {**namespace["status"], "conditions": conditions}
+        store.commit(kind, ("", name), {**namespace, "status": status})
+
+
+def _condition(before: Object | None, word: str, status: str, reason: str, message: str, now: str) -> Object:
+    found = {"type": word, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+    if before is not None and before["status"] == status:
+        found["lastTransitionTime"] = before["lastTransitionTime"]
+    return found
+
+
+_WELL = {
+    "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+"""What the conditions say where nothing is amiss (namespace/deletion/status_condition_utils.go)."""
+
+
+def _findings(store: Store, name: str) -> Iterator[tuple[str, str, str, str]]:
+    """Type, status, reason and message of each condition. As long as there are pods the rest is not counted."""
+    resources, finalizers = ({}, {}) if _any_left(store, store.kinds.of(PODS), name) else _left(store, name)
+    for word, (reason, message) in _WELL.items():
+        if word == "NamespaceContentRemaining" and resources:
+            listed = ", ".join(sorted(f"{what} has {count} resource instances" for what, count in resources.items()))
+            yield word, "True", "SomeResourcesRemain", f"Some resources are remaining: {listed}"
+        elif word == "NamespaceFinalizersRemaining" and finalizers:
+            listed = ", ".join(sorted(f"{what} in {count} resource instances" for what, count in finalizers.items()))
+            text = f"Some content in the namespace has finalizers remaining: {listed}"
+            yield word, "True", "SomeFinalizersRemain", text
+        else:
+            yield word, "False", reason, message
+
+
+def _left(store: Store, name: str) -> tuple[Counter[str], Counter[str]]:
+    """How many objects are left of each resource, and with each finalizer."""
+    resources: Counter[str] = Counter()
+    finalizers: Counter[str] = Counter()
+    counted: set[tuple[str, str]] = set()
+    for kind in store.kinds:
+        if not kind.resource.namespaced or "delete" not in kind.verbs or kind.view or kind.storage in counted:
+            continue
+        counted.add(kind.storage)
+        for obj in store.shelf(kind).select(Selection(name)):
+            resources[f"{kind.plural}.{kind.resource.group}"] += 1
+            finalizers.update(obj["metadata"].get("finalizers") or ())
+    return resources, finalizers
+
+
+RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=lambda *_: [])

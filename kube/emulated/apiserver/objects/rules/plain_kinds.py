@@ -113,7 +113,8 @@ def _service_status_faults(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-def _request_faults(request: Object) -> list[FieldError]:
+def request_faults(request: Object) -> list[FieldError]:
+    """What is wrong with a new request for a certificate."""
     spec = part_of(request, "spec")
     found: list[FieldError] = []
     given = spec.get("request") or ""
@@ -135,7 +136,8 @@ def _request_faults(request: Object) -> list[FieldError]:
     return found
 
 
-def _request_status_faults(new: Object, _: Object) -> list[FieldError]:
+def request_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with its conditions."""
     seen: set[str] = set()
     found: list[FieldError] = []
     for index, condition in enumerate(items(part_of(new, "status"), "conditions")):
@@ -162,6 +164,3 @@ def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
 REVISIONS = Rules(validate=_revision_faults, validate_change=_revision_change)
 RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
 API_SERVICES = Rules(validate=_service_faults, validate_status=_service_status_faults)
-CERTIFICATE_REQUESTS = Rules(
-    validate=_request_faults, validate_change=lambda *_: [], validate_status=_request_status_faults
-)

@@ -1,0 +1,28 @@
+"""The one document of OpenAPI version 2: made once for the kinds that are served, and not sent to whoever has it."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from mews.kube.emulated.apiserver.store.kinds import Registry
+from mews.kube.emulated.apiserver.wire import openapi
+from mews.kube.emulated.apiserver.wire.call import headers
+from mews.kube.emulated.apiserver.wire.negotiation import JSON, encode
+
+
+class SwaggerCache:
+    """Answers ``/openapi/v2``."""
+
+    def __init__(self) -> None:
+        self._tag = ""
+        self._body = b""
+
+    def answer(self, kinds: Registry, known: str) -> web.Response:
+        """The document, or 304 where ``known`` (If-None-Match) names it."""
+        tag = f'"{openapi.digest([*kinds])}"'
+        if tag != self._tag:
+            self._tag, self._body = tag, encode(openapi.swagger(kinds), JSON)
+        typed = {**headers(), "ETag": tag}
+        if tag in (each.strip() for each in known.split(",")):
+            return web.Response(status=304, headers=typed)
+        return web.Response(body=self._body, headers={**typed, "Content-Type": JSON})

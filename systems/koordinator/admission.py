@@ -1,0 +1,120 @@
+"""What Koordinator's webhooks answer: pods with devices as they are created, and who binds them. Pure.
+
+A pod asks for devices by today's names or the design's, as requests alone or as limits. An API server takes extended
+resources with limits equal to requests only, and never changes them later (contract koordinator.md sections 1 and 2,
+measured): so the amounts that the scheduler is to translate are written when the pod is created. Memory stands in the
+annotation alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of
+from mews.kube.api.quantities import whole
+from mews.systems.koordinator.devices import quantities
+from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.names import (
+    ALIASES,
+    CORE,
+    FPGA_RESOURCE,
+    GPU_NAMES,
+    NVIDIA,
+    RATIO,
+    RDMA_RESOURCE,
+    WHOLE,
+    today,
+)
+
+DEVICE_NAMES = frozenset({*GPU_NAMES, RDMA_RESOURCE, FPGA_RESOURCE, *ALIASES})
+"""By which a pod is one of Koordinator's: any resource of section 1."""
+
+_FULL = 100
+
+
+def has_devices(pod: Object) -> bool:
+    """Whether a pod asks for devices, by whichever name."""
+    return any(name in DEVICE_NAMES for container in _containers(pod) for name in _named(container))
+
+
+def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
+    """The pod as it is to be created; the very same where it asks for no device.
+
+    Its scheduler is ours, names are today's, limits are requests, ``koordinator.sh/gpu`` and ``nvidia.com/gpu`` are
+    written as core and ratio. ``device_plugin``: NVIDIA's runs, so that ``nvidia.com/gpu`` stays beside them.
+
+    Raises InvalidRequest where a container says an amount twice and differently.
+    """
+    if not has_devices(pod):
+        return pod
+    made: dict[str, Any] = copy.deepcopy(dict(pod))
+    made["spec"]["schedulerName"] = scheduler
+    for container in _containers(made):
+        if any(name in DEVICE_NAMES for name in _named(container)):
+            _rewrite(container, device_plugin=device_plugin)
+    return made
+
+
+def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
+    """The JSON patch (RFC 6902) from one to the other: the scheduler's name, and containers' resources."""
+    patch: list[dict[str, Any]] = []
+    name = after["spec"].get("schedulerName")
+    if before["spec"].get("schedulerName") != name:
+        patch.append({"op": "add", "path": "/spec/schedulerName", "value": name})
+    for kind in ("initContainers", "containers"):
+        pairs = zip(before["spec"].get(kind) or (), after["spec"].get(kind) or (), strict=True)
+        for number, (old, new) in enumerate(pairs):
+            if old.get("resources") != new.get("resources"):
+                path = f"/spec/{kind}/{number}/resources"
+                patch.append({"op": "add", "path": path, "value": new["resources"]})
+    return patch
+
+
+def refused_binding(pod: Object, username: str, *, accounts: Sequence[str]) -> str:
+    """Why that user must not bind the pod; "" where it may. ``accounts``: of the scheduler, the usual one first."""
+    if username in accounts or not has_devices(pod):
+        return ""
+    asks = f"pod {namespace_of(pod)}/{name_of(pod)} asks for devices"
+    return f"{asks}: only {accounts[0]} may bind it, and this is {username}"
+
+
+def _containers(pod: Object) -> Iterable[Any]:
+    return (*init_containers_of(pod), *containers_of(pod))
+
+
+def _named(container: Mapping[str, Any]) -> set[str]:
+    resources = container.get("resources") or {}
+    return {*(resources.get("requests") or {}), *(resources.get("limits") or {})}
+
+
+def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
+    resources = container.setdefault("resources", {})
+    where = f"container {container.get('name', '')}"
+    amounts: dict[str, int] = {}
+    for side in ("limits", "requests"):
+        for name, quantity in (resources.get(side) or {}).items():
+            if name in DEVICE_NAMES:
+                value = whole(quantity)
+                if amounts.setdefault(today(name), value) != value:
+                    raise InvalidRequest(f"{where}: {name}: {quantity}: {amounts[today(name)]} is asked for, too")
+    translated = _translated(amounts, device_plugin=device_plugin)
+    for side in ("limits", "requests"):
+        others = {name: value for name, value in (resources.get(side) or {}).items() if name not in DEVICE_NAMES}
+        resources[side] = {**others, **translated}
+
+
+def _translated(amounts: Mapping[str, int], *, device_plugin: bool) -> dict[str, str]:
+    """A whole request as core and ratio; any other is as it was asked for, and the scheduler's to judge."""
+    asked, found = {name for name in amounts if name in GPU_NAMES}, dict(amounts)
+    if asked == {WHOLE}:
+        hundredths = found.pop(WHOLE)
+        found |= {CORE: hundredths, RATIO: hundredths}
+    elif asked in ({NVIDIA}, {NVIDIA, CORE, RATIO}):
+        hundredths = found[NVIDIA] * _FULL
+        if found.get(CORE, hundredths) == found.get(RATIO, hundredths) == hundredths:
+            found |= {CORE: hundredths, RATIO: hundredths}
+            if not device_plugin:
+                del found[NVIDIA]
+    return quantities(found)

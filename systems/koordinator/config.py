@@ -1,0 +1,36 @@
+"""What the parts of Koordinator are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mews.kube.runtimehook.port import HookPolicy
+from mews.systems.koordinator.koordlet_config import KoordletConfig
+from mews.systems.koordinator.names import NAMESPACE, SCHEDULER
+from mews.systems.koordinator.policy import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class KoordinatorConfig:
+    """``device_choice``: how one of several sets of devices is chosen. ``gang_wait_s``: how long pods of a gang wait
+    for each other at Permit, seconds of the API's time. ``nodes``: those with a koordlet, which is told ``koordlet``.
+    ``hook_failure_policy``: what becomes of a container whose runtime hook fails, Ignore or Fail.
+    ``device_plugin``: one of ``nvidia.com/gpu`` runs beside. ``scheduler_account``: the user as which alone the
+    webhook lets pods with devices be bound, "": see ``scheduler_accounts``."""
+
+    scheduler_name: str = SCHEDULER
+    namespace: str = NAMESPACE
+    device_choice: Choice = "auto"
+    gang_wait_s: float = 60.0
+    nodes: tuple[str, ...] = ()
+    hook_failure_policy: str = HookPolicy.IGNORE.value
+    koordlet: KoordletConfig = field(default_factory=KoordletConfig)
+    device_plugin: bool = False
+    scheduler_account: str = ""
+
+    def scheduler_accounts(self) -> tuple[str, ...]:
+        """The users as which the scheduler binds: that of its service account, or of its name as a component of the
+        control plane has it."""
+        name = self.scheduler_name
+        usual = (f"system:serviceaccount:{self.namespace}:{name}", f"system:{name}")
+        return (self.scheduler_account,) if self.scheduler_account else usual

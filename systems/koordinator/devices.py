@@ -1,0 +1,389 @@
+"""A node's Device object, read once and written: frozen values (contract koordinator.md section 1).
+
+Links between devices are an annotation of the Device (``names.LINKS``): upstream's definition of the kind drops fields
+that it does not know. They read::
+
+    {"gpu": [{"minors": [0, 1], "link": "NV2", "bandwidth": 51560}]}
+
+``bandwidth`` is in MB/s, whole. A pair that is not named has none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mews.kube.api.objects import Object, annotations_of, labels_of, name_of
+from mews.kube.api.quantities import canonical, whole
+from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.names import (
+    CHECKPOINTS,
+    DEVICES,
+    FOUND,
+    LINKS,
+    MEMORY,
+    OLD_CHECKPOINTS,
+    PARTITION_POLICY,
+    PARTITIONS,
+    first_of,
+    today,
+)
+
+Amounts = Mapping[str, int]
+"""Resource, by its name of today -> amount: hundredths of a device, bytes of memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlace:
+    """Where a device is on its node: socket, NUMA node (below 0: unknown), the PCIe switch that it is below, its bus
+    address. "" where it is not known."""
+
+    socket: int = -1
+    numa: int = -1
+    pcie: str = ""
+    bus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVirtualFunction:
+    """One virtual function of a device, with the labels of its group."""
+
+    minor: int
+    bus: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevice:
+    """One device of a node. ``resources`` is all that it has, by today's names; ``id`` is its UUID."""
+
+    type: str
+    minor: int = 0
+    id: str = ""
+    health: bool = False
+    resources: Amounts = field(default_factory=dict, hash=False)
+    place: DevicePlace = DevicePlace()
+    functions: tuple[NodeVirtualFunction, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLink:
+    """How fast two devices of one type reach each other: MB/s. ``word`` as ``nvidia-smi topo -m`` has it."""
+
+    type: str
+    minors: tuple[int, int]
+    bandwidth: int
+    word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPartition:
+    """GPUs that may be given together; the higher the ``score`` the sooner."""
+
+    minors: tuple[int, ...]
+    score: int = 0
+    bandwidth: int = 0
+    """Of the ring in bytes/s; 0 where it is not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointEntry:
+    """Devices that a container holds without our scheduler, by the kubelet's checkpoint or by its environment."""
+
+    pod_uid: str
+    container: str
+    resource: str
+    ids: tuple[str, ...]
+    response: str = ""
+    """``allocResp`` in base64, "" where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeviceReport:
+    """All that a node's Device object says."""
+
+    node: str
+    devices: tuple[NodeDevice, ...] = ()
+    links: tuple[DeviceLink, ...] = ()
+    partitions: tuple[GpuPartition, ...] = ()
+    honours_partitions: bool = False
+    """Whether nothing but partitions may be given (label ``gpu-partition-policy: Honor``)."""
+    held: tuple[CheckpointEntry, ...] = ()
+    found: tuple[CheckpointEntry, ...] = ()
+
+    def of_type(self, kind: str) -> tuple[NodeDevice, ...]:
+        """The devices of one type, by their minors."""
+        return tuple(sorted((d for d in self.devices if d.type == kind), key=lambda d: d.minor))
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def parse(obj: Object) -> NodeDeviceReport:
+    """What a Device object says, the seed's spellings included.
+
+    Raises BadDeviceObject.
+    """
+    where = f"Device {name_of(obj)}"
+    notes = annotations_of(obj)
+    listed = (obj.get("spec") or {}).get("devices") or ()
+    devices = tuple(_device(each, f"{where}: spec.devices[{i}]") for i, each in enumerate(listed))
+    seen: set[tuple[str, int]] = set()
+    for i, device in enumerate(devices):
+        if (device.type, device.minor) in seen:
+            raise BadDeviceObject(f"{where}: spec.devices[{i}].minor: {device.minor}: of another {device.type} already")
+        seen.add((device.type, device.minor))
+    entries = {key: parse_checkpoints(notes.get(key, ""), f"{where}: {key}") for key in _CHECKPOINT_NOTES}
+    return NodeDeviceReport(
+        node=name_of(obj),
+        devices=devices,
+        links=_links(notes.get(LINKS, ""), f"{where}: {LINKS}"),
+        partitions=_partitions(notes.get(PARTITIONS, ""), f"{where}: {PARTITIONS}"),
+        honours_partitions=labels_of(obj).get(PARTITION_POLICY) == "Honor",
+        held=tuple(dict.fromkeys((*entries[CHECKPOINTS], *entries[OLD_CHECKPOINTS]))),
+        found=entries[FOUND],
+    )
+
+
+_CHECKPOINT_NOTES = (CHECKPOINTS, OLD_CHECKPOINTS, FOUND)
+
+
+def amounts(quantities: Mapping[str, Any] | None, where: str) -> dict[str, int]:
+    """Quantities by today's names.
+
+    Raises BadDeviceObject for one that is none, or is below 0.
+    """
+    found = {}
+    for name, quantity in (quantities or {}).items():
+        try:
+            value = whole(quantity)
+        except ValueError as error:
+            raise BadDeviceObject(f"{where}.{name}: {error}") from None
+        if value < 0:
+            raise BadDeviceObject(f"{where}.{name}: {quantity}: must not be below 0")
+        found[today(name)] = value
+    return found
+
+
+def quantities(given: Amounts) -> dict[str, str]:
+    """Amounts as the API writes them: memory with the largest binary suffix that loses nothing."""
+    return {
+        name: canonical(f"{value // 1024}Ki") if name == MEMORY and value and value % 1024 == 0 else str(value)
+        for name, value in given.items()
+    }
+
+
+def _number(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadDeviceObject(f"{where}: {value!r}: must be a whole number")
+    return value
+
+
+def _device(listed: Any, where: str) -> NodeDevice:
+    if not isinstance(listed, Mapping):
+        raise BadDeviceObject(f"{where}: {listed!r}: must be an object")
+    kind = first_of(listed, "type", "deviceType")
+    if not isinstance(kind, str) or not kind:
+        raise BadDeviceObject(f"{where}.type: {kind!r}: must be a type of device")
+    minor = _number(listed.get("minor") or 0, f"{where}.minor")
+    if minor < 0:
+        raise BadDeviceObject(f"{where}.minor: {minor}: must not be below 0")
+    place = listed.get("topology") or {}
+    resources = first_of(listed, "resources", "resource", "resouurces")
+    return NodeDevice(
+        type=kind,
+        minor=minor,
+        id=str(listed.get("id") or ""),
+        health=listed.get("health") is True,
+        resources=amounts(resources, f"{where}.resources"),
+        place=DevicePlace(
+            _number(place.get("socketID", -1), f"{where}.topology.socketID"),
+            _number(place.get("nodeID", -1), f"{where}.topology.nodeID"),
+            str(place.get("pcieID") or ""),
+            str(place.get("busID") or ""),
+        ),
+        functions=tuple(
+            NodeVirtualFunction(
+                _number(each.get("minor") or 0, f"{where}.vfGroups.vfs.minor"),
+                str(each.get("busID") or ""),
+                dict(group.get("labels") or {}),
+            )
+            for group in listed.get("vfGroups") or ()
+            for each in group.get("vfs") or ()
+        ),
+        labels=dict(listed.get("labels") or {}),
+    )
+
+
+def parsed_json(text: str, where: str) -> Any:
+    """A JSON text.
+
+    Raises BadDeviceObject where it is none.
+    """
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadDeviceObject(f"{where}: {error}: must be JSON") from None
+
+
+def _links(text: str, where: str) -> tuple[DeviceLink, ...]:
+    if not text:
+        return ()
+    found: list[DeviceLink] = []
+    by_type = parsed_json(text, where)
+    try:
+        for kind, links in by_type.items():
+            for link in links:
+                low, high = sorted(link["minors"])
+                bandwidth = _number(link["bandwidth"], f"{where}.bandwidth")
+                found.append(DeviceLink(kind, (low, high), bandwidth, str(link.get("link") or "")))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, BadDeviceObject):
+            raise
+        raise BadDeviceObject(f"{where}: must be {{type: [{{minors: [a, b], bandwidth: MB/s}}]}}") from None
+    return tuple(found)
+
+
+def _partitions(text: str, where: str) -> tuple[GpuPartition, ...]:
+    if not text:
+        return ()
+    found: list[GpuPartition] = []
+    by_count = parsed_json(text, where)
+    try:
+        for count, partitions in by_count.items():
+            for each in partitions:
+                minors = tuple(sorted(_number(minor, f"{where}.minors") for minor in each["minors"]))
+                if len(minors) != int(count):
+                    raise BadDeviceObject(f"{where}: {list(minors)}: must be {count} GPUs")
+                ring = whole(each.get("ringBusBandwidth") or 0)
+                score = _number(each.get("allocationScore") or 0, f"{where}.allocationScore")
+                found.append(GpuPartition(minors, score, ring))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, BadDeviceObject):
+            raise
+        raise BadDeviceObject(f"{where}: must be {{count: [{{minors: […], allocationScore: n}}]}}") from None
+    return tuple(found)
+
+
+def parse_checkpoints(text: str, where: str = CHECKPOINTS) -> tuple[CheckpointEntry, ...]:
+    """Entries of an annotation of ``PodDevicesEntry``.
+
+    Raises BadDeviceObject.
+    """
+    if not text:
+        return ()
+    listed = parsed_json(text, where)
+    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+        raise BadDeviceObject(f"{where}: must be a list of entries")
+    return tuple(
+        CheckpointEntry(
+            str(each.get("podUID") or ""),
+            str(each.get("containerName") or ""),
+            str(each.get("resourceName") or ""),
+            tuple(str(one) for one in each.get("deviceIDs") or ()),
+            str(each.get("allocResp") or ""),
+        )
+        for each in listed
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def as_object(report: NodeDeviceReport) -> Object:
+    """The Device object that says this, in today's names; a resourceVersion and status are not its business."""
+    notes: dict[str, str] = {}
+    if report.links:
+        notes[LINKS] = links_text(report.links)
+    if report.partitions:
+        notes[PARTITIONS] = _partitions_text(report.partitions)
+    if report.held:
+        notes[CHECKPOINTS] = checkpoints_text(report.held)
+    if report.found:
+        notes[FOUND] = checkpoints_text(report.found)
+    metadata: dict[str, Any] = {"name": report.node}
+    if report.honours_partitions:
+        metadata["labels"] = {PARTITION_POLICY: "Honor"}
+    if notes:
+        metadata["annotations"] = notes
+    return {
+        "apiVersion": DEVICES.api_version,
+        "kind": DEVICES.kind,
+        "metadata": metadata,
+        "spec": {"devices": [device_object(device) for device in report.devices]},
+    }
+
+
+def device_object(device: NodeDevice) -> dict[str, Any]:
+    """One entry of ``spec.devices``."""
+    found: dict[str, Any] = {"type": device.type, "minor": device.minor, "health": device.health}
+    if device.id:
+        found["id"] = device.id
+    if device.labels:
+        found["labels"] = dict(device.labels)
+    if device.resources:
+        found["resources"] = quantities(device.resources)
+    place = device.place
+    if place != DevicePlace():
+        found["topology"] = {"socketID": place.socket, "nodeID": place.numa, "pcieID": place.pcie}
+        if place.bus:
+            found["topology"]["busID"] = place.bus
+    if device.functions:
+        found["vfGroups"] = _groups(device.functions)
+    return found
+
+
+def _groups(functions: Iterable[NodeVirtualFunction]) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = []
+    for each in functions:
+        labels = dict(each.labels)
+        group = next((g for g in groups if g.get("labels", {}) == labels), None)
+        if group is None:
+            group = {"labels": labels, "vfs": []} if labels else {"vfs": []}
+            groups.append(group)
+        group["vfs"].append({"minor": each.minor, "busID": each.bus} if each.bus else {"minor": each.minor})
+    return groups
+
+
+def links_text(links: Sequence[DeviceLink]) -> str:
+    """The annotation ``names.LINKS``."""
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for link in sorted(links, key=lambda link: (link.type, link.minors)):
+        entry: dict[str, Any] = {"minors": list(link.minors), "bandwidth": link.bandwidth}
+        if link.word:
+            entry["link"] = link.word
+        by_type.setdefault(link.type, []).append(entry)
+    return _json(by_type)
+
+
+def _partitions_text(partitions: Sequence[GpuPartition]) -> str:
+    by_count: dict[str, list[dict[str, Any]]] = {}
+    for each in partitions:
+        entry: dict[str, Any] = {"minors": list(each.minors), "allocationScore": each.score}
+        if each.bandwidth:
+            entry["ringBusBandwidth"] = str(each.bandwidth)
+        by_count.setdefault(str(len(each.minors)), []).append(entry)
+    return _json(by_count)
+
+
+def checkpoints_text(entries: Iterable[CheckpointEntry]) -> str:
+    """The annotation ``names.CHECKPOINTS``."""
+    listed = []
+    for each in entries:
+        entry: dict[str, Any] = {
+            "podUID": each.pod_uid,
+            "containerName": each.container,
+            "resourceName": each.resource,
+            "deviceIDs": list(each.ids),
+        }
+        if each.response:
+            entry["allocResp"] = each.response
+        listed.append(entry)
+    return _json(listed)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,63 @@
+"""Options of Koordinator in a scenario: ``stack.koordinator``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from mews.kube.runtimehook.port import HookPolicy
+from mews.kube.system.options import SECONDS, TEXT, OptionsModel
+from mews.systems.koordinator.names import NVIDIA
+from mews.systems.koordinator.policy import Choice
+
+
+class KoordinatorOptions(OptionsModel):
+    """How devices are chosen, how long gangs wait, and what koordlet reports and adopts."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    device_choice: Choice = Field(
+        default="auto",
+        description="minor: as the seed says; leastAllocated; bandwidth: the fastest pairs; auto: bandwidth for more "
+        "than one device whose links are known, leastAllocated otherwise",
+    )
+    gang_wait_s: SECONDS = Field(default=60.0, description="how long pods of a gang wait for each other to be placed")
+    nodes: tuple[str, ...] | None = Field(
+        default=None, description="those with a koordlet, which reports their devices; by default all"
+    )
+    report_s: SECONDS = Field(default=10.0, description="koordlet's period")
+    poll_s: SECONDS = Field(default=1.0, description="within which a device that comes or goes is seen")
+    names: Literal["today", "seed"] = Field(
+        default="today", description="of the resources on nodes; seed: the seed's beside today's"
+    )
+    kinds: tuple[Mapping[str, str], ...] = Field(
+        default=(),
+        description="further kinds of devices: type, and pci_class, vendor, driver or device_class as sysfs has them; "
+        "resource where it is not koordinator.sh/TYPE",
+    )
+    adopt: tuple[str, ...] = Field(
+        default=(NVIDIA,),
+        description="resources whose devices are adopted from the kubelet's checkpoint; * at the end: what begins so",
+    )
+    adopt_env: bool = Field(
+        default=True, strict=True, description="adopt what containers without an annotation name in their environment"
+    )
+    device_plugin: bool = Field(
+        default=False, strict=True, description="run a device plugin of nvidia.com/gpu beside it, as a cluster may have"
+    )
+    webhook: bool = Field(
+        default=False,
+        strict=True,
+        description="admission: pods with devices are made our scheduler's, their requests rewritten, and foreign "
+        "bindings of them refused; where components are reached by sockets, under TLS only",
+    )
+    scheduler_account: TEXT = Field(
+        default="", description="the user as which pods with devices may be bound; by default the scheduler's own"
+    )
+    hook_failure_policy: HookPolicy = Field(
+        default=HookPolicy.IGNORE,
+        description="Ignore: a container whose runtime hook fails is created as it was asked for; Fail: it waits",
+    )

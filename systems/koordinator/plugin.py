@@ -1,0 +1,442 @@
+"""DeviceShare: the scheduler plugin that gives pods devices and parts of them (contract koordinator.md section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from mews.kube.api.objects import Object, annotations_of, name_of, uid_of
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.component import record
+from mews.kube.events import EventRecorder, reference
+from mews.kube.scheduling.config import SchedulerProfile
+from mews.kube.scheduling.framework import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Code,
+    CycleState,
+    Handle,
+    Status,
+    Wake,
+    unresolvable,
+    unschedulable,
+    wait,
+)
+from mews.kube.scheduling.nodeinfo import NodeInfo
+from mews.kube.scheduling.plugins import default_plugins
+from mews.kube.scheduling.podinfo import Amounts, PodInfo
+from mews.systems.koordinator import policy
+from mews.systems.koordinator.allocations import allocations_text
+from mews.systems.koordinator.cache import NodeDeviceCache, exclusive_of
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
+from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang_key, one_node, refusal
+from mews.systems.koordinator.gangs import GangPlacement, place_gang
+from mews.systems.koordinator.left_allocations import LeftAllocations
+from mews.systems.koordinator.names import DEVICES, DOMAIN, NVIDIA, today
+from mews.systems.koordinator.pod_notes import DeviceNotes
+from mews.systems.koordinator.policy import NoDevices, insufficient
+from mews.systems.koordinator.requests import DeviceAsk, ask_of, device_type
+from mews.systems.koordinator.usage import NodeUse, PodUse
+
+NAME = "DeviceShare"
+COUNTED_GROUPS = tuple(name.partition("/")[0] for name in (DOMAIN, NVIDIA))
+"""Groups of extended resources whose sums this plugin looks at, in NodeResourcesFit's place."""
+_UNSETTLED = "devices that an earlier scheduler gave and did not bind are being taken back"
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What PreFilter found, and what is supposed of nodes: pods that are not there, pods that are there as well."""
+
+    ask: DeviceAsk | None
+    counted: Amounts
+    gang: GangState | None = None
+    plan: GangPlan | None = None
+    gone: frozenset[str] = frozenset()
+    more: Mapping[str, tuple[PodInfo, ...]] = field(default_factory=dict)
+
+
+class DeviceShare:
+    """One per profile."""
+
+    name = NAME
+    weight = 20
+
+    def __init__(self, handle: Handle, *, config: KoordinatorConfig, cache: NodeDeviceCache | None = None) -> None:
+        self._handle = handle
+        self._config = config
+        self._choice = config.device_choice
+        self._cache = cache if cache is not None else NodeDeviceCache()
+        self._notes = DeviceNotes(handle.context.kube)
+        self._gangs = Gangs(handle.scheduler_name)
+        self._noted: dict[str, tuple[str, ...]] = {}
+        self._left = LeftAllocations(handle, self._notes, self._cache)
+        handle.informer(DEVICES).on_change(self._device_changed)
+        handle.informer(PODS).on_change(self._pod_changed)
+        self._events: EventRecorder | None = None
+
+    def wakes_on(self) -> Sequence[Wake]:
+        """A pod with devices went; a Device came or changed; a node changed."""
+        return (
+            Wake(PODS, Action.DELETE),
+            Wake(DEVICES, Action.ADD | Action.UPDATE),
+            Wake(NODES, Action.ADD | Action.UPDATE),
+        )
+
+    def _ask_of(self, pod: PodInfo) -> DeviceAsk | None:
+        return ask_of(pod.requests, annotations_of(pod.pod), self._cache.kinds)
+
+    # The cycle
+
+    def pre_filter(self, state: CycleState, pod: PodInfo) -> Status:
+        """Read and translate what is asked; what no node could serve is unresolvable. A gang is judged as one."""
+        try:
+            ask, gang = self._ask_of(pod), self._gangs.state(pod)
+            node = one_node(gang) if gang is not None else ""
+        except InvalidRequest as invalid:
+            return unresolvable(str(invalid))
+        counted = {name: value for name, value in pod.requests.items() if name.partition("/")[0] in COUNTED_GROUPS}
+        if ask is None and not counted and gang is None:
+            return SKIP
+        if self._left and ask is not None:
+            return unresolvable(_UNSETTLED)
+        plan = self._gangs.plan_of(pod)
+        state.data[NAME] = _Attempt(ask, counted, gang, plan)
+        if plan is not None:
+            return Status(nodes=frozenset((plan.node,)))
+        incomplete = refusal(gang) if gang is not None else ""
+        if incomplete:
+            return unresolvable(incomplete)
+        return Status(nodes=frozenset((node,))) if node else SUCCESS
+
+    def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """What if another pod were on the node: one that was taken off, or one that waits for room there."""
+        attempt: _Attempt | None = state.data.get(NAME)
+        if attempt is None:
+            return
+        if other.uid in attempt.gone:
+            state.data[NAME] = replace(attempt, gone=attempt.gone - {other.uid})
+        elif self._cache.node_of(other.uid) != node.name:
+            more = {**attempt.more, node.name: (*attempt.more.get(node.name, ()), other)}
+            state.data[NAME] = replace(attempt, more=more)
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """What if a pod were not on the node."""
+        attempt: _Attempt | None = state.data.get(NAME)
+        if attempt is not None:
+            more = {name: tuple(each for each in pods if each.uid != other.uid) for name, pods in attempt.more.items()}
+            state.data[NAME] = replace(attempt, gone=attempt.gone | {other.uid}, more=more)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        """Devices for the pod, or for all of its gang."""
+        attempt: _Attempt = state.data[NAME]
+        counted: Amounts = attempt.counted
+        if attempt.plan is None and attempt.gang is not None:
+            counted = attempt.gang.requests()
+        short = self._short(counted, node)
+        if not short.ok or attempt.plan is not None:
+            return short
+        if attempt.gang is None and attempt.ask is None:
+            return SUCCESS
+        answer = self._answer(attempt, self._supposed(attempt, node.name))
+        if isinstance(answer, NoDevices):
+            return unresolvable(answer.reason) if answer.hopeless else unschedulable(answer.reason)
+        return SUCCESS
+
+    def _short(self, counted: Amounts, node: NodeInfo) -> Status:
+        """Sums that the node lists, as its kubelet will look at them. It takes an extended resource that it does not
+        know for none; so do we of devices, which are what the Device says, and of nothing else."""
+        reasons, code = [], Code.UNSCHEDULABLE
+        for name, wanted in counted.items():
+            there = node.allocatable.get(name)
+            if there is None and device_type(today(name), self._cache.kinds):
+                continue
+            taken = len(node.pods) if name == "pods" else node.requested.get(name, 0)
+            if wanted > (there or 0) - taken:
+                reasons.append(f"Insufficient {name}")
+                code = Code.UNRESOLVABLE if wanted > (there or 0) else code
+        return Status(code, tuple(reasons)) if reasons else SUCCESS
+
+    def _supposed(self, attempt: _Attempt, node: str) -> NodeUse | None:
+        use = self._cache.use(node)
+        if use is None:
+            return None
+        for uid in attempt.gone:
+            use = use.minus(uid)
+        for other in attempt.more.get(node, ()):
+            use = self._with(use, other, node)
+        return use
+
+    def _with(self, use: NodeUse, other: PodInfo, node: str) -> NodeUse:
+        """With a pod that waits for room there: as it would be served now, else once those are gone that are going,
+        else once all are that are weaker. What becomes free one by one must not go to others before it is enough."""
+        try:
+            ask = self._ask_of(other)
+        except InvalidRequest:
+            return use
+        if ask is None:
+            return use
+        weaker = [each for each in self._handle.nodes[node].pods.values() if each.priority < other.priority]
+        going = [each.uid for each in weaker if each.deleting]
+        for uids in ([], going, [each.uid for each in weaker]):
+            left = use
+            for uid in uids:
+                left = left.minus(uid)
+            given = policy.allocate(ask, left, choice=self._choice)
+            if not isinstance(given, NoDevices):
+                return use.plus(_use_of(other, given))
+        return use
+
+    def _answer(self, attempt: _Attempt, use: NodeUse | None) -> GangPlacement | NoDevices:
+        """Devices for the pod (by ""), or for all of its gang by uid; ``use`` is None on a node without a Device."""
+        if attempt.gang is None:
+            if attempt.ask is None:
+                return {"": ()}
+            if use is None:
+                return NoDevices(insufficient(attempt.ask.demands[0].type), hopeless=True)
+            given = policy.allocate(attempt.ask, use, choice=self._choice)
+            return given if isinstance(given, NoDevices) else {"": given}
+        try:
+            members = attempt.gang.members(self._ask_of)
+        except InvalidRequest as invalid:
+            return NoDevices(str(invalid), hopeless=True)
+        if not members:
+            return {}
+        if use is None:
+            return NoDevices(insufficient(members[0].ask.demands[0].type), hopeless=True)
+        key = "gang", members, self._choice
+        if key not in use.memo:
+            use.memo[key] = place_gang(members, use, choice=self._choice)
+        answer: GangPlacement | NoDevices = use.memo[key]
+        return answer
+
+    # Scores
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
+        """Nothing to score for a pod without devices."""
+        attempt: _Attempt | None = state.data.get(NAME)
+        return SKIP if attempt is None or attempt.ask is None or attempt.plan is not None else SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """The slowest link of the devices that the pod, or its gang, would get, in MB/s; and, below it, the share of
+        devices of its types that stays free."""
+        attempt: _Attempt = state.data[NAME]
+        use = self._supposed(attempt, node.name)
+        if use is None:
+            return 0
+        if attempt.gang is not None:
+            return self._worth(self._answer(attempt, use), use)
+        key = "score", attempt.ask, self._choice
+        if key not in use.memo:
+            use.memo[key] = self._worth(self._answer(attempt, use), use)
+        worth: int = use.memo[key]
+        return worth
+
+    def _worth(self, answer: GangPlacement | NoDevices, use: NodeUse) -> int:
+        if isinstance(answer, NoDevices):
+            return 0
+        given = tuple(each for one in answer.values() for each in one)
+        slowest = policy.quality(given, use)[0] if self._by_bandwidth(given, use) else 0
+        return slowest * (policy.ALL_FREE + 1) + policy.free_share(given, use)
+
+    def _by_bandwidth(self, given: Sequence[object], use: NodeUse) -> bool:
+        return self._choice == "bandwidth" or (self._choice == "auto" and bool(use.report.links))
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
+        """The share that stays free, 0 to 100, where links are alike; else by the rank of the links first."""
+        links = sorted({value // (policy.ALL_FREE + 1) for value in scores.values()})
+        if len(links) == 1:
+            return {name: value % (policy.ALL_FREE + 1) for name, value in scores.items()}
+        ranks = {value: number for number, value in enumerate(sorted(set(scores.values())))}
+        return {name: ranks[value] * 100 // (len(ranks) - 1) for name, value in scores.items()}
+
+    # Reserve and what follows
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Count the devices; for the first pod of a gang, those of all of it."""
+        attempt: _Attempt | None = state.data.get(NAME)
+        if attempt is None or attempt.plan is not None:
+            return SUCCESS
+        answer = self._beside_nominated(attempt, pod, node)
+        if isinstance(answer, NoDevices):
+            return unschedulable(answer.reason)
+        if attempt.gang is not None:
+            self._plan(attempt.gang, answer, pod, node)
+        elif attempt.ask is not None:
+            self._cache.reserve(node, _use_of(pod, answer[""]))
+        return SUCCESS
+
+    def _beside_nominated(self, attempt: _Attempt, pod: PodInfo, node: str) -> GangPlacement | NoDevices:
+        """Rather devices that leave room for the pods that wait for room there and are no less important."""
+        waiting = tuple(
+            other for other in self._handle.nominated(node) if other.priority >= pod.priority and other.uid != pod.uid
+        )
+        if waiting:
+            answer = self._answer(attempt, self._supposed(replace(attempt, more={node: waiting}), node))
+            if not isinstance(answer, NoDevices):
+                return answer
+        return self._answer(attempt, self._cache.use(node))
+
+    def _plan(self, gang: GangState, answer: GangPlacement, pod: PodInfo, node: str) -> None:
+        placement = {each.uid: answer.get(each.uid, ()) for each in gang.pending}
+        for each in gang.pending:
+            if placement[each.uid]:
+                self._cache.reserve(node, _use_of(each, placement[each.uid]))
+        key = gang_key(pod.pod)
+        assert key is not None, "it is a pod of a gang"
+        self._gangs.plans[key] = GangPlan(node, placement, gang.needed)
+        record(self._handle.context.log, "gang-planned", gang=gang.label.name, node=node, pods=len(placement))
+        self._handle.activate([each.uid for each in gang.pending if each.uid != pod.uid])
+
+    async def permit(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """A pod of a gang waits until as many as must be placed at once are here."""
+        plan = self._gangs.plan_of(pod)
+        if plan is None:
+            return SUCCESS
+        plan.waiting.add(pod.uid)
+        if len(plan.waiting) < plan.needed:
+            return wait(self._config.gang_wait_s)
+        for uid in sorted(plan.waiting - plan.passed):
+            waiting = self._handle.waiting_pod(uid)
+            if waiting is not None and uid != pod.uid:
+                waiting.allow(NAME)
+        plan.passed |= plan.waiting
+        return SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Write onto the pod what it has; not where the Device does not show it as healthy any more."""
+        given = self._given(pod.uid)
+        if given is None:
+            return SUCCESS
+        use = self._cache.use(node)
+        well = {(d.type, d.minor) for d in use.report.devices if d.health} if use is not None else set()
+        if use is None or any(use.slot_of(each) not in well for each in given.allocations):
+            return unschedulable(insufficient(given.allocations[0].type))
+        await self._notes.write(pod, allocations_text(given.allocations))
+        return SUCCESS
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+        """Bind a pod with devices at the version that bears them; others are not this plugin's."""
+        if self._given(pod.uid) is None:
+            return SKIP
+        await self._notes.bind(pod, node)
+        return SUCCESS
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """Bound: its place in the plan of its gang is taken."""
+        self._notes.forget(pod.uid)
+        if self._gangs.plan_of(pod) is not None:
+            self._leave(pod)
+
+    async def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+        """Give the devices back; if the gang is short of a pod now, all of its."""
+        plan = self._gangs.plan_of(pod)
+        if plan is not None:
+            self._drop_plan(pod, plan)
+        self._cache.unreserve(pod.uid)
+        await self._notes.clear(pod)
+
+    def _given(self, uid: str) -> PodUse | None:
+        use = self._cache.nodes.get(self._cache.node_of(uid))
+        return use.pods.get(uid) if use is not None else None
+
+    def _leave(self, pod: PodInfo) -> None:
+        key = gang_key(pod.pod)
+        plan = self._gangs.plans.get(key) if key is not None else None
+        if key is None or plan is None:
+            return
+        plan.placement = {uid: given for uid, given in plan.placement.items() if uid != pod.uid}
+        plan.waiting.discard(pod.uid)
+        plan.needed = max(plan.needed - 1, 1)
+        if not plan.placement:
+            del self._gangs.plans[key]
+
+    def _drop_plan(self, pod: PodInfo, plan: GangPlan) -> None:
+        """None of the rest goes there: those at Permit are rejected, and nothing is set aside any more."""
+        key = gang_key(pod.pod)
+        assert key is not None, "it is in the plan of a gang"
+        del self._gangs.plans[key]
+        self._give_up(plan, f"gang {key[1]} is not placed: {pod.name} was given up", besides=pod.uid)
+
+    def _give_up(self, plan: GangPlan, why: str, *, besides: str = "") -> None:
+        """Those that wait are rejected, what is set aside for others is given back; those let through go on."""
+        for uid in sorted(plan.placement.keys() - plan.passed - {besides}):
+            waiting = self._handle.waiting_pod(uid)
+            if waiting is not None:
+                waiting.reject(NAME, why)
+            else:
+                self._cache.unreserve(uid)
+
+    # Changes
+
+    def _device_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            if old is not None:
+                self._cache.remove_device(name_of(old))
+            return
+        try:
+            self._cache.set_device(new)
+        except BadDeviceObject as bad:
+            record(self._handle.context.log, "device-unreadable", node=name_of(new), error=str(bad))
+            self._warn(new, "UnreadableDevice", str(bad))
+            return
+        for each in self._cache.unknown.get(name_of(new), ()):
+            if old is None or each not in self._noted.get(name_of(new), ()):
+                note = f"{each} is held on node {name_of(new)} and not listed: it counts as soon as it is"
+                self._warn(new, "UnknownDevice", note)
+        self._noted[name_of(new)] = self._cache.unknown.get(name_of(new), ())
+
+    def _warn(self, device: Object, reason: str, message: str) -> None:
+        if self._events is None:
+            self._events = EventRecorder(self._handle.context, self._handle.scheduler_name)
+            self._handle.spawn(self._events.run())
+        self._events.event(reference(device, kind=DEVICES.kind), "Warning", reason, message)
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and (new is None or uid_of(old) != uid_of(new)):
+            self._gangs.remove_pod(old)
+            self._cache.remove_pod(uid_of(old))
+            self._left.forget(uid_of(old))
+            self._drop_gone(old)
+        if new is None:
+            return
+        try:
+            self._cache.set_pod(new)
+        except BadDeviceObject as bad:
+            record(self._handle.context.log, "allocation-unreadable", pod=name_of(new), error=str(bad))
+        key = gang_key(new)
+        if self._gangs.set_pod(new) and key is not None:
+            self._handle.activate(self._gangs.pending(key))
+        self._left.note(new)
+
+    def _drop_gone(self, pod: Object) -> None:
+        """A pod of a plan is gone: the plan has one pod less, and is dropped if that is too few."""
+        key = gang_key(pod)
+        plan = self._gangs.plans.get(key) if key is not None else None
+        if key is None or plan is None or uid_of(pod) not in plan.placement:
+            return
+        plan.placement = {uid: given for uid, given in plan.placement.items() if uid != uid_of(pod)}
+        plan.waiting.discard(uid_of(pod))
+        if len(plan.placement) >= plan.needed:
+            return
+        del self._gangs.plans[key]
+        self._give_up(plan, f"gang {key[1]} is not placed: {name_of(pod)} is gone")
+
+
+def _use_of(pod: PodInfo, given: Sequence[object]) -> PodUse:
+    return PodUse(pod.uid, pod.key, tuple(given), exclusive_of(annotations_of(pod.pod)))  # type: ignore[arg-type]
+
+
+def koordinator_profile(config: KoordinatorConfig, cache: NodeDeviceCache | None = None) -> SchedulerProfile:
+    """The scheduler's profile: the default plugins, and DeviceShare, whose word on a node counts most.
+
+    DeviceShare binds before the default binder does; NodeResourcesFit leaves it the groups of the devices' resources.
+    """
+    *plugins, binder = default_plugins(ignored_resource_groups=COUNTED_GROUPS)
+    return SchedulerProfile(
+        scheduler_name=config.scheduler_name,
+        plugins=(*plugins, partial(DeviceShare, config=config, cache=cache), binder),
+    )

@@ -1,0 +1,215 @@
+"""What a pod asks of devices: read, checked and translated once, before any node is looked at (contract section 2).
+
+100 is one device. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mews.systems.koordinator.devices import Amounts, NodeDevice
+from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.hints import (
+    NO_HINT,
+    NO_HINTS,
+    DeviceHint,
+    JointAllocation,
+    PartitionSpec,
+    PodHints,
+    hints_of,
+)
+from mews.systems.koordinator.names import (
+    CORE,
+    DOMAIN,
+    GPU,
+    HINT,
+    MEMORY,
+    NVIDIA,
+    RATIO,
+    SHARED,
+    WHOLE,
+    today,
+    type_of_resource,
+)
+
+_COMBINATIONS = (
+    frozenset({NVIDIA}),
+    frozenset({WHOLE}),
+    frozenset({MEMORY}),
+    frozenset({RATIO}),
+    frozenset({CORE, MEMORY}),
+    frozenset({CORE, RATIO}),
+    frozenset({CORE, RATIO, MEMORY}),
+    frozenset({SHARED, MEMORY}),
+    frozenset({SHARED, RATIO}),
+    frozenset({SHARED, CORE, MEMORY}),
+    frozenset({SHARED, CORE, RATIO}),
+    frozenset({NVIDIA, CORE, RATIO}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDemand:
+    """So many devices of one type, and so much of each; of a GPU's memory either bytes or a ratio may be missing."""
+
+    type: str
+    count: int
+    each: Amounts = field(default_factory=dict, hash=False)
+    total: int = 0
+    """What was asked of the type's own resource in all, for hints that take it for a number of devices."""
+
+    def on(self, device: NodeDevice) -> Amounts | None:
+        """What that is of this device: of a GPU always core, memory and ratio. None where bytes and ratio are both
+        asked and are not the same on it."""
+        if self.type != GPU:
+            return self.each
+        whole = device.resources.get(MEMORY, 0)
+        core, memory, ratio = self.each.get(CORE, 0), self.each.get(MEMORY), self.each.get(RATIO)
+        if memory is None:
+            return {CORE: core, MEMORY: bytes_of(ratio or 0, whole), RATIO: ratio or 0}
+        if ratio is None:
+            return {CORE: core, MEMORY: memory, RATIO: ratio_of(memory, whole)}
+        if memory == bytes_of(ratio, whole) or ratio == ratio_of(memory, whole):
+            return {CORE: core, MEMORY: memory, RATIO: ratio}
+        return None
+
+    @property
+    def whole_devices(self) -> bool:
+        """Whether it asks for nothing but whole devices, whatever else their size."""
+        return all(value >= 100 for name, value in self.each.items() if name != MEMORY) and (
+            self.type != GPU or RATIO in self.each
+        )
+
+
+def bytes_of(ratio: int, whole: int) -> int:
+    """Hundredths of a GPU's memory in bytes."""
+    return ratio * whole // 100
+
+
+def ratio_of(memory: int, whole: int) -> int:
+    """Bytes in hundredths of a GPU's memory, truncated; more than any GPU has where it has none."""
+    return memory * 100 // whole if whole else 101
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAsk:
+    """All that a pod asks of devices and says about their choice. Demands are in order of their types."""
+
+    demands: tuple[DeviceDemand, ...]
+    hints: PodHints = NO_HINTS
+
+    def demand(self, kind: str) -> DeviceDemand | None:
+        """What it asks of one type."""
+        return next((each for each in self.demands if each.type == kind), None)
+
+    def hint(self, kind: str) -> DeviceHint:
+        """What it says about the choice among devices of one type."""
+        return self.hints.by_type.get(kind, NO_HINT)
+
+    @property
+    def joint(self) -> JointAllocation | None:
+        """Which types are to be near each other."""
+        return self.hints.joint
+
+    @property
+    def partition(self) -> PartitionSpec | None:
+        """What it says about partitions."""
+        return self.hints.partition
+
+
+def ask_of(
+    requests: Mapping[str, int], annotations: Mapping[str, str], kinds: Mapping[str, str] | None = None
+) -> DeviceAsk | None:
+    """What a pod with these requests and annotations asks of devices; None for none.
+
+    ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequest.
+    """
+    demands = parse_demands(requests, kinds)
+    if not demands:
+        return None
+    hints = hints_of(annotations)
+    if hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
+        raise InvalidRequest(
+            f"{HINT}.{GPU}.allocateStrategy: 'RequestsAsCount': a number of GPUs is asked for by {NVIDIA}"
+        )
+    return DeviceAsk(demands, hints)
+
+
+def device_type(resource: str, kinds: Mapping[str, str] | None = None) -> str:
+    """The type of device that a resource, by its name of today, is of; "" for none."""
+    return (kinds or {}).get(resource) or type_of_resource(resource)
+
+
+def parse_demands(requests: Mapping[str, int], kinds: Mapping[str, str] | None = None) -> tuple[DeviceDemand, ...]:
+    """The demands in a pod's requests.
+
+    Raises InvalidRequest for what no node could serve.
+    """
+    by_type: dict[str, dict[str, int]] = {}
+    for name, value in requests.items():
+        kind = device_type(today(name), kinds)
+        if not kind or not value:
+            continue
+        asked = by_type.setdefault(kind, {})
+        if today(name) in asked:
+            raise InvalidRequest(f"{today(name)} is asked for under two names")
+        asked[today(name)] = value
+    return tuple(
+        _gpu_demand(asked) if kind == GPU else _other_demand(kind, asked) for kind, asked in sorted(by_type.items())
+    )
+
+
+def _gpu_demand(asked: Amounts) -> DeviceDemand:
+    names = frozenset(asked)
+    if names not in _COMBINATIONS:
+        raise _combination(asked)
+    if NVIDIA in names:
+        total = asked[NVIDIA] * 100
+        if len(names) > 1 and (asked[CORE], asked[RATIO]) != (total, total):
+            raise _combination(asked)
+        return DeviceDemand(GPU, asked[NVIDIA], {CORE: 100, RATIO: 100}, asked[NVIDIA])
+    if WHOLE in names:
+        _check_unit(WHOLE, asked[WHOLE])
+        asked = {CORE: asked[WHOLE], RATIO: asked[WHOLE]}
+    if SHARED in names:
+        return _shared_demand(asked)
+    for name in (CORE, RATIO):
+        _check_unit(name, asked.get(name, 0))
+    ratio = asked.get(RATIO, 0)
+    count = ratio // 100 if ratio > 100 else 1
+    if asked.get(MEMORY, 0) % count:
+        raise _combination(asked)
+    return DeviceDemand(GPU, count, {name: value // count for name, value in asked.items()}, ratio)
+
+
+def _shared_demand(asked: Amounts) -> DeviceDemand:
+    count = asked[SHARED]
+    each: dict[str, int] = {}
+    for name, value in asked.items():
+        if name == SHARED:
+            continue
+        if value % count or (name != MEMORY and value // count > 100):
+            raise _combination(asked)
+        each[name] = value // count
+    return DeviceDemand(GPU, count, each, count)
+
+
+def _other_demand(kind: str, asked: Amounts) -> DeviceDemand:
+    """Of a type that has one resource in hundredths, and perhaps more."""
+    own = DOMAIN + kind if DOMAIN + kind in asked else min(asked)
+    _check_unit(own, asked[own])
+    count = asked[own] // 100 if asked[own] > 100 else 1
+    if any(value % count for value in asked.values()):
+        raise _combination(asked)
+    return DeviceDemand(kind, count, {name: value // count for name, value in asked.items()}, asked[own])
+
+
+def _check_unit(name: str, value: int) -> None:
+    if value > 100 and value % 100:
+        raise InvalidRequest(f"invalid resource unit {name}: {value}: must be at most 100 or a multiple of it")
+
+
+def _combination(asked: Amounts) -> InvalidRequest:
+    names: Sequence[str] = [f"{name}: {value}" for name, value in sorted(asked.items())]
+    return InvalidRequest(f"invalid resource device requests: {', '.join(names)}")

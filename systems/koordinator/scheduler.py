@@ -1,0 +1,52 @@
+"""koord-scheduler: the scheduling framework with DeviceShare, and what it answers people who ask about its books."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from mews.kube.component import Context
+from mews.kube.scheduling.config import SchedulerConfig
+from mews.kube.scheduling.scheduler import Scheduler
+from mews.kube.system.services import ServicePort, ServiceReply
+from mews.systems.koordinator.cache import NodeDeviceCache
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.plugin import koordinator_profile
+
+SUMMARIES = "/apis/v1/plugins/DeviceShare/nodeDeviceSummaries"
+"""Where Total, Free, Used and AllocateSet of all nodes are read, as upstream serves them; of one, behind its name."""
+
+
+class KoordScheduler:
+    """One incarnation. ``service`` is what it answers requests on, None where nobody can ask."""
+
+    def __init__(self, context: Context, config: KoordinatorConfig, service: ServicePort | None = None) -> None:
+        self._cache = NodeDeviceCache()
+        self._service = service
+        self._scheduler = Scheduler(context, SchedulerConfig((koordinator_profile(config, self._cache),)))
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._scheduler.run())
+            if self._service is not None:
+                group.create_task(self._service.serve(self.handle))
+
+    async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
+        """Answer one request."""
+        path = path.partition("?")[0].rstrip("/")
+        head, _, node = path.partition(SUMMARIES)
+        if head or not path.startswith(SUMMARIES) or (node and not node.startswith("/")):
+            return _json(404, {"error": f"{path}: no such thing; ask for {SUMMARIES} or {SUMMARIES}/NODE"})
+        if method != "GET":
+            return _json(405, {"error": f"{method} {path}: must be GET"})
+        if not node:
+            return _json(200, self._cache.summary())
+        found = self._cache.summary([node[1:]])
+        return (
+            _json(200, found[node[1:]]) if found else _json(404, {"error": f"{node[1:]}: no devices are known of it"})
+        )
+
+
+def _json(status: int, body: object) -> ServiceReply:
+    return ServiceReply(status, json.dumps(body).encode())

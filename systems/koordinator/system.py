@@ -1,0 +1,182 @@
+"""Koordinator, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mews.kube.api.objects import Object, name_of
+from mews.kube.component import Runnable
+from mews.kube.runtimehook.port import HookPolicy
+from mews.kube.system.deployment import (
+    CERTIFICATE,
+    CONFIG,
+    KEY,
+    RECORDS,
+    SERVICE_HOST,
+    ComponentDeployment,
+    SystemDeployment,
+    rule,
+)
+from mews.kube.system.facility import Facility
+from mews.kube.system.invariant import Invariant, RunState
+from mews.kube.system.ports import Ports
+from mews.kube.system.system import Component, KindLine, System, Watched
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.device_kinds import kinds_of
+from mews.systems.koordinator.koordlet_config import KoordletConfig
+from mews.systems.koordinator.names import DEVICES, GROUP, SCHEDULER
+from mews.systems.koordinator.options import KoordinatorOptions
+
+SERVICE, WEBHOOK = "koord-scheduler", "koord-webhook"
+
+
+def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorConfig:
+    """The configuration with these options: every node has a koordlet, unless they say which."""
+    given = options.given()
+    if facility.namespace is not None:
+        given["namespace"] = facility.namespace
+    known = {node.host or node.name: node.name for node in facility.nodes}
+    chosen = given.pop("nodes", None)
+    for name in chosen or ():
+        if known and name not in known:
+            raise ValueError(f"nodes: {name!r}: must be one of {', '.join(known)}")
+    policy = str(given.pop("hook_failure_policy", HookPolicy.IGNORE))
+    names = given.pop("names", "today")
+    given.pop("webhook", None)  # whether that component runs is all of it
+    koordlet = KoordletConfig(
+        scheduler=str(given.get("scheduler_name", SCHEDULER)),
+        seed_names=names == "seed",
+        kinds=kinds_of(given.pop("kinds", ())),
+        **{name: given.pop(name) for name in ("report_s", "poll_s", "adopt", "adopt_env") if name in given},
+    )
+    return KoordinatorConfig(
+        nodes=tuple(known.values()) if chosen is None else tuple(known.get(name, name) for name in chosen),
+        hook_failure_policy=policy,
+        koordlet=koordlet,
+        **given,
+    )
+
+
+def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.scheduler import KoordScheduler
+
+    return KoordScheduler(ports.context, config, ports.service)
+
+
+def _koordlet(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.koordlet import Koordlet
+
+    assert ports.node is not None, "each node has a koordlet of its own"
+    return Koordlet(ports.context, config.koordlet, ports.node)
+
+
+def _gpu_plugin(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.gpu_plugin import GpuDevicePlugin
+
+    assert ports.node is not None, "each node has a plugin of its own"
+    return GpuDevicePlugin(ports.context, ports.node)
+
+
+def _webhook(ports: Ports, config: KoordinatorConfig) -> Runnable:
+    from mews.systems.koordinator.webhook import KoordWebhook
+
+    assert ports.service is not None, "it is a component with a service"
+    return KoordWebhook(ports.context, config, ports.service)
+
+
+def _nodes(config: KoordinatorConfig) -> Sequence[str]:
+    return config.nodes
+
+
+def _hooks(config: KoordinatorConfig) -> Mapping[str, HookPolicy]:
+    return dict.fromkeys(config.nodes, HookPolicy(config.hook_failure_policy))
+
+
+def _kinds() -> Sequence[Object]:
+    from mews.systems.koordinator.device_crd import device_definition
+
+    return (device_definition(),)
+
+
+def _watched() -> Sequence[Watched]:
+    return (Watched(DEVICES, _device_lines),)
+
+
+def _device_lines(old: Object | None, new: Object | None) -> Iterator[KindLine]:
+    """A Device's devices, when they are other ones than before, or its going."""
+    from mews.systems.koordinator.invariants import DEVICE_EVENTS
+
+    published, withdrawn = DEVICE_EVENTS
+    if new is None:
+        if old is not None:
+            yield "devices", withdrawn, {"node": name_of(old)}
+        return
+    devices = (new.get("spec") or {}).get("devices") or []
+    if old is None or devices != ((old.get("spec") or {}).get("devices") or []):
+        yield "devices", published, {"node": name_of(new), "devices": devices}
+
+
+def _document(config: KoordinatorConfig) -> Mapping[str, Any]:
+    return asdict(config)
+
+
+def _invariants() -> Sequence[Invariant[RunState]]:
+    from mews.systems.koordinator.invariants import DevicesGiven
+
+    return (DevicesGiven(),)
+
+
+_PORT = 10251
+_WATCH = ("list", "watch")
+_SCHEDULER_DEPLOYMENT = ComponentDeployment(
+    (
+        "-m", "mews.systems.koordinator", "scheduler", "--config", CONFIG, "--records", RECORDS, "--host", "0.0.0.0",
+        "--port", str(_PORT), "--allow-host", SERVICE_HOST, "--certificate", CERTIFICATE, "--key", KEY,
+    ),
+    everywhere=(
+        rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
+        rule("", ["pods/binding"], ["create"]),
+        rule("", ["pods/status"], ["patch"]),
+        rule("", ["nodes", "namespaces"], _WATCH),
+        rule("", ["events"], ["create", "patch"]),
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
+        rule(GROUP, ["devices"], _WATCH),
+    ),
+    service_port=_PORT,
+)  # fmt: skip
+
+SYSTEM = System(
+    name="koordinator",
+    summary="gives pods devices and parts of devices, by a scheduler of its own that knows each device of each node",
+    options=KoordinatorOptions,
+    configure=configure,
+    components=(
+        Component(
+            "koord-scheduler",
+            _scheduler,
+            scheduler=lambda config: str(config.scheduler_name),
+            service=SERVICE,
+            deployment=_SCHEDULER_DEPLOYMENT,
+        ),
+        Component("koord-webhook", _webhook, wanted=lambda options: bool(options.webhook), service=WEBHOOK),
+        Component("koordlet", _koordlet, wanted=lambda options: options.nodes != (), nodes=_nodes),
+        Component("gpu-device-plugin", _gpu_plugin, wanted=lambda options: bool(options.device_plugin), nodes=_nodes),
+    ),
+    title="Koordinator",
+    namespace=lambda config: str(config.namespace),
+    document=_document,
+    kinds=_kinds,
+    watched=_watched,
+    invariants=_invariants,
+    lends=_nodes,
+    runtime_hooks=_hooks,
+    deployment=SystemDeployment(
+        config_map="koordinator-config",
+        config_path="/etc/koordinator/config.yaml",
+        owner="koord-scheduler",
+        swept=lambda: (DEVICES,),
+    ),
+)
+"""What the harness knows of it."""

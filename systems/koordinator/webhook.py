@@ -1,0 +1,127 @@
+"""Koordinator's admission webhooks: pods with devices become our scheduler's, and nobody else binds them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import PODS, Resource
+from mews.kube.clock import rest
+from mews.kube.component import Context, record
+from mews.kube.system.services import ServicePort, ServiceReply
+from mews.systems.koordinator.admission import json_patch, mutated, refused_binding
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.errors import InvalidRequest
+
+MUTATE, BIND = "/mutate-pod", "/validate-binding"
+_GROUP, _V1 = "admissionregistration.k8s.io", "v1"
+MUTATING = Resource(
+    _GROUP, _V1, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False
+)  # fmt: skip
+VALIDATING = Resource(
+    _GROUP, _V1, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False
+)  # fmt: skip
+NAME = "koordinator"
+_RETRY_S = 1.0
+
+
+class KoordWebhook:
+    """One incarnation. Its configurations stand in the API, so that what it answers for waits while it is away.
+
+    A pod that cannot be rewritten while nobody answers is created as it is (``failurePolicy: Ignore``): it asks for
+    nothing that our scheduler does not understand. A binding is refused then (``Fail``): it may be a foreign one.
+    """
+
+    def __init__(self, context: Context, config: KoordinatorConfig, service: ServicePort) -> None:
+        self._context = context
+        self._config = config
+        self._service = service
+
+    async def run(self) -> None:
+        """Serve and be registered, until cancelled. Raises ValueError where it is not served under TLS."""
+        namespace = self._config.namespace
+        hooks = {
+            MUTATING: _hook("mutate-pod", self._service.client_config(namespace, MUTATE), "pods", policy="Ignore"),
+            VALIDATING: _hook(
+                "validate-binding", self._service.client_config(namespace, BIND), "pods/binding", policy="Fail"
+            ),
+        }
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._service.serve(self.handle))
+            await asyncio.sleep(0)  # it serves before anybody is sent there
+            for kind, hook in hooks.items():
+                group.create_task(self._register(kind, hook))
+
+    async def _register(self, kind: Resource, hook: Mapping[str, Any]) -> None:
+        body = {"metadata": {"name": NAME}, "webhooks": [dict(hook)]}
+        while True:
+            try:
+                try:
+                    await self._context.kube.create(kind, body)
+                except Conflict:
+                    await self._context.kube.patch(kind, NAME, {"webhooks": [dict(hook)]})
+                record(self._context.log, "webhook-registered", kind=kind.kind)
+                return
+            except (ApiError, Unavailable) as error:
+                record(self._context.log, "webhook-not-registered", kind=kind.kind, error=str(error))
+                await rest(_RETRY_S)
+
+    async def handle(self, method: str, path: str, body: bytes) -> ServiceReply:
+        """Answer one AdmissionReview."""
+        try:
+            review = json.loads(body)
+            request = review["request"]
+            uid = request["uid"]
+        except (KeyError, TypeError, ValueError):
+            return ServiceReply(400, b'{"error": "the body must be an AdmissionReview of admission.k8s.io/v1"}')
+        where = path.partition("?")[0]
+        if method != "POST" or where not in (MUTATE, BIND):
+            return ServiceReply(
+                404, json.dumps({"error": f"{method} {where}: must be POST {MUTATE} or {BIND}"}).encode()
+            )
+        answer = self._mutate(request) if where == MUTATE else await self._bind(request)
+        response = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": {"uid": uid, **answer}}
+        return ServiceReply(200, json.dumps(response).encode())
+
+    def _mutate(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        pod: Object = request["object"]
+        try:
+            after = mutated(pod, scheduler=self._config.scheduler_name, device_plugin=self._config.device_plugin)
+        except InvalidRequest as invalid:
+            return {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": str(invalid)}}
+        patch = json_patch(pod, after)
+        if not patch:
+            return {"allowed": True}
+        text = base64.b64encode(json.dumps(patch).encode()).decode()
+        return {"allowed": True, "patchType": "JSONPatch", "patch": text}
+
+    async def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            pod = await self._context.kube.get(PODS, request["name"], namespace=request["namespace"])
+        except NotFound:
+            return {"allowed": True}  # the API server says so itself
+        except (ApiError, Unavailable) as error:
+            return _forbidden(f"pod {request['namespace']}/{request['name']} cannot be read: {error}")
+        user = str((request.get("userInfo") or {}).get("username", ""))
+        refusal = refused_binding(pod, user, accounts=self._config.scheduler_accounts())
+        return _forbidden(refusal) if refusal else {"allowed": True}
+
+
+def _forbidden(message: str) -> dict[str, Any]:
+    return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": message}}
+
+
+def _hook(name: str, client: Mapping[str, Any], resource: str, *, policy: str) -> dict[str, Any]:
+    return {
+        "name": f"{name}.koordinator.sh",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": policy,
+        "clientConfig": dict(client),
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}],
+    }

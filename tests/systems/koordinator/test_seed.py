@@ -1,0 +1,98 @@
+"""Each block of the seed's document, read or applied as it stands, with its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from mews.kube.api.errors import ApiError, Invalid
+from mews.kube.api.quantities import whole
+from mews.kube.api.resources import NODES, PODS
+from mews.systems.koordinator.allocations import parse_allocations
+from mews.systems.koordinator.devices import as_object, parse
+from mews.systems.koordinator.names import CORE, DEVICES, MEMORY, RATIO, WHOLE
+from mews.systems.koordinator.requests import parse_demands
+from mews.systems.koordinator.usage import node_sums
+from tests.systems.koordinator import seed
+from tests.systems.koordinator.cluster import GIB, DeviceWorld, a_while, gpus, play
+
+EIGHT = gpus("n", 1)[0]
+
+
+def demand_of(text: str) -> Any:
+    requests = yaml.safe_load(text)["resources"]["requests"]
+    (found,) = parse_demands({name: whole(value) for name, value in requests.items()})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "each"),
+    [
+        (seed.NVIDIA, 2, {CORE: 100, RATIO: 100, MEMORY: 8 * GIB}),
+        (seed.NVIDIA_TRANSLATED, 2, {CORE: 100, RATIO: 100, MEMORY: 8 * GIB}),
+        (seed.HALF, 1, {CORE: 50, RATIO: 50, MEMORY: 4 * GIB}),
+        (seed.HALF_TRANSLATED, 1, {CORE: 50, RATIO: 50, MEMORY: 4 * GIB}),
+        (seed.CORE_AND_RATIO, 1, {CORE: 50, RATIO: 60, MEMORY: 8 * GIB * 60 // 100}),
+        (seed.CORE_AND_MEMORY, 1, {CORE: 60, RATIO: 50, MEMORY: 4 * GIB}),
+        (seed.ADAPTER, 1, {"koordinator.sh/rdma": 100}),
+    ],
+)
+def test_a_request_is_what_the_seed_says_of_it(text: str, count: int, each: dict[str, int]) -> None:
+    demand = demand_of(text)
+    assert (demand.count, demand.on(EIGHT)) == (count, each)
+
+
+def test_four_gpus_of_8_gib_are_its_numbers() -> None:
+    assert node_sums(gpus("n", 4)) == {CORE: 400, MEMORY: 32 * GIB, RATIO: 400, WHOLE: 400}
+    said = yaml.safe_load(seed.CAPACITY)["status"]["capacity"]
+    assert [said["kubernetes.io/gpu-core"], said["kubernetes.io/gpu-memory-ratio"]] == [400, 400]
+    with pytest.raises(ValueError, match="32GB"):
+        whole(said["kubernetes.io/gpu-memory"])
+
+
+def test_its_numbers_of_a_node_are_refused_by_an_api_server_and_those_of_other_devices_taken() -> None:
+    async def story(world: DeviceWorld) -> None:
+        await world.add_node("n")
+        with pytest.raises(ApiError):
+            await world.kube.patch(NODES, "n", yaml.safe_load(seed.CAPACITY), subresource="status")
+        await world.kube.patch(NODES, "n", yaml.safe_load(seed.OTHER_CAPACITY), subresource="status")
+        status = (await world.kube.get(NODES, "n"))["status"]
+        assert status["allocatable"]["kubernetes.io/rdma"] == status["capacity"]["kubernetes.io/fpga"] == "100"
+
+    play(story)
+
+
+@pytest.mark.parametrize("text", [seed.NVIDIA])
+def test_requests_without_limits_are_refused_by_an_api_server(text: str) -> None:
+    async def story(world: DeviceWorld) -> None:
+        container = {"name": "c", "image": "x", **yaml.safe_load(text)}
+        pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}}
+        with pytest.raises(Invalid, match="Limit must be set for non overcommitable resources"):
+            await world.kube.create(PODS, pod, namespace="default")
+
+    play(story)
+
+
+def test_its_annotation_is_read() -> None:
+    found = parse_allocations(seed.ALLOCATION)
+    assert [(each.type, each.minor) for each in found] == [("gpu", 0), ("gpu", 1)]
+    assert all(each.resources == {CORE: 100, RATIO: 100, MEMORY: 16 * GIB} for each in found)
+
+
+def test_its_device_is_applied_and_what_it_says_is_held_counts_once_it_is_listed() -> None:
+    async def story(world: DeviceWorld) -> None:
+        await world.install()
+        await world.add_node("node-1")
+        await world.kube.create(DEVICES, yaml.safe_load(seed.DEVICE))
+        await world.koordinator()
+        await a_while()
+        stored = parse(await world.kube.get(DEVICES, "node-1"))
+        assert [d.resources[MEMORY] for d in stored.devices] == [15472384 * 1024] * 2
+        assert parse(as_object(stored)) == stored
+        assert world.cache.unknown == {"node-1": ("GPU-36b27e44-b086-46f7-f2dc-73c36dc65991",)}
+        await world.ask("a", {"nvidia.com/gpu": 2})
+        await world.until_bound("a")
+
+    play(story)

@@ -1,0 +1,123 @@
+"""The webhooks as an API server calls them: pods are rewritten, foreign bindings refused, and what happens while nobody
+answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mews.harness.clock import run_virtual, virtual_clock
+from mews.harness.ports.fence import Fence
+from mews.harness.ports.services import LocalServices
+from mews.harness.ports.webhooks import InProcessWebhooks
+from mews.kube.api.errors import ApiError
+from mews.kube.api.resources import NODES, PODS
+from mews.kube.clock import stream
+from mews.kube.component import Context
+from mews.kube.emulated.apiserver.api import InProcessKube
+from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.systems.koordinator import names
+from mews.systems.koordinator.config import KoordinatorConfig
+from mews.systems.koordinator.webhook import KoordWebhook
+
+
+class WebhookBench:
+    """A cluster without kubelets, and webhooks that may run."""
+
+    def __init__(self) -> None:
+        self.clock, self.services = virtual_clock(), LocalServices(random.Random(1))
+        self.store = fresh_store(self.clock.now, stream(1, "store"))
+        self.store.webhooks = InProcessWebhooks(self.services)
+
+    def kube(self, user: str) -> InProcessKube:
+        return InProcessKube(self.store, user)
+
+    @asynccontextmanager
+    async def running(self, config: KoordinatorConfig | None = None) -> AsyncIterator[None]:
+        context = Context(self.kube("system:koord-webhook"), self.clock, random.Random(1), logging.getLogger("x"))
+        fence = Fence()
+        port = self.services.port("koord-webhook", fence)
+        task = asyncio.create_task(KoordWebhook(context, config or KoordinatorConfig(), port).run())
+        await asyncio.sleep(1)
+        try:
+            yield
+        finally:
+            fence.cut()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def pod(self, name: str, **requests: str) -> dict[str, Any]:
+        asked = {key.replace("_", "/", 1).replace("_", "-"): value for key, value in requests.items()}
+        spec = {"containers": [{"name": "main", "image": "x", "resources": {"requests": asked}}]}
+        return await self.kube("admin").create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
+
+
+def test_a_pod_with_devices_is_ours_as_soon_as_it_is_stored() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        async with bench.running():
+            stored = await bench.pod("a", **{"nvidia.com/gpu": "1"})
+            assert stored["spec"]["schedulerName"] == names.SCHEDULER
+            limits = stored["spec"]["containers"][0]["resources"]["limits"]
+            assert limits == {names.CORE: "100", names.RATIO: "100"}
+            plain = await bench.pod("b", cpu="1")
+            assert plain["spec"]["schedulerName"] == "default-scheduler"
+
+    run_virtual(main)
+
+
+def test_where_a_device_plugin_runs_nvidia_s_name_stays() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        async with bench.running(KoordinatorConfig(device_plugin=True)):
+            stored = await bench.pod("a", **{"nvidia.com/gpu": "1"})
+            assert stored["spec"]["containers"][0]["resources"]["limits"][names.NVIDIA] == "1"
+
+    run_virtual(main)
+
+
+def test_a_foreign_binding_is_refused_and_ours_is_not() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        await bench.kube("admin").create(NODES, {"metadata": {"name": "n"}})
+        async with bench.running():
+            await bench.pod("a", **{"koordinator.sh/gpu": "50"})
+            await bench.pod("b", cpu="1")
+            with pytest.raises(ApiError, match="only system:serviceaccount:koordinator-system:koord-scheduler may"):
+                await bench.kube("system:default-scheduler").bind("default", "a", "n")
+            await bench.kube("system:default-scheduler").bind("default", "b", "n")
+            await bench.kube("system:koord-scheduler").bind("default", "a", "n")
+
+    run_virtual(main)
+
+
+def test_a_contradictory_request_is_refused_in_one_line() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        async with bench.running():
+            with pytest.raises(ApiError, match="container main: kubernetes.io/gpu-core: 60: 50 is asked for, too"):  # noqa: RUF043
+                await bench.pod("a", **{"koordinator.sh/gpu-core": "50", "kubernetes.io/gpu-core": "60"})
+
+    run_virtual(main)
+
+
+def test_while_nobody_answers_pods_are_created_and_nothing_is_bound() -> None:
+    async def main() -> None:
+        bench = WebhookBench()
+        await bench.kube("admin").create(NODES, {"metadata": {"name": "n"}})
+        async with bench.running():
+            await bench.pod("a", **{"koordinator.sh/gpu": "50"})
+        plain = await bench.pod("b", cpu="1")
+        assert plain["spec"]["schedulerName"] == "default-scheduler"
+        with pytest.raises(ApiError, match="connection refused"):
+            await bench.kube("system:default-scheduler").bind("default", "a", "n")
+        async with bench.running():
+            await bench.kube("system:koord-scheduler").bind("default", "a", "n")
+
+    run_virtual(main)

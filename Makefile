@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := emulator fixtures harness kube scenarios systems
 
-.PHONY: validate-redfish fuzz crash-points gpushare-sequences demo test test-fuse test-kind test-kind-leftovers \
+.PHONY: validate-redfish validation fuzz crash-points gpushare-sequences demo test test-fuse test-kind test-kind-leftovers \
   test-kind-gpushare test-upstream test-upstream-sample lint dist bench clean
 
 # build/editor has links to the sources under their names in mews: pyrightconfig.json points editors there
@@ -57,6 +57,11 @@ lint: $(BIN)/.installed
 # sdist and wheel into dist/; MEWS_WHEEL=aarch64|x86_64|pure names another wheel than that of this machine
 dist: $(BIN)/.installed
 	$(BIN)/python -m build
+
+# Each field of each built-in kind, absent, zero, wrong, at and beyond its bounds, put to a real control plane and to the
+# embedded server (nightly; needs KUBEBUILDER_ASSETS; SEED=N: others); a seeded sample of it is among the tests
+validation: $(BIN)/.installed
+	$(BIN)/python -m tests.differential.generated fields --cases 5000 --seed $(or $(SEED),1)
 
 # Requests of chance against every HTTP face; a seeded sample of it is among the tests
 fuzz: $(BIN)/.installed

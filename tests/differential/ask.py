@@ -56,7 +56,8 @@ async def put(side: Side, sent: Sent) -> Answer:
 
     headers = {"Accept": sent.accept, "Authorization": f"Bearer {side.token}", "User-Agent": AGENT, **sent.headers}
     headers = {name: value for name, value in headers.items() if value}
-    data = sent.raw if sent.raw is not None else None if sent.body is None else json.dumps(sent.body).encode()
+    body = sent.body if sent.edits is None else sent.edits[1](await _stored(side, sent.edits[0], headers))
+    data = sent.raw if sent.raw is not None else None if body is None else json.dumps(body).encode()
     if data is not None and sent.content_type:
         headers["Content-Type"] = sent.content_type
     url = URL(side.url + sent.path, encoded=True)
@@ -74,6 +75,14 @@ async def put(side: Side, sent: Sent) -> Answer:
             "warnings": response.headers.getall("Warning", []),
             "body": normal(parsed(text, response.headers.get("Content-Type", "")), owned=sent.owned),
         }
+
+
+async def _stored(side: Side, path: str, headers: Mapping[str, str]) -> Any:
+    """The object as it is now."""
+    async with side.session.get(side.url + path, headers=headers) as response:
+        found = await response.json()
+    assert response.status == 200, f"{path}: {found}"
+    return found
 
 
 async def run(side: Side, command: Run) -> Answer:

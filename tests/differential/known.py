@@ -12,7 +12,6 @@ KNOWN: dict[str, str] = {
     "verbs: claim": _PROTECTION,
     "verbs: volume": _PROTECTION,
     "verbs: delete volume": _PROTECTION,
-    "validation: pod fractional bytes": "amounts of part of a byte are taken without a warning",
     "validation: pod spec is fixed": "upstream appends a diff of its internal structs",
     "tables: claim": _PROTECTION,
     "tables: volume": _PROTECTION,

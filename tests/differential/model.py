@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -23,7 +23,8 @@ class Sent:
 
     ``owned`` compares managedFields too; ``after_s`` waits before (the real server establishes a definition in a
     moment); ``until`` asks again until that status is the answer, half a minute at most. ``headers`` replace the usual
-    ones; an empty one is left out.
+    ones; an empty one is left out. ``edits`` (where an object is, what to make of it) reads an object first and sends
+    what was made of it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Sent:
     headers: Mapping[str, str] = field(default_factory=dict)
     owned: bool = False
     after_s: float = 0.0
+    edits: tuple[str, Callable[[Any], Any]] | None = None
     until: int = 0
 
 

@@ -7,7 +7,8 @@ import json
 import random
 import ssl
 import tempfile
-from collections.abc import Mapping
+import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,26 @@ def lay_out(folder: Path, files: Mapping[str, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755 if name.endswith(".sh") else 0o644)
+
+
+def real_documents(read: Callable[[Callable[[str], Any]], Any]) -> Any:
+    """What ``read`` makes of a real server; it is given what fetches the JSON of a path."""
+    binaries = control_plane_binaries()
+    assert binaries is not None, lacking()
+    plane = ControlPlane(binaries)
+    context = ssl._create_unverified_context()
+    headers = {"Authorization": f"Bearer {plane.token}", "Accept": "application/json"}
+
+    def fetch(path: str) -> Any:
+        request = urllib.request.Request(plane.base_url + path, headers=headers)
+        with urllib.request.urlopen(request, context=context) as response:
+            return json.load(response)
+
+    try:
+        plane.start()
+        return read(fetch)
+    finally:
+        plane.stop()
 
 
 def _ask_real(cases: Cases, folder: Path) -> Any:

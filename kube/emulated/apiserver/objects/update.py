@@ -204,7 +204,7 @@ def _write(
 ) -> Object:
     """Decide what becomes of ``old`` when ``new`` is asked for, and store it."""
     name = old["metadata"]["name"]
-    _check_version(kind, name, old, new)
+    _check_version(kind, name, old, new, dry_run=request.dry_run)
     stored = old
     if kind.forms is not None:
         old = view_of(kind).show(old)
@@ -214,17 +214,27 @@ def _write(
     rules.inherit(new, old)
     rules.default(new)
     rules.stamp(new, old, store.timestamp())
+    if subresource == "status" and not rules.status_metadata_reports:
+        new["metadata"] = {**clone(old["metadata"]), "managedFields": new["metadata"].get("managedFields") or []}
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)
     store.admission.mutate(store, attributes)
     if attributes.changed:
         new = _mutated(kind, old, new, attributes)
+    reports = rules.status_metadata_reports if subresource == "status" else rules.metadata_reports
     faults = [*names.faults(kind, new), *_finalizer_faults(old, new)]
-    if rules.validate_change is not None:
+    faults += (1 if kind.custom else reports - 1) * names.metadata_part_faults(
+        new["metadata"], plain=names.has_plain_finalizers(kind)
+    )
+    if subresource == "status" and rules.validate_status is not None:
+        faults += rules.validate_status(new, old)
+    elif rules.validate_change is not None:
         faults += rules.validate_change(new, old, subresource)
     else:
-        faults += [*rules.validate(new), *([] if subresource else rules.compare(new, old))]
+        found = rules.validate(new)
+        faults += found + (found if rules.validated_twice and not subresource else [])
+        faults += [] if subresource else rules.compare(new, old)
     if faults:
         raise refusals.invalid(kind, name, faults)
     request.warnings.extend(rules.warn(new, old))
@@ -294,7 +304,7 @@ def store_written(store: Store, kind: Kind, old: Object, new: Object) -> Object:
     return store.commit(kind, (old["metadata"].get("namespace", ""), old["metadata"]["name"]), new)
 
 
-def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
+def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: bool) -> None:
     given = new["metadata"].get("resourceVersion")
     if given and not given.isdecimal():
         raise ServerError(f"strconv.ParseUint: parsing {refusals.shown(given)}: invalid syntax", reason="")
@@ -304,7 +314,8 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object) -> None:
     uid = new["metadata"].get("uid")
     if uid and uid != old["metadata"]["uid"]:
         namespace = old["metadata"].get("namespace")
-        key = "/".join(part for part in ("/registry", kind.plural, namespace, name) if part)
+        root = "" if dry_run else "/registry"
+        key = root + "".join(f"/{part}" for part in (kind.plural, namespace, name) if part)
         text = (
             f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
             f"failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}"

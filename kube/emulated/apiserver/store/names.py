@@ -34,6 +34,11 @@ _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
 )
+_TWICE_QUALIFIED_TEXT = (
+    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    f"'{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
 _MAX_SUBDOMAIN = 253
 _MAX_LABEL = 63
 
@@ -60,6 +65,21 @@ def dns_1035_faults(text: str) -> list[str]:
     return [*found, *([] if re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) else [DNS_1035_TEXT])]
 
 
+def label_texts(text: str) -> list[str]:
+    """Why a text is no RFC 1123 label."""
+    found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
+    if re.fullmatch(_LABEL, text):
+        return found
+    return [*found, "must not contain dots" if re.fullmatch(_SUBDOMAIN, text) else LABEL_TEXT]
+
+
+def segment_texts(text: str) -> list[str]:
+    """Why a text may not stand between the slashes of a path."""
+    if text in (".", ".."):
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{sign}'" for sign in "/%" if sign in text]
+
+
 def is_label(text: str) -> bool:
     """An RFC 1123 label, as container and namespace names must be."""
     return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
@@ -70,11 +90,29 @@ def faults(kind: Kind, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
     found = _name_faults(kind, metadata.get("name", ""), metadata.get("generateName", ""))
     found += limits.faults(kind, obj)
-    return found + metadata_part_faults(metadata)
+    return found + metadata_part_faults(metadata, plain=has_plain_finalizers(kind))
 
 
-def metadata_part_faults(metadata: Mapping[str, Any]) -> list[FieldError]:
-    """What is wrong with labels, annotations, owners and finalizers."""
+_PLAIN_FINALIZERS = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+    )
+)
+
+
+def has_plain_finalizers(kind: Kind) -> bool:
+    """Whether the kind's group asks no more of finalizers than that they are qualified names."""
+    return kind.custom or kind.resource.group in _PLAIN_FINALIZERS
+
+
+def metadata_part_faults(
+    metadata: Mapping[str, Any], *, labels_and_annotations_only: bool = False, plain: bool = False
+) -> list[FieldError]:
+    """What is wrong with labels, annotations, owners and finalizers; ``plain``: any qualified finalizer will do."""
     found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
         found += label_pair_faults("metadata.labels", key, value)
@@ -83,10 +121,14 @@ def metadata_part_faults(metadata: Mapping[str, Any]) -> list[FieldError]:
             FieldError(fault.path, fault.reason, fault.text.replace(refusals.shown(key.lower()), refusals.shown(key)))
             for fault in qualified_faults("metadata.annotations", key.lower())
         ]
+    if labels_and_annotations_only:
+        return found
     if "ownerReferences" in metadata:
         found += _owner_faults(metadata["ownerReferences"])
     for index, name in enumerate(metadata.get("finalizers") or ()):
-        found += _finalizer_faults(f"metadata.finalizers[{index}]", name)
+        found += qualified_faults("metadata.finalizers", name)
+        if "/" not in name and name not in STANDARD_FINALIZERS and not plain:
+            found.append(refusals.bad(f"metadata.finalizers[{index}]", name, NOT_FINAL))
     return found
 
 
@@ -108,7 +150,7 @@ def _name_faults(kind: Kind, name: str, prefix: str) -> list[FieldError]:
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required")]
     if kind.plural in _PATH_NAMED:
-        return []
+        return [refusals.bad("metadata.name", name, text) for text in segment_texts(name)]
     pattern, limit, text = (
         (_LABEL, _MAX_LABEL, LABEL_TEXT)
         if kind.plural in _LABEL_NAMED and not kind.resource.group
@@ -135,15 +177,27 @@ def qualified_texts(text: str) -> list[str]:
 
 def qualified_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
-    prefix, slash, name = text.rpartition("/")
-    found = []
-    if slash and not re.fullmatch(_SUBDOMAIN, prefix):
-        found.append(refusals.bad(path, text, f"prefix part {SUBDOMAIN_TEXT}"))
+    parts = text.split("/")
+    if len(parts) > 2:
+        return [refusals.bad(path, text, _TWICE_QUALIFIED_TEXT)]
+    found, name = [], parts[-1]
+    if len(parts) == 2 and not parts[0]:
+        found.append(refusals.bad(path, text, "prefix part must be non-empty"))
+    elif len(parts) == 2:
+        found += [refusals.bad(path, text, f"prefix part {fault}") for fault in subdomain_texts(parts[0])]
     if not name:
         found.append(refusals.bad(path, text, "name part must be non-empty"))
+    elif len(name) > _MAX_LABEL:
+        found.append(refusals.bad(path, text, f"name part must be no more than {_MAX_LABEL} characters"))
     if not re.fullmatch(_QUALIFIED, name):
         found.append(refusals.bad(path, text, _QUALIFIED_TEXT))
     return found
+
+
+def subdomain_texts(text: str) -> list[str]:
+    """Why a text is no RFC 1123 subdomain."""
+    found = [f"must be no more than {_MAX_SUBDOMAIN} characters"] if len(text) > _MAX_SUBDOMAIN else []
+    return [*found, *([] if re.fullmatch(_SUBDOMAIN, text) else [SUBDOMAIN_TEXT])]
 
 
 def selector_faults(key: str, values: Sequence[str]) -> list[FieldError]:
@@ -172,26 +226,14 @@ def label_pair_faults(path: str, key: str, value: str) -> list[FieldError]:
 
 def subdomain_faults(path: str, text: str) -> list[FieldError]:
     """What is wrong with an RFC 1123 subdomain."""
-    found = []
-    if len(text) > _MAX_SUBDOMAIN:
-        found.append(refusals.bad(path, text, f"must be no more than {_MAX_SUBDOMAIN} characters"))
-    if not re.fullmatch(_SUBDOMAIN, text):
-        found.append(refusals.bad(path, text, SUBDOMAIN_TEXT))
-    return found
-
-
-def _finalizer_faults(path: str, name: str) -> list[FieldError]:
-    wrong = qualified_faults(path, name)
-    if wrong or "/" in name or name in _STANDARD_FINALIZERS:
-        return wrong
-    return [refusals.bad(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
+    return [refusals.bad(path, text, fault) for fault in subdomain_texts(text)]
 
 
 def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[FieldError]:
     path, found = "metadata.ownerReferences", []
     for owner in owners:
-        if not owner.get("apiVersion"):
-            found.append(refusals.bad(f"{path}.apiVersion", "", "version must not be empty"))
+        if not owner.get("apiVersion") or owner["apiVersion"].count("/") > 1:
+            found.append(refusals.bad(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
                 found.append(refusals.bad(f"{path}.{name}", "", "must not be empty"))
@@ -205,4 +247,5 @@ def _owner_faults(owners: Sequence[Mapping[str, Any]]) -> list[FieldError]:
 
 
 _OWNER_ORDER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
-_STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+NOT_FINAL = "name is neither a standard finalizer name nor is it fully qualified"

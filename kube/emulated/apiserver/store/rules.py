@@ -81,6 +81,9 @@ class KindRules(Generic[S]):
     validate_change: Callable[[Object, Object, str], list[FieldError]] | None = None
     """What is wrong with an object that is updated (new, old, subresource), where that is not simply what ``validate``
     and ``compare`` find: a kind may hold against an update only what it brings in."""
+    validate_status: Callable[[Object, Object], list[FieldError]] | None = None
+    """What is wrong with a status that is written (new, old), where that is not what ``validate`` finds: upstream looks
+    at no spec then."""
     warn: Callable[[Object, Object | None], list[str]] = _silent
     """Warnings about an object that is written (new, old)."""
     inherit: Callable[[Object, Object], None] = _kept
@@ -100,5 +103,11 @@ class KindRules(Generic[S]):
     """Seconds of grace for a deletion that asks for so many; None = the kind knows no grace."""
     committed: Callable[[S, Object | None, Object | None], None] = _committed
     """After each commit (old, new)."""
+    metadata_reports: int = 3
+    """How often upstream names a fault of the metadata when an object is updated: it looks in several places."""
+    status_metadata_reports: int = 3
+    """The same when a status is written; 0 for kinds whose metadata a write of the status cannot change."""
+    validated_twice: bool = False
+    """Whether upstream's update validates the whole object a second time, and so names each fault twice."""
     keeps_status: bool = False
     """A status given on create is kept."""

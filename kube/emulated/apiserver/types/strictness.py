@@ -172,10 +172,26 @@ def _check_time(value: str, type_: str) -> None:
     pattern = TIME if type_ == "time" else MICRO_TIME
     if pattern.fullmatch(value):
         return
-    left, wanted = value, "2006"
+    left, wanted = _unparsed(value)
     if type_ == "microtime" and TIME.fullmatch(value):
         left, wanted = value[19:], ".000000"
     raise _Abort(f'parsing time "{value}" as "{_LAYOUTS[type_]}": cannot parse "{left}" as "{wanted}"')
+
+
+_STEPS = (
+    (r"\d{4}", "2006"), ("-", "-"), (r"\d\d", "01"), ("-", "-"), (r"\d\d", "02"), ("T", "T"), (r"\d\d", "15"),
+    (":", ":"), (r"\d\d", "04"), (":", ":"), (r"\d\d(\.\d+)?", "05"), (r"Z|[+-]\d\d:\d\d", "Z07:00"),
+)  # fmt: skip
+
+
+def _unparsed(value: str) -> tuple[str, str]:
+    """What Go's parser of times has left, and the element of the layout that it is not."""
+    for pattern, element in _STEPS:
+        found = re.match(pattern, value)
+        if found is None:
+            return value, element
+        value = value[found.end() :]
+    return value, ""
 
 
 def _check_base64(value: str) -> None:

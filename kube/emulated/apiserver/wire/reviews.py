@@ -12,6 +12,7 @@ from mews.kube.api.errors import BadRequest, Invalid
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
 from mews.kube.emulated.apiserver.access.authorization import Attributes
+from mews.kube.emulated.apiserver.objects.rules.review_faults import access_faults
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.users import User
@@ -53,14 +54,12 @@ def _token(call: Call, spec: Mapping[str, Any]) -> Object:
 
 
 def _my_access(call: Call, spec: Mapping[str, Any]) -> Object:
-    _check_attributes(call, spec)
+    _check(spec, user=False, space=None)
     return _answer(call, spec=spec, status=_verdict(call, call.user, spec))
 
 
 def _access(call: Call, spec: Mapping[str, Any]) -> Object:
-    _check_attributes(call, spec)
-    if not spec.get("user") and not spec.get("groups"):
-        raise _refused(refusals.bad("spec.user", "", "at least one of user or group must be specified"))
+    _check(spec, user=True, space=None)
     user = User(spec.get("user") or "", tuple(spec.get("groups") or ()))
     return _answer(call, spec=spec, status=_verdict(call, user, spec))
 
@@ -77,24 +76,23 @@ def _attributes(spec: Mapping[str, Any]) -> Attributes:
 
 
 def _local_access(call: Call, spec: Mapping[str, Any]) -> Object:
-    place = (spec.get("resourceAttributes") or {}).get("namespace", "")
-    if place != call.namespace:
-        text = f"spec.resourceAttributes.namespace must match namespace: {call.namespace}"
-        raise BadRequest(text)
-    return {**_access(call, spec), "metadata": {"namespace": call.namespace}}
+    _check(spec, user=True, space=call.namespace)
+    user = User(spec.get("user") or "", tuple(spec.get("groups") or ()))
+    return _answer(call, spec=spec, status=_verdict(call, user, spec), metadata={"namespace": call.namespace})
 
 
-def _check_attributes(_call: Call, spec: Mapping[str, Any]) -> None:
-    if bool(spec.get("resourceAttributes")) == bool(spec.get("nonResourceAttributes")):
-        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise _refused(refusals.bad("spec.resourceAttributes", spec.get("resourceAttributes"), text))
+def _check(spec: Mapping[str, Any], *, user: bool, space: str | None) -> None:
+    found = [*access_faults(spec, user=user, space=space)]
+    if found:
+        raise _refused(found)
 
 
-def _refused(fault: FieldError) -> Invalid:
+def _refused(faults: list[FieldError]) -> Invalid:
     """Upstream forgets the kind's name here."""
-    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
-    group = "authorization.k8s.io"
-    return Invalid(f'.{group} "" is invalid: {fault}', details={"group": group, "causes": causes})
+    causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path} for fault in faults]
+    group, texts = "authorization.k8s.io", [str(fault) for fault in faults]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return Invalid(f'.{group} "" is invalid: {text}', details={"group": group, "causes": causes})
 
 
 def _rules(call: Call, spec: Mapping[str, Any]) -> Object:

@@ -195,7 +195,7 @@ class ApiServer:
             response = await handler(call)
         except ApiError as error:
             asked.end(error.code)
-            error.warnings = call.warnings
+            error.warnings = [*call.warnings, *([kind.warning] if kind.warning else [])]
             raise
         asked.end(response.status)
         if kind.warning and not response.prepared:

@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _GROUP = "rbac.authorization.k8s.io"
+_SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
-def _role_faults(role: Object) -> list[FieldError]:
-    found = []
-    for index, rule in enumerate(role.get("rules") or ()):
-        found += _rule_faults(rule, f"rules[{index}]")
+def _role_faults(role: Object, *, namespaced: bool) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, rule in enumerate(items(role, "rules")):
+        found += _rule_faults(rule, f"rules[{index}]", namespaced=namespaced)
+    aggregation, path = role.get("aggregationRule"), "aggregationRule.clusterRoleSelectors"
+    selectors = items(aggregation or {}, "clusterRoleSelectors")
+    if aggregation is not None and not selectors:
+        text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        found.append(refusals.required(path, text))
+    for index, selector in enumerate(selectors):
+        wrong = [*selector_faults(selector, f"{path}[{index}]")]
+        found += wrong
+        if wrong:
+            found.append(refusals.bad(f"{path}[{index}]", None, "invalid label selector."))
     return found
 
 
-def _rule_faults(rule: Mapping[str, Any], path: str) -> list[FieldError]:
-    found = []
-    if not rule.get("verbs"):
-        found.append(refusals.required(f"{path}.verbs", "verbs must contain at least one value"))
-    if rule.get("nonResourceURLs"):
-        return found
-    if not rule.get("apiGroups"):
-        found.append(refusals.required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
-    if not rule.get("resources"):
-        found.append(refusals.required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return found
+def _rule_faults(rule: Part, path: str, *, namespaced: bool) -> Iterator[FieldError]:
+    urls = items(rule, "nonResourceURLs")
+    if not items(rule, "verbs"):
+        yield refusals.required(f"{path}.verbs", "verbs must contain at least one value")
+    if urls:
+        if namespaced:
+            text = "namespaced rules cannot apply to non-resource URLs"
+            yield refusals.bad(f"{path}.nonResourceURLs", [*urls], text)
+        if any(items(rule, name) for name in ("apiGroups", "resources", "resourceNames")):
+            text = "rules cannot apply to both regular resources and non-resource URLs"
+            yield refusals.bad(f"{path}.nonResourceURLs", [*urls], text)
+        return
+    if not items(rule, "apiGroups"):
+        yield refusals.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+    if not items(rule, "resources"):
+        yield refusals.required(f"{path}.resources", "resource rules must supply at least one resource")
 
 
 def _default_binding(binding: Object) -> None:
     for subject in binding.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group"):
-            subject.setdefault("apiGroup", _GROUP)
+        if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
+            subject["apiGroup"] = _GROUP
 
 
 def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]:
@@ -47,16 +65,28 @@ def _binding_faults(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]
         found.append(refusals.unsupported("roleRef.kind", role.get("kind", ""), kinds))
     if not role.get("name"):
         found.append(refusals.required("roleRef.name"))
-    for index, subject in enumerate(binding.get("subjects") or ()):
-        path = f"subjects[{index}]"
-        if not subject.get("name"):
-            found.append(refusals.required(f"{path}.name"))
-        if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
-            allowed = ("ServiceAccount", "User", "Group")
-            found.append(refusals.unsupported(f"{path}.kind", subject.get("kind", ""), allowed))
-        elif subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
-            found.append(refusals.required(f"{path}.namespace"))
+    else:
+        found += checks.path_segment("roleRef.name", role["name"])
+    for index, subject in enumerate(items(binding, "subjects")):
+        found += _subject_faults(subject, f"subjects[{index}]", namespaced="Role" in kinds)
     return found
+
+
+def _subject_faults(subject: Part, path: str, *, namespaced: bool) -> Iterator[FieldError]:
+    name, kind, group = subject.get("name", ""), subject.get("kind", ""), subject.get("apiGroup", "")
+    if not name:
+        yield refusals.required(f"{path}.name")
+    if kind not in _SUBJECTS:
+        yield refusals.unsupported(f"{path}.kind", kind, _SUBJECTS)
+    elif kind != "ServiceAccount":
+        yield from checks.option(f"{path}.apiGroup", group, (_GROUP,))
+    else:
+        if name:
+            yield from names.subdomain_faults(f"{path}.name", name)
+        if group:
+            yield refusals.unsupported(f"{path}.apiGroup", group, ("",))
+        if not namespaced and not subject.get("namespace"):
+            yield refusals.required(f"{path}.namespace")
 
 
 def _compare_binding(new: Object, old: Object) -> list[FieldError]:
@@ -67,7 +97,8 @@ def _compare_binding(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("roleRef", shown, "cannot change roleRef")]
 
 
-ROLES = Rules(validate=_role_faults)
+ROLES = Rules(validate=lambda role: _role_faults(role, namespaced=True))
+CLUSTER_ROLES = Rules(validate=lambda role: _role_faults(role, namespaced=False))
 ROLE_BINDINGS = Rules(
     default=_default_binding,
     validate=lambda binding: _binding_faults(binding, ("Role", "ClusterRole")),

@@ -1,18 +1,26 @@
-"""Leases: how long one lasts."""
+"""Leases: how long one lasts, how often it changed hands (pkg/apis/coordination/validation)."""
 
 from __future__ import annotations
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 
 def _validate(lease: Object) -> list[FieldError]:
-    duration = (lease.get("spec") or {}).get("leaseDurationSeconds")
+    spec, found = lease.get("spec") or {}, []
+    duration = spec.get("leaseDurationSeconds")
     if duration is not None and duration <= 0:
-        return [refusals.bad("spec.leaseDurationSeconds", duration, "must be greater than 0")]
-    return []
+        found.append(refusals.bad("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+    return found + checks.not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
-RULES = Rules(validate=_validate)
+def _forget(lease: Object) -> None:
+    """Coordinated elections are not switched on, so their fields are dropped."""
+    for name in ("strategy", "preferredHolder"):
+        (lease.get("spec") or {}).pop(name, None)
+
+
+RULES = Rules(default=_forget, validate=_validate)

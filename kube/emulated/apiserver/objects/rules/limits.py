@@ -7,9 +7,11 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_name_faults
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _COUNTED = (
@@ -18,7 +20,6 @@ _COUNTED = (
 )  # fmt: skip
 _MEASURED = ("cpu", "memory", "ephemeral-storage", "storage")
 _NOT_NEGATIVE = "must be greater than or equal to 0"
-_DEFAULT_USE = 80
 
 
 def _quota_faults(quota: Object) -> list[FieldError]:
@@ -51,7 +52,7 @@ def _scope_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldErr
     if scope not in _SCOPES:
         yield refusals.bad(f"{path}.scopeName", scope, "unsupported scope")
     elif scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
-        text = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+        text = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
         text += "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
         yield refusals.bad(f"{path}.operator", operator, f"{text}ResourceQuotaScopeCrossNamespacePodAffinity")
     if operator in ("In", "NotIn") and not values:
@@ -91,21 +92,67 @@ _ORDERED = (
 
 
 def _limit_faults(limits: Object) -> list[FieldError]:
-    found = []
+    found: list[FieldError] = []
+    seen: set[str] = set()
     for index, item in enumerate(limits["spec"].get("limits") or ()):
-        names = sorted({name for field in _LIMITING for name in item.get(field) or ()})
-        for name in names:
-            for low, high, key, text in _ORDERED:
-                less, more = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
-                if less is not None and more is not None and parse(less) > parse(more):
-                    shown = item[key][name] if low != "min" or key == "defaultRequest" else less
-                    path = f"spec.limits[{index}].{key}[{name}]"
-                    found.append(refusals.bad(path, shown, text.format(less, more)))
+        path, kind = f"spec.limits[{index}]", item.get("type", "")
+        found += _limit_type_faults(kind, f"{path}.type")
+        if kind in seen:
+            found.append(refusals.duplicate(f"{path}.type", kind))
+        seen.add(kind)
+        found += _limited_name_faults(item, kind, path)
+        for name in sorted({name for field in (*_LIMITING, _RATIO) for name in item.get(field) or ()}):
+            found += _order_faults(item, name, path)
     return found
 
 
+_LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_RATIO = "maxLimitRequestRatio"
+
+
+def _limit_type_faults(kind: str, path: str) -> list[FieldError]:
+    found = names.qualified_faults(path, kind)
+    if not found and "/" not in kind and kind not in _LIMIT_TYPES:
+        found.append(refusals.bad(path, kind, "must be a standard limit type or fully qualified"))
+    return found
+
+
+def _limited_name_faults(item: Mapping[str, Any], kind: str, path: str) -> Iterator[FieldError]:
+    for field in ("max", "min", "default", "defaultRequest", "", _RATIO):
+        given = item.get(field) or {}
+        if kind == "PersistentVolumeClaim" and not field:
+            if not any("storage" in (item.get(place) or {}) for place in ("min", "max")):
+                text = "either minimum or maximum storage value is required, but neither was provided"
+                yield refusals.required(f"{path}.limits", text)
+        elif kind == "Pod" and field.startswith("default"):
+            if given:
+                yield refusals.forbidden_field(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
+        else:
+            for name in given:
+                here = f"{path}.{field}[{name}]"
+                is_of_pods = kind in ("Pod", "Container")
+                yield from resource_name_faults(name, here) if is_of_pods else names.qualified_faults(here, name)
+
+
+def _order_faults(item: Mapping[str, Any], name: str, path: str) -> Iterator[FieldError]:
+    for low, high, key, text in _ORDERED:
+        less, more = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
+        if less is not None and more is not None and parse(less) > parse(more):
+            # Upstream shows the other end of the comparison for a default that is out of its bounds.
+            shown = (more if low == "default" else less) if key == "default" else item[key][name]
+            yield refusals.bad(f"{path}.{key}[{name}]", shown, text.format(less, more))
+    ratio, least, most = ((item.get(field) or {}).get(name) for field in (_RATIO, "min", "max"))
+    if ratio is None:
+        return
+    if parse(ratio) < 1:
+        yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, f"ratio {ratio} is less than 1")
+    if least is not None and most is not None and parse(least) and parse(ratio) > parse(most) / parse(least):
+        text = f"ratio {ratio} is greater than max/min = {parse(most) / parse(least):f}"
+        yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, text)
+
+
 def _budget_faults(budget: Object) -> list[FieldError]:
-    spec = budget.get("spec") or {}
+    spec, found = budget.get("spec") or {}, []
     if "minAvailable" in spec and "maxUnavailable" in spec:
         shown = {
             "MinAvailable": spec["minAvailable"],
@@ -113,63 +160,25 @@ def _budget_faults(budget: Object) -> list[FieldError]:
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        found = [refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set")]
-        return [*found, *selector_faults(spec.get("selector") or {}, "spec.selector")]
-    found = [
-        refusals.bad(f"spec.{name}", spec[name], _NOT_NEGATIVE)
-        for name in ("minAvailable", "maxUnavailable")
-        if isinstance(spec.get(name), int) and spec[name] < 0
-    ]
-    return [*found, *selector_faults(spec.get("selector") or {}, "spec.selector")]
+        found.append(refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+    for name in ("minAvailable", "maxUnavailable"):
+        if name in spec:
+            found += checks.percent_or_count(f"spec.{name}", spec[name])
+            found += checks.at_most_everything(f"spec.{name}", spec[name])
+    found += selector_faults(spec.get("selector") or {}, "spec.selector")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    allowed = ("AlwaysAllow", "IfHealthyBudget")
+    return found + ([] if policy is None else checks.option("spec.unhealthyPodEvictionPolicy", policy, allowed))
 
 
-def _default_autoscaler(scaler: Object) -> None:
-    spec = scaler["spec"]
-    if not spec.get("metrics"):
-        target = {"type": "Utilization", "averageUtilization": _DEFAULT_USE}
-        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-
-
-def _autoscaler_faults(scaler: Object) -> list[FieldError]:
-    return [*_autoscaler(scaler["spec"])]
-
-
-def _autoscaler(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    low, high, target = spec.get("minReplicas", 1), spec.get("maxReplicas", 0), spec.get("scaleTargetRef") or {}
-    if low < 1:
-        yield refusals.bad("spec.minReplicas", low, "must be greater than or equal to 1")
-    if high < 1:
-        yield refusals.bad("spec.maxReplicas", high, "must be greater than 0")
-    elif high < low:
-        yield refusals.bad("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`")
-    for name in ("kind", "name"):
-        if not target.get(name):
-            yield refusals.required(f"spec.scaleTargetRef.{name}")
-    version = target.get("apiVersion", "")
-    if "/" not in version and target.get("kind") != "ReplicationController":
-        yield refusals.bad("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
-
-
-def _default_policy(policy: Object) -> None:
-    spec = policy["spec"]
-    if not spec.get("policyTypes"):
-        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-
-
-def _policy_faults(policy: Object) -> list[FieldError]:
-    spec = policy["spec"]
-    found = [*selector_faults(spec.get("podSelector") or {}, "spec.podSelector")]
-    for rules, peers in (("ingress", "from"), ("egress", "to")):
-        for number, rule in enumerate(spec.get(rules) or ()):
-            for index, peer in enumerate(rule.get(peers) or ()):
-                for name in ("podSelector", "namespaceSelector"):
-                    path = f"spec.{rules}[{number}].{peers}[{index}].{name}"
-                    found += selector_faults(peer.get(name) or {}, path)
+def _budget_status_faults(new: Object, _: Object) -> list[FieldError]:
+    status = new.get("status") or {}
+    found = [*checks.conditions("status.conditions", status.get("conditions") or ())]
+    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        found += checks.not_negative(f"status.{name}", status.get(name))
     return found
 
 
 QUOTAS = Rules(validate=_quota_faults)
 LIMIT_RANGES = Rules(default=_default_limits, validate=_limit_faults)
-BUDGETS = Rules(validate=_budget_faults)
-AUTOSCALERS = Rules(default=_default_autoscaler, validate=_autoscaler_faults)
-NETWORK_POLICIES = Rules(default=_default_policy, validate=_policy_faults)
+BUDGETS = Rules(validate=_budget_faults, validate_status=_budget_status_faults)

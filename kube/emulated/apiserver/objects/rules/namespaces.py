@@ -14,6 +14,8 @@ from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.apiserver.objects.deletion import delete
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.store.selection import Selection
 
 if TYPE_CHECKING:
@@ -40,6 +42,15 @@ def _birth(namespace: Object) -> None:
 
 def _held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
+
+
+def _finalizer_faults(namespace: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    for name in (namespace.get("spec") or {}).get("finalizers") or ():
+        found += names.qualified_faults("spec.finalizers", name)
+        if "/" not in name and name not in names.STANDARD_FINALIZERS:
+            found.append(refusals.bad("spec.finalizers", name, names.NOT_FINAL))
+    return found
 
 
 def attend(store: Store, kind: Kind, old: Object | None, new: Object | None) -> None:
@@ -172,4 +183,4 @@ def _left(store: Store, name: str) -> tuple[Counter[str], Counter[str]]:
     return resources, finalizers
 
 
-RULES = Rules(default=_default, birth=_birth, held=_held)
+RULES = Rules(default=_default, birth=_birth, held=_held, validate=_finalizer_faults, validate_status=lambda *_: [])

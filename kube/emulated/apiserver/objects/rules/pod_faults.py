@@ -1,11 +1,29 @@
-"""What is wrong with a pod spec, of a pod or of a template (pkg/apis/core/validation)."""
+"""What is wrong with a pod spec, of a pod or of a template (pkg/apis/core/validation, ValidatePodSpec)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import (
+    affinity_faults,
+    match_key_faults,
+    selector_faults,
+)
+from mews.kube.emulated.apiserver.objects.rules.checks import items
+from mews.kube.emulated.apiserver.objects.rules.container_faults import (
+    BETWEEN_PORTS,
+    container_faults,
+    ephemeral_container_faults,
+    host_port_faults,
+    port_name_faults,
+)
+from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import POD_SOURCES
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import overhead_faults
+from mews.kube.emulated.apiserver.objects.rules.security_faults import pod_security_faults
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import pod_source_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
@@ -13,25 +31,20 @@ Spec = Mapping[str, Any]
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-_TERMINATION_POLICIES = ("File", "FallbackToLogsOnError")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
-_PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-_FIELD_PATHS = re.compile(
-    r"metadata\.(name|namespace|uid|labels|annotations)(\['[^']+'\])?|spec\.(nodeName|serviceAccountName|restartPolicy|"
-    r"schedulerName)|status\.(phase|hostIP|hostIPs|podIP|podIPs)"
+_MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
+_UNDERSCORED = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
+_UNDERSCORED_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    f"'{_UNDERSCORED}')"
 )
-_ENV_TEXT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-_PORT_NAME_TEXT = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-BETWEEN_PORTS = "must be between 1 and 65535, inclusive"
 NOT_NEGATIVE = "must be greater than or equal to 0"
+
+__all__ = ["BETWEEN_PORTS", "at_least_zero", "port_name_faults", "spec_faults", "taint_faults"]
 
 
 def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
@@ -40,77 +53,175 @@ def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
         yield refusals.bad(path, value, NOT_NEGATIVE)
 
 
-def label_faults(path: str, text: str) -> Iterator[FieldError]:
-    """What is wrong with a text that must be an RFC 1123 label."""
-    if len(text) > 63:
-        yield refusals.bad(path, text, "must be no more than 63 characters")
-    if not names.is_label(text):
-        yield refusals.bad(path, text, names.LABEL_TEXT)
+def spec_faults(spec: Spec, path: str) -> list[FieldError]:
+    """All that is wrong with a pod spec."""
+    return list(_spec_faults(spec, path))
 
 
-def not_found(path: str, value: str) -> FieldError:
-    """A name that names nothing."""
-    return FieldError(path, "FieldValueNotFound", refusals.shown(value))
-
-
-def spec_faults(
-    spec: Spec, path: str, containers: Callable[[Mapping[str, Any], str], list[FieldError]]
-) -> list[FieldError]:
-    """All that is wrong with a pod spec; ``containers`` judges a container's resources."""
-    return list(_spec_faults(spec, path, containers))
-
-
-def _spec_faults(
-    spec: Spec, path: str, resources: Callable[[Mapping[str, Any], str], list[FieldError]]
-) -> Iterator[FieldError]:
-    yield from _volume_faults(spec.get("volumes") or (), f"{path}.volumes")
-    volumes = [volume.get("name", "") for volume in spec.get("volumes") or ()]
-    if not spec.get("containers"):
-        yield refusals.required(f"{path}.containers")
-    seen: set[str] = set()
-    for place in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(place) or ()):
-            here = f"{path}.{place}[{index}]"
-            yield from _container_faults(container, here, volumes, resources)
-            name = container.get("name", "")
-            if name and name in seen and names.is_label(name):
-                yield refusals.duplicate(f"{here}.name", name)
-            seen.add(name)
-            yield from _probe_faults(container, here)
+def _spec_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+    wrong, volumes = _volume_faults(items(spec, "volumes"), f"{path}.volumes")
+    yield from wrong
+    yield from _claim_faults(items(spec, "resourceClaims"), f"{path}.resourceClaims")
+    yield from _containers_faults(spec, path, volumes)
+    yield from _host_network_faults(spec, path)
     yield from _policy_faults(spec, path)
-    yield from _placement_faults(spec, path)
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        yield from names.label_pair_faults(f"{path}.nodeSelector", key, value)
+    yield from pod_security_faults(spec, path)
+    yield from affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
+    yield from _dns_faults(spec, f"{path}.dnsConfig")
+    yield from _gate_faults(spec, path)
+    yield from _spread_faults(items(spec, "topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
+    yield from _host_user_faults(spec, path)
+    yield from _name_faults(spec, path)
+    yield from _late_faults(spec, path)
+
+
+def _volume_faults(volumes: Sequence[Spec], path: str) -> tuple[list[FieldError], dict[str, Spec]]:
+    """What is wrong with volumes, and those that can be mounted."""
+    found: list[FieldError] = []
+    good: dict[str, Spec] = {}
+    for index, volume in enumerate(volumes):
+        here, name = f"{path}[{index}]", volume.get("name", "")
+        wrong = [*pod_source_faults(volume, here, POD_SOURCES)]
+        wrong += checks.label(f"{here}.name", name) if name else [refusals.required(f"{here}.name")]
+        if name in good:
+            wrong.append(refusals.duplicate(f"{here}.name", name))
+        if not wrong:
+            good[name] = volume
+        found += wrong
+    return found, good
+
+
+def _claim_faults(claims: Sequence[Spec], path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        here, name = f"{path}[{index}]", claim.get("name", "")
+        if not name:
+            yield refusals.required(f"{here}.name")
+        elif name in seen:
+            yield refusals.duplicate(f"{here}.name", name)
+        else:
+            yield from checks.label(f"{here}.name", name)
+            seen.add(name)
+        given = [claim.get(field) for field in ("resourceClaimName", "resourceClaimTemplateName")]
+        text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        if given[0] is not None and given[1] is not None:
+            yield refusals.bad(here, _claim_shown(claim), text)
+        if given == [None, None]:
+            text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            yield refusals.bad(here, _claim_shown(claim), text)
+        for field in ("resourceClaimName", "resourceClaimTemplateName"):
+            if claim.get(field) is not None:
+                yield from names.subdomain_faults(f"{here}.{field}", claim[field])
+
+
+def _claim_shown(claim: Spec) -> dict[str, Any]:
+    fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
+    return {f"{field[0].upper()}{field[1:]}": claim.get(field, "" if field == "name" else None) for field in fields}
+
+
+def _containers_faults(spec: Spec, path: str, volumes: dict[str, Spec]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    if not items(spec, "containers"):
+        yield refusals.required(f"{path}.containers")
+    for place in ("containers", "initContainers"):
+        for index, container in enumerate(items(spec, place)):
+            here, name = f"{path}.{place}[{index}]", container.get("name", "")
+            initial = place == "initContainers"
+            yield from container_faults(container, here, spec, volumes, initial=initial, names_before=seen)
+            if name or not initial:
+                seen.add(name)
+        if place == "containers":
+            yield from host_port_faults(spec, f"{path}.containers")
+    others = frozenset(seen)
+    for index, container in enumerate(items(spec, "ephemeralContainers")):
+        here = f"{path}.ephemeralContainers[{index}]"
+        yield from ephemeral_container_faults(container, here, spec, volumes, names_before=seen, others=others)
+        seen.add(container.get("name", ""))
+
+
+def _host_network_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+    if not spec.get("hostNetwork"):
+        return
+    for place in ("containers", "initContainers"):
+        for number, container in enumerate(items(spec, place)):
+            for index, port in enumerate(items(container, "ports")):
+                if port.get("hostPort") != port.get("containerPort"):
+                    here = f"{path}.{place}[{number}].ports[{index}].containerPort"
+                    text = "must match `hostPort` when `hostNetwork` is true"
+                    yield refusals.bad(here, port.get("containerPort", 0), text)
 
 
 def _policy_faults(spec: Spec, path: str) -> Iterator[FieldError]:
-    restart = spec.get("restartPolicy", "")
-    if not restart:
-        yield refusals.required(f"{path}.restartPolicy")
-    elif restart not in _RESTART_POLICIES:
-        yield refusals.unsupported(f"{path}.restartPolicy", restart, _RESTART_POLICIES)
-    dns = spec.get("dnsPolicy", "")
-    if not dns:
-        yield refusals.required(f"{path}.dnsPolicy")
-    elif dns not in _DNS_POLICIES:
-        yield refusals.unsupported(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
+    for name, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
+        given = spec.get(name, "")
+        yield from checks.option(f"{path}.{name}", given, allowed) if given else [refusals.required(f"{path}.{name}")]
 
 
-def _placement_faults(spec: Spec, path: str) -> Iterator[FieldError]:
-    # Long because it follows ValidatePodSpec field by field: upstream reports the faults in this order, and clients see
-    # them joined in it. Each field is one or two branches; none depends on another.
-    for key, value in (spec.get("nodeSelector") or {}).items():
-        yield from names.label_pair_faults(f"{path}.nodeSelector", key, value)
-    for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
-        if not secret.get("name"):
-            yield refusals.required(f"{path}.imagePullSecrets[{index}].name")
-    yield from _affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
+def _dns_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+    config = spec.get("dnsConfig")
+    if spec.get("dnsPolicy") == "None":
+        if config is None:
+            yield refusals.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
+            return
+        if not items(config, "nameservers"):
+            text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            yield refusals.required(f"{path}.nameservers", text)
+            return
+    if config is None:
+        return
+    servers, searches = items(config, "nameservers"), items(config, "searches")
+    if len(servers) > _MOST_SERVERS:
+        yield refusals.bad(f"{path}.nameservers", [*servers], f"must not have more than {_MOST_SERVERS} nameservers")
+    for index, server in enumerate(servers):
+        yield from checks.address(f"{path}.nameservers[{index}]", server)
+    if len(searches) > _MOST_SEARCHES:
+        yield refusals.bad(f"{path}.searches", [*searches], f"must not have more than {_MOST_SEARCHES} search paths")
+    if len(" ".join(searches)) > _LONGEST_SEARCH:
+        text = f"must not have more than {_LONGEST_SEARCH} characters (including spaces) in the search list"
+        yield refusals.bad(f"{path}.searches", [*searches], text)
+    for index, search in enumerate(searches):
+        if search != ".":
+            yield from _search_faults(search.removesuffix("."), f"{path}.searches[{index}]")
+    for index, option in enumerate(items(config, "options")):
+        if not option.get("name"):
+            yield refusals.required(f"{path}.options[{index}]", "must not be empty")
+
+
+def _search_faults(search: str, path: str) -> Iterator[FieldError]:
+    if len(search) > 253:
+        yield refusals.bad(path, search, "must be no more than 253 characters")
+    if not re.fullmatch(_UNDERSCORED, search):
+        yield refusals.bad(path, search, _UNDERSCORED_TEXT)
+
+
+def _gate_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+    for index, gate in enumerate(items(spec, "readinessGates")):
+        here = f"{path}.readinessGates[{index}].conditionType"
+        yield from names.qualified_faults(here, gate.get("conditionType", ""))
     seen = set()
-    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+    for index, gate in enumerate(items(spec, "schedulingGates")):
         here = f"{path}.schedulingGates[{index}]"
         yield from names.qualified_faults(here, gate.get("name", ""))
         if gate.get("name") in seen:
             yield refusals.duplicate(here, gate.get("name"))
         seen.add(gate.get("name"))
-    yield from _spread_faults(spec.get("topologySpreadConstraints") or (), f"{path}.topologySpreadConstraints")
+
+
+def _host_user_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+    if spec.get("hostUsers") is not False:
+        return
+    for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+        if spec.get(name):
+            yield refusals.forbidden_field(f"{path}.{shown}", "when `hostUsers` is false")
+    for place in ("initContainers", "containers"):
+        for index, container in enumerate(items(spec, place)):
+            if items(container, "volumeDevices"):
+                yield refusals.forbidden_field(f"{path}.{place}[{index}].volumeDevices", "when `hostUsers` is false")
+
+
+def _name_faults(spec: Spec, path: str) -> Iterator[FieldError]:
     for name in ("serviceAccountName", "nodeName"):
         if spec.get(name):
             yield from names.subdomain_faults(f"{path}.{name}", spec[name])
@@ -119,198 +230,34 @@ def _placement_faults(spec: Spec, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     for name in ("hostname", "subdomain"):
         if spec.get(name):
-            yield from label_faults(f"{path}.{name}", spec[name])
-    for index, toleration in enumerate(spec.get("tolerations") or ()):
-        yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
+            yield from checks.label(f"{path}.{name}", spec[name])
+
+
+def _late_faults(spec: Spec, path: str) -> Iterator[FieldError]:
+    for index, toleration in enumerate(items(spec, "tolerations")):
+        yield from toleration_faults(toleration, f"{path}.tolerations[{index}]")
+    for index, alias in enumerate(items(spec, "hostAliases")):
+        here = f"{path}.hostAliases[{index}]"
+        yield from checks.address(f"{here}.ip", alias.get("ip", ""))
+        for number, name in enumerate(items(alias, "hostnames")):
+            yield from names.subdomain_faults(f"{here}.hostnames[{number}]", name)
     if spec.get("priorityClassName"):
         yield from names.subdomain_faults(f"{path}.priorityClassName", spec["priorityClassName"])
-    policy = spec.get("preemptionPolicy")
-    if policy is not None and policy not in _PREEMPTION_POLICIES:
-        yield refusals.unsupported(f"{path}.preemptionPolicy", policy, _PREEMPTION_POLICIES)
+    if spec.get("runtimeClassName") is not None:
+        yield from names.subdomain_faults(f"{path}.runtimeClassName", spec["runtimeClassName"])
+    if spec.get("preemptionPolicy") is not None:
+        yield from checks.option(f"{path}.preemptionPolicy", spec["preemptionPolicy"], _PREEMPTION_POLICIES)
+    if spec.get("overhead"):
+        yield from overhead_faults(spec["overhead"], f"{path}.overhead")
+    system = spec.get("os")
+    if system is not None and not system.get("name"):
+        yield refusals.required(f"{path}.os.name")
+    elif system is not None:
+        yield from checks.option(f"{path}.os", system["name"], ("linux", "windows"))
 
 
-def _volume_faults(volumes: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
-    seen = set()
-    for index, volume in enumerate(volumes):
-        here, name = f"{path}[{index}]", volume.get("name", "")
-        sources = [source for source in volume if source != "name"]
-        for later in sources[1:]:
-            yield refusals.forbidden_field(f"{here}.{later}", "may not specify more than 1 volume type")
-        for source in sources[:1]:
-            yield from _source_faults(source, volume[source] or {}, f"{here}.{source}")
-        if not name:
-            yield refusals.required(f"{here}.name")
-        elif not names.is_label(name):
-            yield from label_faults(f"{here}.name", name)
-        elif name in seen:
-            yield refusals.duplicate(f"{here}.name", name)
-        seen.add(name)
-
-
-_NAMED_SOURCES: Mapping[str, str] = {
-    "configMap": "name",
-    "secret": "secretName",
-    "persistentVolumeClaim": "claimName",
-    "hostPath": "path",
-    "nfs": "server",
-}
-
-
-def _source_faults(source: str, content: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    needed = _NAMED_SOURCES.get(source)
-    if needed is None:
-        return
-    value = content.get(needed, "")
-    if not value:
-        yield refusals.required(f"{path}.{needed}")
-    elif needed == "path" and ".." in value.split("/"):
-        yield refusals.bad(f"{path}.path", value, "must not contain '..'")
-
-
-def _container_faults(
-    container: Mapping[str, Any],
-    path: str,
-    volumes: Sequence[str],
-    resources: Callable[[Mapping[str, Any], str], list[FieldError]],
-) -> Iterator[FieldError]:
-    name, image = container.get("name", ""), container.get("image", "")
-    if not name:
-        yield refusals.required(f"{path}.name")
-    else:
-        yield from label_faults(f"{path}.name", name)
-    if not image:
-        yield refusals.required(f"{path}.image")
-    elif image != image.strip():
-        yield refusals.bad(f"{path}.image", image, "must not have leading or trailing whitespace")
-    termination = container.get("terminationMessagePolicy", "File")
-    if termination not in _TERMINATION_POLICIES:
-        yield refusals.unsupported(f"{path}.terminationMessagePolicy", termination, _TERMINATION_POLICIES[::-1])
-    yield from _port_faults(container.get("ports") or (), f"{path}.ports")
-    for index, variable in enumerate(container.get("env") or ()):
-        yield from _variable_faults(variable, f"{path}.env[{index}]")
-    yield from _mount_faults(container.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
-    policy = container.get("imagePullPolicy", "")
-    if not policy:
-        yield refusals.required(f"{path}.imagePullPolicy")
-    elif policy not in _PULL_POLICIES:
-        yield refusals.unsupported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
-    yield from resources(container.get("resources") or {}, f"{path}.resources")
-
-
-def _port_faults(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
-    seen = set()
-    for index, port in enumerate(ports):
-        here, name = f"{path}[{index}]", port.get("name", "")
-        if name:
-            wrong = list(port_name_faults(f"{here}.name", name))
-            yield from wrong
-            if not wrong and name in seen:
-                yield refusals.duplicate(f"{here}.name", name)
-            seen.add(name)
-        number = port.get("containerPort", 0)
-        if number == 0:
-            yield refusals.required(f"{here}.containerPort")
-        elif not 1 <= number <= 65535:
-            yield refusals.bad(f"{here}.containerPort", number, BETWEEN_PORTS)
-        if port.get("hostPort") and not 1 <= port["hostPort"] <= 65535:
-            yield refusals.bad(f"{here}.hostPort", port["hostPort"], BETWEEN_PORTS)
-        if port.get("protocol") not in _PROTOCOLS:
-            yield refusals.unsupported(f"{here}.protocol", port.get("protocol", ""), _PROTOCOLS)
-
-
-def port_name_faults(path: str, name: str) -> Iterator[FieldError]:
-    """What is wrong with the name of a port (RFC 6335)."""
-    if len(name) > 15:
-        yield refusals.bad(path, name, "must be no more than 15 characters")
-    if not re.fullmatch("[-a-z0-9]+", name):
-        yield refusals.bad(path, name, _PORT_NAME_TEXT)
-    if not re.search("[a-z]", name):
-        yield refusals.bad(path, name, "must contain at least one letter (a-z)")
-    if "--" in name:
-        yield refusals.bad(path, name, "must not contain consecutive hyphens")
-    if name[0] == "-" or name[-1] == "-":
-        yield refusals.bad(path, name, "must not begin or end with a hyphen")
-
-
-def _variable_faults(variable: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    # The order of validateEnv: the name, then each source, and only then how many sources there are. A variable may be
-    # wrong in several of these ways at once and is reported for each.
-    name = variable.get("name", "")
-    if not name:
-        yield refusals.required(f"{path}.name")
-    elif not re.fullmatch("[ -<>-~]+", name):
-        yield refusals.bad(f"{path}.name", name, _ENV_TEXT)
-    source = variable.get("valueFrom")
-    if source is None:
-        return
-    here = f"{path}.valueFrom"
-    reference = source.get("fieldRef")
-    if reference is not None:
-        place = reference.get("fieldPath", "")
-        if not place:
-            yield refusals.required(f"{here}.fieldRef.fieldPath")
-        elif not _FIELD_PATHS.fullmatch(place):
-            text = f"error converting fieldPath: field label not supported: {place}"
-            yield refusals.bad(f"{here}.fieldRef.fieldPath", place, text)
-    for kind in ("configMapKeyRef", "secretKeyRef"):
-        if kind in source:
-            for needed in ("name", "key"):
-                if not source[kind].get(needed):
-                    yield refusals.required(f"{here}.{kind}.{needed}")
-    if not source:
-        text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-        yield refusals.bad(here, "", text)
-    elif variable.get("value"):
-        yield refusals.bad(here, "", "may not be specified when `value` is not empty")
-    elif len(source) > 1:
-        yield refusals.bad(here, "", "may not have more than one field specified at a time")
-
-
-def _mount_faults(mounts: Sequence[Mapping[str, Any]], path: str, volumes: Sequence[str]) -> Iterator[FieldError]:
-    seen = set()
-    for index, mount in enumerate(mounts):
-        here, name, place = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            yield refusals.required(f"{here}.name")
-        elif name not in volumes:
-            yield not_found(f"{here}.name", name)
-        if not place:
-            yield refusals.required(f"{here}.mountPath")
-        elif place in seen:
-            yield refusals.bad(f"{here}.mountPath", place, "must be unique")
-        seen.add(place)
-
-
-def _probe_faults(container: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    for name in _PROBES:
-        probe = container.get(name)
-        if probe is None:
-            continue
-        here = f"{path}.{name}"
-        yield from _handler_faults(probe, here)
-        for number in _PROBE_NUMBERS:
-            yield from at_least_zero(f"{here}.{number}", probe.get(number))
-        if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
-            yield refusals.bad(f"{here}.successThreshold", probe["successThreshold"], "must be 1")
-
-
-def _handler_faults(probe: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    given = [handler for handler in _HANDLERS if handler in probe]
-    if not given:
-        yield refusals.required(path, "must specify a handler type")
-    for index, handler in enumerate(given):
-        here, content = f"{path}.{handler}", probe[handler]
-        if index:
-            yield refusals.forbidden_field(here, "may not specify more than 1 handler type")
-        elif handler == "exec" and not content.get("command"):
-            yield refusals.required(f"{here}.command")
-        elif handler != "exec":
-            port = content.get("port", 0)
-            if isinstance(port, int) and not 1 <= port <= 65535:
-                yield refusals.bad(f"{here}.port", port, BETWEEN_PORTS)
-
-
-def _toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def toleration_faults(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """What is wrong with a toleration."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
@@ -345,89 +292,27 @@ def taint_faults(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fie
             yield refusals.unsupported(f"{here}.effect", effect, _EFFECTS)
 
 
-def _spread_faults(constraints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
+def _spread_faults(constraints: Sequence[Spec], path: str) -> Iterator[FieldError]:
     for index, constraint in enumerate(constraints):
-        here = f"{path}[{index}]"
-        if constraint.get("maxSkew", 0) <= 0:
-            yield refusals.bad(f"{here}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero")
-        if not constraint.get("topologyKey"):
+        here, skew = f"{path}[{index}]", constraint.get("maxSkew", 0)
+        way, key = constraint.get("whenUnsatisfiable", ""), constraint.get("topologyKey", "")
+        if skew <= 0:
+            yield refusals.bad(f"{here}.maxSkew", skew, "must be greater than zero")
+        if not key:
             yield refusals.required(f"{here}.topologyKey", "can not be empty")
-        unsatisfiable = constraint.get("whenUnsatisfiable", "")
-        if unsatisfiable not in _UNSATISFIABLE:
-            yield refusals.unsupported(f"{here}.whenUnsatisfiable", unsatisfiable, _UNSATISFIABLE)
-
-
-_REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
-
-
-def _affinity_faults(affinity: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED_TERMS)
-    if required is not None:
-        here = f"{path}.nodeAffinity.{_REQUIRED_TERMS}.nodeSelectorTerms"
-        if not required.get("nodeSelectorTerms"):
-            yield refusals.required(here, "must have at least one node selector term")
-        for index, term in enumerate(required.get("nodeSelectorTerms") or ()):
-            for number, expression in enumerate(term.get("matchExpressions") or ()):
-                yield from _requirement_faults(expression, f"{here}[{index}].matchExpressions[{number}]")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        for index, term in enumerate((affinity.get(kind) or {}).get(_REQUIRED_TERMS) or ()):
-            here = f"{path}.{kind}.{_REQUIRED_TERMS}[{index}]"
-            yield from _pod_term_faults(term, here)
-        for index, weighed in enumerate((affinity.get(kind) or {}).get(_PREFERRED_TERMS) or ()):
-            here = f"{path}.{kind}.{_PREFERRED_TERMS}[{index}]"
-            if not 1 <= weighed.get("weight", 0) <= 100:
-                yield refusals.bad(f"{here}.weight", weighed.get("weight", 0), "must be in the range 1-100")
-            yield from _pod_term_faults(weighed.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm")
-
-
-def _pod_term_faults(term: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with a term of (anti-)affinity to pods (upstream validatePodAffinityTerm)."""
-    for name in ("labelSelector", "namespaceSelector"):
-        yield from selector_faults(term.get(name) or {}, f"{path}.{name}")
-    if not term.get("topologyKey"):
-        yield refusals.required(f"{path}.topologyKey", "can not be empty")
-    else:
-        yield from names.qualified_faults(f"{path}.topologyKey", term["topologyKey"])
-
-
-def _requirement_faults(expression: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    operator, values = expression.get("operator", ""), expression.get("values") or []
-    if operator in ("In", "NotIn"):
-        if not values:
-            text = "must be specified when `operator` is 'In' or 'NotIn'"
-            yield refusals.required(f"{path}.values", text)
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield refusals.forbidden_field(f"{path}.values", text)
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            yield refusals.required(f"{path}.values", text)
-    else:
-        yield refusals.bad(f"{path}.operator", operator, "not a valid selector operator")
-    yield from names.qualified_faults(f"{path}.key", expression.get("key", ""))
-
-
-def selector_faults(selector: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with a label selector."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        yield from names.label_pair_faults(f"{path}.matchLabels", key, value)
-    yield from expression_faults(selector, path)
-
-
-def expression_faults(selector: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with the expressions of a label selector; with such it selects nothing."""
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        here = f"{path}.matchExpressions[{index}]"
-        operator, values = expression.get("operator", ""), expression.get("values") or []
-        if operator in ("In", "NotIn") and not values:
-            text = "must be specified when `operator` is 'In' or 'NotIn'"
-            yield refusals.required(f"{here}.values", text)
-        elif operator in ("Exists", "DoesNotExist") and values:
-            text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield refusals.forbidden_field(f"{here}.values", text)
-        elif operator not in _LABEL_OPERATORS:
-            yield refusals.bad(f"{here}.operator", operator, "not a valid selector operator")
-        yield from names.qualified_faults(f"{here}.key", expression.get("key", ""))
+        yield from checks.option(f"{here}.whenUnsatisfiable", way, _UNSATISFIABLE)
+        for later in constraints[index + 1 :]:
+            if (later.get("topologyKey", ""), later.get("whenUnsatisfiable", "")) == (key, way):
+                shown = f"{{{key}, {way}}}"
+                yield refusals.duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", shown)
+        least = constraint.get("minDomains")
+        if least is not None and least <= 0:
+            yield refusals.bad(f"{here}.minDomains", least, "must be greater than zero")
+        if least is not None and way != "DoNotSchedule":
+            text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {way}"
+            yield refusals.bad(f"{here}.minDomains", least, text)
+        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            if constraint.get(name) is not None:
+                yield from checks.option(f"{here}.{name}", constraint[name], ("Honor", "Ignore"))
+        yield from match_key_faults(constraint, here)
+        yield from selector_faults(constraint.get("labelSelector") or {}, f"{here}.labelSelector")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, clone, is_terminal, node_name_of
-from mews.kube.api.quantities import parse
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import spec_faults
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
-_NATIVE = ("cpu", "memory", "ephemeral-storage")
 GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -106,7 +104,8 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 def _admit(store: Store, _kind: Kind, pod: Object) -> None:
     if pod["spec"].get("ephemeralContainers"):
         fault = refusals.forbidden_field("spec.ephemeralContainers", "cannot be set on create")
-        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), [fault])
+        faults = [*names.faults(_kind, pod), *_validate(pod), fault]
+        raise refusals.invalid(_kind, pod["metadata"].get("name", ""), faults)
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**GATED, "lastTransitionTime": store.timestamp()}]
 
@@ -115,45 +114,17 @@ def _admit(store: Store, _kind: Kind, pod: Object) -> None:
 
 
 def _validate(pod: Object) -> list[FieldError]:
-    return spec_faults(pod["spec"], "spec", resource_faults)
+    return [*spec_faults(pod["spec"], "spec"), *_image_faults(pod["spec"])]
 
 
-def resource_faults(resources: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What is wrong with a container's limits and requests."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found: list[FieldError] = []
-    for place, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
-            found += _amount_faults(name, amount, f"{path}.{place}[{name}]")
-    for name, request in requests.items():
-        extended = is_extended(name)
-        limit = limits.get(name)
-        if limit is None:
-            if extended:
-                found.append(refusals.required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
-        elif extended and parse(request) != parse(limit):
-            found.append(refusals.bad(f"{path}.requests", request, f"must be equal to {name} limit of {limit}"))
-        elif parse(request) > parse(limit):
-            text = f"must be less than or equal to {name} limit of {limit}"
-            found.append(refusals.bad(f"{path}.requests", request, text))
-    return found
-
-
-def _amount_faults(name: str, amount: str, path: str) -> list[FieldError]:
-    if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
-        text = "must be a standard resource type or fully qualified"
-        return [refusals.bad(path, name, text), refusals.bad(path, name, "must be a standard resource for containers")]
-    value = parse(amount)
-    if value < 0:
-        return [refusals.bad(path, amount, "must be greater than or equal to 0")]
-    if is_extended(name) and value != value.to_integral_value():
-        return [refusals.bad(path, amount, "must be an integer")]
-    return []
-
-
-def is_extended(name: str) -> bool:
-    """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
-    return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
+def _image_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What is asked of pods but not of templates, whose images others may fill in."""
+    for place in _CONTAINER_LISTS:
+        for index, container in enumerate(spec.get(place) or ()):
+            image = container.get("image", "")
+            if image != image.strip():
+                text = "must not have leading or trailing whitespace"
+                yield refusals.bad(f"spec.{place}[{index}].image", image, text)
 
 
 # Changes
@@ -178,9 +149,10 @@ def _compare(new: Object, old: Object) -> list[FieldError]:
     _keep(fixed, before, "activeDeadlineSeconds")
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and fixed["terminationGracePeriodSeconds"] == 1:
         _keep(fixed, before, "terminationGracePeriodSeconds")
-    known = before.get("tolerations") or []
-    if all(toleration in (fixed.get("tolerations") or []) for toleration in known):
-        _keep(fixed, before, "tolerations")
+    if not all(_is_kept(known, fixed.get("tolerations") or []) for known in before.get("tolerations") or []):
+        text = "existing toleration can not be modified except its tolerationSeconds"
+        return [refusals.forbidden_field("spec.tolerations", text)]
+    _keep(fixed, before, "tolerations")
     found += _gate_faults(fixed, before)
     if before.get("schedulingGates"):
         for narrowed in ("nodeSelector", "affinity"):
@@ -189,6 +161,11 @@ def _compare(new: Object, old: Object) -> list[FieldError]:
     if fixed != before:
         found.append(refusals.forbidden_field("spec", _FORBIDDEN))
     return found
+
+
+def _is_kept(known: Mapping[str, Any], given: list[Mapping[str, Any]]) -> bool:
+    fields = ("key", "operator", "value", "effect")
+    return any(all(known.get(name, "") == toleration.get(name, "") for name in fields) for toleration in given)
 
 
 def _keep(spec: dict[str, Any], before: Mapping[str, Any], name: str) -> None:
@@ -219,4 +196,10 @@ def _grace(pod: Object, asked_s: int | None) -> int:
     return 1 if grace_s < 0 else int(grace_s)
 
 
-RULES = Rules(default=_default, birth=_birth, admit=_admit, validate=_validate, compare=_compare, grace=_grace)
+def _warn(new: Object, _: Object | None) -> list[str]:
+    return pod_warnings(new["spec"], "spec")
+
+
+RULES = Rules(
+    warn=_warn, default=_default, birth=_birth, admit=_admit, validate=_validate, compare=_compare, grace=_grace
+)

@@ -9,8 +9,8 @@ from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.types import Type
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import selector_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError, bad, required, unsupported
 from mews.kube.emulated.apiserver.types.policy_expressions import WEBHOOK_VARIABLES, fault_of, policy_variables
@@ -345,12 +345,6 @@ def _webhook_faults(configuration: Object) -> list[FieldError]:
 
 def _one_webhook_faults(webhook: Spec, path: str) -> Iterator[FieldError]:
     yield from _webhook_name_faults(webhook.get("name") or "", f"{path}.name")
-    versions = webhook.get("admissionReviewVersions") or []
-    if not versions:
-        yield required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1")
-    elif not any(version in ("v1", "v1beta1") for version in versions):
-        text = "must include at least one of v1, v1beta1"
-        yield bad(f"{path}.admissionReviewVersions", versions, text)
     for index, rule in enumerate(webhook.get("rules") or ()):
         yield from _rule_faults(rule, f"{path}.rules[{index}]")
     yield from _choice(f"{path}.failurePolicy", webhook.get("failurePolicy"), _POLICIES)
@@ -366,8 +360,22 @@ def _one_webhook_faults(webhook: Spec, path: str) -> Iterator[FieldError]:
     for name in ("namespaceSelector", "objectSelector"):
         yield from selector_faults(webhook.get(name) or {}, f"{path}.{name}")
     yield from _client_faults(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
-    yield from _choice(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), ("Never", "IfNeeded"))
+    yield from _review_version_faults(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+    yield from _choice(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), ("IfNeeded", "Never"))
     yield from _condition_faults(webhook, path, WEBHOOK_VARIABLES)
+
+
+def _review_version_faults(versions: list[str], path: str) -> Iterator[FieldError]:
+    if not versions:
+        yield required(path, "must specify one of v1, v1beta1")
+        return
+    for index, version in enumerate(versions):
+        for text in names.dns_1035_faults(version):
+            yield bad(f"{path}[{index}]", version, text)
+        if version in versions[:index]:
+            yield bad(f"{path}[{index}]", version, "duplicate version")
+    if not any(version in ("v1", "v1beta1") for version in versions):
+        yield bad(path, versions, "must include at least one of v1, v1beta1")
 
 
 _LEAST_PARTS = 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.checks import items
+from mews.kube.emulated.apiserver.objects.rules.endpoints import reachable
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import port_name_faults
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -21,15 +23,17 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _OUTWARD = ("NodePort", "LoadBalancer")
 _NODE_PORTS = range(30_000, 32_768)
 _LAST_PORT = 65_535
-_ADDRESS_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_LONGEST_AFFINITY_S = 86_400
+_DISTRIBUTIONS = ("PreferClose",)
 
 
 def _default(service: Object) -> None:
     spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    if spec["type"] in _OUTWARD:
-        spec.setdefault("externalTrafficPolicy", "Cluster")
+    reached = spec["type"] in _OUTWARD or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))
+    if reached and not spec.get("externalTrafficPolicy"):
+        spec["externalTrafficPolicy"] = "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     for port in spec.get("ports") or ():
@@ -58,28 +62,152 @@ def _admit(store: Store, kind: Kind, service: Object) -> None:
 
 
 def _faults(service: Object) -> list[FieldError]:
-    spec = service["spec"]
-    ports = spec.get("ports") or []
-    found = []
-    if not ports and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
-        found.append(refusals.required("spec.ports"))
-    seen, taken = [], set[str]()
+    return [*_service_faults(service["spec"])]
+
+
+def _service_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    # The order of upstream's validateService, in which clients see the faults.
+    ports, kind = items(spec, "ports"), spec.get("type", "")
+    if not ports and spec.get("clusterIP") != "None" and kind != "ExternalName":
+        yield refusals.required("spec.ports")
+    yield from _type_faults(spec, kind)
+    taken: set[str] = set()
     for index, port in enumerate(ports):
-        found += _port_faults(port, f"spec.ports[{index}]", taken, alone=len(ports) == 1)
+        yield from _port_faults(port, f"spec.ports[{index}]", taken, alone=len(ports) == 1)
+    for key, value in (spec.get("selector") or {}).items():
+        yield from names.label_pair_faults("spec.selector", key, value)
+    yield from _affinity_faults(spec)
+    yield from cluster_address_faults(spec)
+    for index, address in enumerate(items(spec, "externalIPs")):
+        wrong = checks.address(f"spec.externalIPs[{index}]", address)
+        yield from wrong or reachable(f"spec.externalIPs[{index}]", address)
+    if not kind:
+        yield refusals.required("spec.type")
+    else:
+        yield from checks.option("spec.type", kind, _TYPES)
+    for index, port in enumerate(ports):
+        if kind == "ClusterIP" and port.get("nodePort"):
+            text = "may not be used when `type` is 'ClusterIP'"
+            yield refusals.forbidden_field(f"spec.ports[{index}].nodePort", text)
+    seen = []
     for index, port in enumerate(ports):
         key = (port.get("protocol", "TCP"), port["port"])
         if key in seen:
-            found.append(refusals.duplicate(f"spec.ports[{index}]", _shown(*key)))
+            yield refusals.duplicate(f"spec.ports[{index}]", _shown(*key))
         seen.append(key)
-    if spec["type"] not in _TYPES:
-        found.append(refusals.unsupported("spec.type", spec["type"], _TYPES))
-    address = spec.get("clusterIP", "None")
-    if address != "None" and not _is_address(address):
-        found.append(refusals.bad("spec.clusterIPs[0]", address, _ADDRESS_TEXT))
-    if spec["type"] == "ExternalName" and not spec.get("externalName"):
-        text = "a lowercase RFC 1123 subdomain must not be empty"
-        found.append(refusals.bad("spec.externalName", "", text))
-    return found
+    yield from _balancer_faults(spec, kind)
+    yield from _traffic_faults(spec, kind)
+
+
+def _type_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+    if kind in _OUTWARD and spec.get("clusterIP") == "None":
+        yield refusals.bad("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
+    if kind != "ExternalName":
+        return
+    text = "may not be set for ExternalName services"
+    if spec.get("clusterIP") or spec.get("clusterIPs"):
+        yield refusals.forbidden_field("spec.clusterIPs", text)
+    if spec.get("ipFamilies"):
+        yield refusals.forbidden_field("spec.ipFamilies", text)
+    if spec.get("ipFamilyPolicy") is not None:
+        yield refusals.forbidden_field("spec.ipFamilyPolicy", text)
+    name = spec.get("externalName", "").removesuffix(".")
+    yield from names.subdomain_faults("spec.externalName", name) if name else [refusals.required("spec.externalName")]
+
+
+def _affinity_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    affinity, config, path = spec.get("sessionAffinity", ""), spec.get("sessionAffinityConfig"), "spec.sessionAffinity"
+    if not affinity:
+        yield refusals.required(path)
+    else:
+        yield from checks.option(path, affinity, ("ClientIP", "None"))
+    if affinity == "None" and config is not None:
+        text = "must not be set when session affinity is None"
+        yield refusals.forbidden_field(f"{path}Config", text)
+    if affinity != "ClientIP":
+        return
+    client = (config or {}).get("clientIP")
+    timeout_s = (client or {}).get("timeoutSeconds")
+    if config is None:
+        yield refusals.required(f"{path}Config", "when session affinity type is ClientIP")
+    elif client is None:
+        yield refusals.required(f"{path}Config.clientIP", "when session affinity type is ClientIP")
+    elif timeout_s is None:
+        yield refusals.required(f"{path}Config.clientIP.timeoutSeconds", "when session affinity type is ClientIP")
+    elif not 0 < timeout_s <= _LONGEST_AFFINITY_S:
+        text = f"must be greater than 0 and less than {_LONGEST_AFFINITY_S}"
+        yield refusals.bad(f"{path}Config.clientIP.timeoutSeconds", timeout_s, text)
+
+
+def cluster_address_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What is wrong with addresses of the cluster and their families."""
+    if spec.get("type") == "ExternalName":
+        return
+    first, given, path = spec.get("clusterIP", ""), list(items(spec, "clusterIPs")), "spec.clusterIPs"
+    if first and given and given[0] != first:
+        yield refusals.bad(path, given, "first value must match `clusterIP`")
+    elif not first and given:
+        yield refusals.bad(path, given, "must be empty when `clusterIP` is not specified")
+    families = items(spec, "ipFamilies")
+    for index, family in enumerate(families):
+        yield from checks.option(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+        if family in families[:index]:
+            yield refusals.duplicate(f"spec.ipFamilies[{index}]", family)
+    if spec.get("ipFamilyPolicy") is not None:
+        allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
+        yield from checks.option("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], allowed)
+    for index, address in enumerate(given or ([first] if first else [])):
+        if index == 0 and address == "None":
+            if len(given) > 1:
+                yield refusals.bad(path, given, "'None' must be the first and only value")
+        else:
+            yield from checks.address(f"{path}[{index}]", address)
+    if len(given) > 2:
+        yield refusals.bad(path, given, "may only hold up to 2 values")
+
+
+def _balancer_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+    text = "may only be used when `type` is 'LoadBalancer'"
+    ranges, path = items(spec, "loadBalancerSourceRanges"), "spec.LoadBalancerSourceRanges"
+    if ranges and kind != "LoadBalancer":
+        yield refusals.forbidden_field(path, text)
+    for index, source in enumerate(ranges):
+        yield from checks.address_range(f"{path}[{index}]", source.strip())
+    if kind != "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not None:
+        yield refusals.forbidden_field("spec.allocateLoadBalancerNodePorts", text)
+    name = spec.get("loadBalancerClass")
+    if name is not None and kind != "LoadBalancer":
+        yield refusals.forbidden_field("spec.loadBalancerClass", text)
+    elif name is not None:
+        yield from names.qualified_faults("spec.loadBalancerClass", name)
+
+
+def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
+    outer, inner, path = (
+        spec.get("externalTrafficPolicy", ""),
+        spec.get("internalTrafficPolicy"),
+        "spec.externalTrafficPolicy",
+    )
+    reached = kind in _OUTWARD or (kind == "ClusterIP" and items(spec, "externalIPs"))
+    if not reached and outer:
+        yield refusals.bad(path, outer, "may only be set for externally-accessible services")
+    elif reached and not outer:
+        yield refusals.required(path)
+    elif reached:
+        yield from checks.option(path, outer, ("Cluster", "Local"))
+    number = spec.get("healthCheckNodePort", 0)
+    if number and not (kind == "LoadBalancer" and outer == "Local"):
+        text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        yield refusals.bad("spec.healthCheckNodePort", number, text)
+    elif number:
+        yield from checks.port("spec.healthCheckNodePort", number)
+    if kind in (*_OUTWARD, "ClusterIP"):
+        if inner is None:
+            yield refusals.required("spec.internalTrafficPolicy")
+        else:
+            yield from checks.option("spec.internalTrafficPolicy", inner, ("Cluster", "Local"))
+    if spec.get("trafficDistribution") is not None:
+        yield from checks.option("spec.trafficDistribution", spec["trafficDistribution"], _DISTRIBUTIONS)
 
 
 def _port_faults(port: Mapping[str, Any], path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
@@ -104,8 +232,7 @@ def _name_faults(name: str, path: str, taken: set[str], *, alone: bool) -> Itera
         if not alone:
             yield refusals.required(path)
         return
-    if not names.is_label(name):
-        yield refusals.bad(path, name, names.LABEL_TEXT)
+    yield from checks.label(path, name)
     if name in taken:
         yield refusals.duplicate(path, name)
     taken.add(name)
@@ -115,14 +242,6 @@ def _shown(protocol: str, port: int) -> dict[str, Any]:
     """What of a port counts when it is compared, as Go prints it."""
     nothing = {"AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
     return {"Name": "", "Protocol": protocol, **nothing}
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _inherit(new: Object, old: Object) -> None:

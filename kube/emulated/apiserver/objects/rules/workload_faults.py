@@ -8,17 +8,15 @@ from typing import Any
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
-from mews.kube.emulated.apiserver.objects.rules.pod_faults import (
-    at_least_zero,
-    expression_faults,
-    selector_faults,
-    spec_faults,
-)
-from mews.kube.emulated.apiserver.objects.rules.pods import resource_faults
-from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_faults, selector_faults
+from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
+from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
+_ANY = ("Always", "OnFailure", "Never")
 _FOR_JOBS = ("OnFailure", "Never")
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _CRON_FIELDS = 5
@@ -49,12 +47,23 @@ def replication_controller_faults(controller: Object) -> list[FieldError]:
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
     if not spec.get("selector"):
         found.append(refusals.required("spec.selector"))
-    return [*found, *template_faults(spec.get("template") or {}, "spec.template", _ALWAYS)]
+    template = spec.get("template")
+    if template is None:
+        return [*found, refusals.required("spec.template")]
+    labels = labels_of(template)
+    if any(labels.get(key) != value for key, value in (spec.get("selector") or {}).items()):
+        found.append(refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED))
+    return [*found, *template_faults(template, "spec.template", _ALWAYS)]
 
 
 def daemon_set_faults(daemon_set: Object) -> list[FieldError]:
     """What is wrong with a DaemonSet."""
-    return list(selection_faults(daemon_set["spec"]))
+    spec = daemon_set["spec"]
+    found = [
+        *selection_faults(spec, of="daemonset"),
+        *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")),
+    ]
+    return [*found, *at_least_zero("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))]
 
 
 def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
@@ -64,11 +73,61 @@ def stateful_set_faults(stateful_set: Object) -> list[FieldError]:
     policy = spec.get("podManagementPolicy", "")
     if policy not in ("OrderedReady", "Parallel"):
         found.append(refusals.bad("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-    found += at_least_zero("spec.replicas", spec.get("replicas"))
-    return [*found, *selection_faults(spec)]
+    found += _stateful_part_faults(spec)
+    found += selection_faults(spec, of="statefulset")
+    name = spec.get("serviceName", "")
+    return [*found, *(checks.label("spec.serviceName", name) if name else [])]
 
 
-def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) -> Iterator[FieldError]:
+def _stateful_part_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    strategy = spec.get("updateStrategy") or {}
+    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if not kind:
+        yield refusals.required("spec.updateStrategy.type")
+    elif kind not in ("RollingUpdate", "OnDelete"):
+        text = "must be 'RollingUpdate' or 'OnDelete'"
+        yield refusals.bad("spec.updateStrategy", {"Type": kind, "RollingUpdate": rolling}, text)
+    elif kind == "OnDelete" and rolling is not None:
+        text = f"only allowed for updateStrategy '{kind}'"
+        yield refusals.bad("spec.updateStrategy.rollingUpdate", rolling, text)
+    elif rolling is not None:
+        yield from at_least_zero("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition", 0))
+    policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for name in ("whenDeleted", "whenScaled"):
+        given = policy.get(name, "Retain")
+        yield from checks.option(f"spec.persistentVolumeClaimRetentionPolicy.{name}", given, ("Retain", "Delete"))
+    yield from at_least_zero("spec.replicas", spec.get("replicas"))
+    yield from at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))
+    yield from at_least_zero("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
+    for index, template in enumerate(spec.get("volumeClaimTemplates") or ()):
+        yield from claim_spec_faults(template.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+
+
+_CHANGEABLE = (
+    "replicas", "template", "updateStrategy", "minReadySeconds", "ordinals", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+)  # fmt: skip
+_STATEFUL_FIXED = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def stateful_set_change_faults(new: Object, old: Object, subresource: str) -> list[FieldError]:
+    """What is wrong with a StatefulSet that is updated; what is fixed is not looked at once more."""
+    if subresource:
+        return []
+    checked = {**new["spec"], "volumeClaimTemplates": [], "serviceName": ""}
+    found = stateful_set_faults({**new, "spec": checked})
+    fixed, before = (
+        {name: value for name, value in obj["spec"].items() if name not in _CHANGEABLE} for obj in (new, old)
+    )
+    return found + ([] if fixed == before else [refusals.forbidden_field("spec", _STATEFUL_FIXED)])
+
+
+def selection_faults(
+    spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS, *, of: str = "deployment"
+) -> Iterator[FieldError]:
     """The selector must be there and select the template's pods; the template must be a good one."""
     selector, template = spec.get("selector"), spec.get("template") or {}
     selects_all = selector is not None and not any(selector.values())
@@ -77,19 +136,30 @@ def selection_faults(spec: Mapping[str, Any], allowed: Sequence[str] = _ALWAYS) 
     else:
         yield from selector_faults(selector, "spec.selector")
         if selects_all:
-            yield refusals.bad("spec.selector", {}, "empty selector is invalid for deployment")
+            yield refusals.bad("spec.selector", {}, f"empty selector is invalid for {of}")
     labels = labels_of(template)
-    if any(expression_faults(selector or {}, "spec.selector")):
-        yield refusals.bad("spec.selector", selector, "invalid label selector")
+    if any(selector_faults(selector or {}, "spec.selector")):
+        if of != "daemonset":
+            yield refusals.bad("spec.selector", selector, "invalid label selector")
     elif selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)
     yield from template_faults(template, "spec.template", allowed)
 
 
+def pod_template_faults(pod_template: Object) -> list[FieldError]:
+    """What is wrong with a PodTemplate."""
+    return [*template_faults(pod_template.get("template") or {}, "template", _ANY)]
+
+
 def template_faults(template: Mapping[str, Any], path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
     """A pod template, whose pods may be restarted only so."""
     spec = template.get("spec") or {}
-    yield from spec_faults(spec, f"{path}.spec", resource_faults)
+    for fault in names.metadata_part_faults(template.get("metadata") or {}, labels_and_annotations_only=True):
+        yield FieldError(f"{path}.{fault.path.removeprefix('metadata.')}", fault.reason, fault.text)
+    yield from spec_faults(spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        text = "ephemeral containers not allowed in pod template"
+        yield refusals.forbidden_field(f"{path}.spec.ephemeralContainers", text)
     restart = spec.get("restartPolicy", "")
     if restart not in allowed and allowed is _ALWAYS:
         yield refusals.unsupported(f"{path}.spec.restartPolicy", restart, allowed)
@@ -158,7 +228,7 @@ def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str
     if not spec.get("manualSelector") and (list(wanted) != [mine] or selector.get("matchExpressions")):
         shown = {"matchLabels": {key: wanted[key] for key in sorted(wanted)}}
         yield refusals.bad(f"{path}.selector", shown, "`selector` not auto-generated")
-    if not match_expressions(selector, labels):
+    if any(expression_faults(selector, path)) or not match_expressions(selector, labels):
         yield refusals.bad(f"{path}.template.metadata.labels", dict(sorted(labels.items())), UNMATCHED)
 
 

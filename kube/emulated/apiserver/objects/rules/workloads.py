@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of, clone, labels_of
 from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.pod_warnings import pod_warnings
 from mews.kube.emulated.apiserver.objects.rules.pods import default_spec
+from mews.kube.emulated.apiserver.objects.rules.status_faults import (
+    daemon_set_status_faults,
+    deployment_status_faults,
+    replica_set_status_faults,
+    stateful_set_status_faults,
+)
 from mews.kube.emulated.apiserver.objects.rules.workload_faults import (
     cron_job_faults,
     daemon_set_faults,
     deployment_faults,
     job_change_faults,
     job_faults,
+    pod_template_faults,
     replica_set_faults,
     replication_controller_faults,
+    stateful_set_change_faults,
     stateful_set_faults,
 )
 from mews.kube.emulated.apiserver.store import refusals
@@ -150,15 +159,54 @@ def _is_annotated_anew(new: Object, old: Object) -> bool:
     return annotations_of(new) != annotations_of(old)
 
 
+def _warn(new: Object, _: Object | None) -> list[str]:
+    """Of the pods of a template."""
+    template = (new["spec"].get("template") or {}) if "spec" in new else new.get("template") or {}
+    path = "spec.template.spec" if "spec" in new else "template.spec"
+    return pod_warnings(template.get("spec") or {}, path)
+
+
+def _warn_of_jobs(new: Object, _: Object | None) -> list[str]:
+    template = (new["spec"]["jobTemplate"].get("spec") or {}).get("template") or {}
+    return pod_warnings(template.get("spec") or {}, "spec.jobTemplate.spec.template.spec")
+
+
 DEPLOYMENTS = Rules(
-    renewed=_is_annotated_anew, default=_default_deployment, validate=deployment_faults, compare=_selector_change
+    warn=_warn,
+    validate_status=deployment_status_faults,
+    renewed=_is_annotated_anew,
+    default=_default_deployment,
+    validate=deployment_faults,
+    compare=_selector_change,
 )
-REPLICA_SETS = Rules(default=_default_pods, validate=replica_set_faults, compare=_selector_change)
+REPLICA_SETS = Rules(
+    warn=_warn,
+    validate_status=replica_set_status_faults,
+    default=_default_pods,
+    validate=replica_set_faults,
+    compare=_selector_change,
+)
 DAEMON_SETS = Rules(
-    default=_default_daemon_set, birth=_birth_daemon_set, validate=daemon_set_faults, compare=_daemon_set_change
+    warn=_warn,
+    validate_status=daemon_set_status_faults,
+    default=_default_daemon_set,
+    birth=_birth_daemon_set,
+    validate=daemon_set_faults,
+    compare=_daemon_set_change,
 )
-STATEFUL_SETS = Rules(default=_default_stateful_set, validate=stateful_set_faults)
-REPLICATION_CONTROLLERS = Rules(default=_default_replication_controller, validate=replication_controller_faults)
-JOBS = Rules(default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
-CRON_JOBS = Rules(default=_default_cron_job, validate=cron_job_faults)
-POD_TEMPLATES = Rules(default=_default_pod_template)
+STATEFUL_SETS = Rules(
+    warn=_warn,
+    default=_default_stateful_set,
+    validate=stateful_set_faults,
+    validate_change=stateful_set_change_faults,
+    validate_status=stateful_set_status_faults,
+)
+REPLICATION_CONTROLLERS = Rules(
+    warn=_warn,
+    validate_status=replica_set_status_faults,
+    default=_default_replication_controller,
+    validate=replication_controller_faults,
+)
+JOBS = Rules(warn=_warn, default=_default_job, admit=_admit_job, validate=job_faults, compare=job_change_faults)
+CRON_JOBS = Rules(warn=_warn_of_jobs, default=_default_cron_job, validate=cron_job_faults)
+POD_TEMPLATES = Rules(warn=_warn, default=_default_pod_template, validate=pod_template_faults)

@@ -1,0 +1,241 @@
+"""What many kinds are checked for, in upstream's words (apimachinery's validation packages)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mews.kube.api.quantities import parse
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+Part = Mapping[str, Any]
+
+IMMUTABLE = "field is immutable"
+_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_PERCENT_TEXT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+_WILDCARD_TEXT = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
+    r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_PATH_TEXT = (
+    "a valid path must consist of alphanumeric characters, '-', '_' or '.' (regex used for validation is "
+    r"'[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
+)
+_CONDITION_TYPE = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON_TEXT = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
+    "'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
+    f"'{_CONDITION_TYPE}')"
+)
+
+
+def bads(path: str, value: Any, texts: Iterable[str]) -> list[FieldError]:
+    """One fault for each text."""
+    return [refusals.bad(path, value, text) for text in texts]
+
+
+def label(path: str, text: str) -> list[FieldError]:
+    """An RFC 1123 label."""
+    return bads(path, text, names.label_texts(text))
+
+
+def path_segment(path: str, text: str) -> list[FieldError]:
+    """A name that may stand in a path of the API."""
+    return bads(path, text, names.segment_texts(text))
+
+
+def not_negative(path: str, value: Any) -> list[FieldError]:
+    """A number, if given, that may be zero."""
+    if isinstance(value, int) and value < 0:
+        return [refusals.bad(path, value, "must be greater than or equal to 0")]
+    return []
+
+
+def amount_not_negative(path: str, amount: Any) -> list[FieldError]:
+    """A quantity that may be zero."""
+    if amount is not None and parse(amount) < 0:
+        return [refusals.bad(path, amount, "must be greater than or equal to 0")]
+    return []
+
+
+def option(path: str, value: Any, allowed: Sequence[str]) -> list[FieldError]:
+    """One of the texts."""
+    return [] if value in allowed else [refusals.unsupported(path, value, allowed)]
+
+
+def fixed(path: str, new: Any, old: Any) -> list[FieldError]:
+    """What may not change."""
+    return [] if new == old else [refusals.bad(path, new, IMMUTABLE)]
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    """A text of too many bytes."""
+    return FieldError(path, "FieldValueTooLong", f"may not be more than {limit} bytes")
+
+
+def too_many(path: str, given: int, limit: int) -> FieldError:
+    """A list of too many items."""
+    return FieldError(path, "FieldValueTooMany", f"{given}: must have at most {limit} items")
+
+
+def address(path: str, text: str) -> list[FieldError]:
+    """An IP address, as fields take it that are older than strict rules: zeros before numbers are passed over."""
+    return [] if is_address(text) else [refusals.bad(path, text, _ADDRESS)]
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address; zeros before a number do not count."""
+    return _parsed(text) is not None
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    plain = re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text
+    try:
+        found = ipaddress.ip_address(plain)
+    except ValueError:
+        return None
+    return found if "%" not in text else None
+
+
+def strict_address(path: str, text: str) -> list[FieldError]:
+    """An IP address in its canonical form."""
+    found = _parsed(text)
+    if found is None:
+        return [refusals.bad(path, text, _ADDRESS)]
+    if str(found) != text:
+        return [refusals.bad(path, text, f'must be in canonical form ("{found}")')]
+    return []
+
+
+def address_range(path: str, text: str) -> list[FieldError]:
+    """A CIDR; bits beyond its prefix are passed over."""
+    return [] if _network(text) else [refusals.bad(path, text, _RANGE)]
+
+
+def _network(text: str) -> Any:
+    base, slash, length = text.partition("/")
+    if not slash or not length.isdecimal() or _parsed(base) is None:
+        return None
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def strict_range(path: str, text: str) -> list[FieldError]:
+    """A CIDR in its canonical form, without bits beyond its prefix."""
+    found = _network(text)
+    if found is None:
+        return [refusals.bad(path, text, _RANGE)]
+    if str(found) != text:
+        word = "must not have bits set beyond the prefix length" if str(found[0]) != text.partition("/")[0] else ""
+        return [refusals.bad(path, text, word or f'must be in canonical form ("{found}")')]
+    return []
+
+
+def family(text: str) -> int:
+    """4 or 6; 0 for what is no address or range."""
+    found = _parsed(text) or _network(text)
+    return found.version if found else 0
+
+
+def wildcard_subdomain(path: str, text: str) -> list[FieldError]:
+    """``*.example.com``."""
+    found = [f"must be no more than {253} characters"] if len(text) > 253 else []
+    if not (text.startswith("*.") and not names.subdomain_faults(path, text[2:])):
+        found.append(_WILDCARD_TEXT)
+    return bads(path, text, found)
+
+
+def domain_path(path: str, text: str) -> list[FieldError]:
+    """``example.com/controller``."""
+    if not text:
+        return [refusals.required(path)]
+    host, slash, rest = text.partition("/")
+    if not slash or not host or not rest:
+        return [refusals.bad(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    found = [refusals.bad(path, host, fault.text.partition(": ")[2]) for fault in names.subdomain_faults(path, host)]
+    if not re.fullmatch(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", rest):
+        found.append(refusals.bad(path, rest, _PATH_TEXT))
+    return found
+
+
+def percent_or_count(path: str, value: Any) -> list[FieldError]:
+    """A number or a share in percent, neither below zero."""
+    if isinstance(value, str):
+        return [] if re.fullmatch("[0-9]+%", value) else [refusals.bad(path, value, _PERCENT_TEXT)]
+    return not_negative(path, value)
+
+
+def at_most_everything(path: str, value: Any) -> list[FieldError]:
+    """A share of not more than 100 %."""
+    if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and int(value[:-1]) > 100:
+        return [refusals.bad(path, value, "must not be greater than 100%")]
+    return []
+
+
+def port(path: str, number: int) -> list[FieldError]:
+    """The number of a port."""
+    return [] if 1 <= number <= 65535 else [refusals.bad(path, number, "must be between 1 and 65535, inclusive")]
+
+
+_STATUSES = ("False", "True", "Unknown")
+
+
+def conditions(path: str, given: Sequence[Part]) -> Iterator[FieldError]:
+    """Conditions of the common type (metav1.Condition)."""
+    seen: set[str] = set()
+    for index, condition in enumerate(given or ()):
+        here, kind = f"{path}[{index}]", condition.get("type", "")
+        if kind in seen:
+            yield refusals.duplicate(f"{here}.type", kind)
+        seen.add(kind)
+        yield from _condition(here, condition)
+
+
+def _condition(path: str, condition: Part) -> Iterator[FieldError]:
+    if not condition.get("type"):
+        yield refusals.required(f"{path}.type", "must be set")
+    else:
+        yield from names.qualified_faults(f"{path}.type", condition["type"])
+    status = condition.get("status", "")
+    if status not in _STATUSES:
+        yield refusals.unsupported(f"{path}.status", status, _STATUSES)
+    if condition.get("observedGeneration", 0) < 0:
+        yield refusals.bad(f"{path}.observedGeneration", condition["observedGeneration"], NOT_NEGATIVE)
+    if not condition.get("lastTransitionTime"):
+        yield refusals.required(f"{path}.lastTransitionTime", "must be set")
+    reason = condition.get("reason", "")
+    if not reason:
+        yield refusals.required(f"{path}.reason", "must be set")
+    else:
+        if len(reason) > 1024:
+            yield too_long(f"{path}.reason", 1024)
+        if not re.fullmatch(_CONDITION_TYPE, reason):
+            yield refusals.bad(f"{path}.reason", reason, _REASON_TEXT)
+    if len(condition.get("message", "")) > 32 * 1024:
+        yield too_long(f"{path}.message", 32 * 1024)
+
+
+NOT_NEGATIVE = "must be greater than or equal to zero"
+
+
+def items(part: Part, name: str) -> Sequence[Any]:
+    """The list of that name, which may not be there."""
+    found: Sequence[Any] = part.get(name) or ()
+    return found
+
+
+def part_of(obj: Part, name: str) -> Part:
+    """The struct of that name, which may not be there."""
+    found: Part = obj.get(name) or {}
+    return found

@@ -1,0 +1,195 @@
+"""Rules of endpoints and slices of them (pkg/apis/core and discovery validation)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_TYPES = ("FQDN", "IPv4", "IPv6")
+_MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS, _MOST_LABELS = 1000, 100, 20_000, 8, 16
+
+
+def reachable(path: str, text: str) -> list[FieldError]:
+    """An address at which an endpoint can be (ValidateEndpointIP); on loopback too, where pods are."""
+    if not checks.is_address(text):
+        return [refusals.bad(path, text, "must be a valid IP address")]
+    found = ipaddress.ip_address(re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text)
+    texts = []
+    if found.is_unspecified:
+        texts.append(f"may not be unspecified ({text})")
+    if found.is_link_local:
+        texts.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if found in ipaddress.ip_network("224.0.0.0/24" if found.version == 4 else "ff02::/16"):
+        texts.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return checks.bads(path, text, texts)
+
+
+def _endpoints_faults(endpoints: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, subset in enumerate(items(endpoints, "subsets")):
+        found += _subset_faults(subset, f"subsets[{index}]")
+    return found
+
+
+def _subset_faults(subset: Part, path: str) -> Iterator[FieldError]:
+    if not items(subset, "addresses") and not items(subset, "notReadyAddresses"):
+        yield refusals.required(path, "must specify `addresses` or `notReadyAddresses`")
+    for place in ("addresses", "notReadyAddresses"):
+        for index, address in enumerate(items(subset, place)):
+            yield from _address_faults(address, f"{path}.{place}[{index}]")
+    ports = items(subset, "ports")
+    for index, port in enumerate(ports):
+        yield from _port_faults(port, f"{path}.ports[{index}]", named=len(ports) > 1)
+
+
+def _address_faults(address: Part, path: str) -> Iterator[FieldError]:
+    yield from checks.address(f"{path}.ip", address.get("ip", ""))
+    if address.get("hostname"):
+        yield from checks.label(f"{path}.hostname", address["hostname"])
+    if address.get("nodeName") is not None:
+        yield from names.subdomain_faults(f"{path}.nodeName", address["nodeName"])
+    yield from reachable(f"{path}.ip", address.get("ip", ""))
+
+
+def _port_faults(port: Part, path: str, *, named: bool) -> Iterator[FieldError]:
+    name = port.get("name", "")
+    if name:
+        yield from checks.label(f"{path}.name", name)
+    elif named:
+        yield refusals.required(f"{path}.name")
+    yield from checks.port(f"{path}.port", port.get("port", 0))
+    yield from _protocol_faults(port, path)
+
+
+def _protocol_faults(port: Part, path: str) -> Iterator[FieldError]:
+    if not port.get("protocol"):
+        yield refusals.required(f"{path}.protocol")
+    else:
+        yield from checks.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
+    if port.get("appProtocol") is not None:
+        yield from names.qualified_faults(f"{path}.appProtocol", port["appProtocol"])
+
+
+def _slice_faults(endpoint_slice: Object) -> list[FieldError]:
+    return [*_slice(endpoint_slice), *_slice_endpoint_faults(endpoint_slice)]
+
+
+def _slice(endpoint_slice: Object) -> Iterator[FieldError]:
+    kind = endpoint_slice.get("addressType", "")
+    if not kind:
+        yield refusals.required("addressType")
+    else:
+        yield from checks.option("addressType", kind, _TYPES)
+    ports = items(endpoint_slice, "ports")
+    if len(ports) > _MOST_PORTS:
+        yield checks.too_many("ports", len(ports), _MOST_PORTS)
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        path, name = f"ports[{index}]", port.get("name", "")
+        if name:
+            yield from checks.label(f"{path}.name", name)
+        if name in seen:
+            yield refusals.duplicate(f"{path}.name", name)
+        seen.add(name)
+        if "protocol" not in port:
+            yield refusals.required(f"{path}.protocol")
+        else:
+            yield from checks.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
+        if port.get("appProtocol") is not None:
+            yield from names.qualified_faults(f"{path}.appProtocol", port["appProtocol"])
+
+
+def _slice_endpoint_faults(endpoint_slice: Object) -> Iterator[FieldError]:
+    endpoints, kind = items(endpoint_slice, "endpoints"), endpoint_slice.get("addressType", "")
+    if len(endpoints) > _MOST_ENDPOINTS:
+        yield checks.too_many("endpoints", len(endpoints), _MOST_ENDPOINTS)
+    for index, endpoint in enumerate(endpoints):
+        yield from _endpoint_faults(endpoint, f"endpoints[{index}]", kind)
+
+
+def _endpoint_faults(endpoint: Part, path: str, kind: str) -> Iterator[FieldError]:
+    addresses = items(endpoint, "addresses")
+    if not addresses:
+        yield refusals.required(f"{path}.addresses", "must contain at least 1 address")
+    elif len(addresses) > _MOST_ADDRESSES:
+        yield checks.too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES)
+    for index, address in enumerate(addresses):
+        yield from _typed_address_faults(address, f"{path}.addresses", index, kind)
+    if endpoint.get("nodeName") is not None:
+        yield from names.subdomain_faults(f"{path}.nodeName", endpoint["nodeName"])
+    topology = endpoint.get("deprecatedTopology") or {}
+    if len(topology) > _MOST_LABELS:
+        yield checks.too_many(f"{path}.deprecatedTopology", len(topology), _MOST_LABELS)
+    for key, value in topology.items():
+        yield from names.label_pair_faults(f"{path}.deprecatedTopology", key, value)
+    if endpoint.get("hostname") is not None:
+        yield from checks.label(f"{path}.hostname", endpoint["hostname"])
+    yield from _hint_faults(part_of(endpoint, "hints"), f"{path}.hints")
+
+
+def _typed_address_faults(address: str, path: str, index: int, kind: str) -> Iterator[FieldError]:
+    here = f"{path}[{index}]"
+    if kind == "FQDN":
+        yield from _domain_faults(address, here)
+        return
+    if kind not in ("IPv4", "IPv6"):
+        return
+    wrong = checks.address(here, address) if kind == "IPv4" else checks.strict_address(here, address)
+    yield from wrong
+    if wrong:
+        return
+    if checks.family(address) != (4 if kind == "IPv4" else 6):
+        yield refusals.bad(path, address, f"must be an {kind} address")
+    yield from reachable(here, address)
+
+
+def _domain_faults(name: str, path: str) -> Iterator[FieldError]:
+    if not name:
+        yield refusals.required(path)
+        return
+    plain = name.removesuffix(".")
+    wrong = names.subdomain_texts(plain)
+    if wrong:
+        yield from checks.bads(path, name if plain == name else plain, wrong)
+    elif "." not in plain:
+        yield refusals.bad(path, name, "should be a domain with at least two segments separated by dots")
+    else:
+        for part in plain.split("."):
+            if len(part) > 63:
+                yield refusals.bad(path, part, "must be no more than 63 characters")
+
+
+def _hint_faults(hints: Part, path: str) -> Iterator[FieldError]:
+    for place in ("forZones", "forNodes"):
+        given = items(hints, place)
+        if len(given) > _MOST_HINTS:
+            yield checks.too_many(f"{path}.{place}", len(given), _MOST_HINTS)
+            return
+        seen: set[str] = set()
+        for index, hint in enumerate(given):
+            here, name = f"{path}.{place}[{index}].name", hint.get("name", "")
+            if name in seen:
+                yield refusals.duplicate(here, name)
+            seen.add(name)
+            zone = place == "forZones"
+            yield from names.label_value_faults(here, name) if zone else names.subdomain_faults(here, name)
+
+
+def _slice_change(new: Object, old: Object, _: str) -> list[FieldError]:
+    found = [*_slice(new)]
+    if new.get("endpoints") != old.get("endpoints"):
+        found += _slice_endpoint_faults(new)
+    return found + checks.fixed("addressType", new.get("addressType", ""), old.get("addressType", ""))
+
+
+ENDPOINTS = Rules(validate=_endpoints_faults)
+SLICES = Rules(validate=_slice_faults, validate_change=_slice_change)

@@ -1,0 +1,166 @@
+"""Rules of kinds that have few: revisions, runtime classes, services of other API servers, certificate requests."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.base import Rules
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.objects.rules.pod_faults import toleration_faults
+from mews.kube.emulated.apiserver.objects.rules.pod_volume_faults import signer_faults
+from mews.kube.emulated.apiserver.objects.rules.resource_faults import resource_faults
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_SHORTEST_CERTIFICATE_S = 600
+_USAGES = (
+    "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
+    "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel",
+    "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
+    "server auth", "signing", "timestamping",
+)  # fmt: skip
+
+
+def _revision_faults(revision: Object) -> list[FieldError]:
+    data, found = revision.get("data"), list[FieldError]()
+    if data is None:
+        found.append(refusals.required("data", "data is mandatory"))
+    elif not isinstance(data, Mapping):
+        found.append(refusals.required("data", "data must be a valid JSON object"))
+    return found + checks.not_negative("revision", revision.get("revision"))
+
+
+def _compare_revision(new: Object, old: Object) -> list[FieldError]:
+    return checks.fixed("data", new.get("data"), old.get("data"))
+
+
+def _runtime_faults(runtime: Object) -> list[FieldError]:
+    found = checks.label("handler", runtime.get("handler", ""))
+    if runtime.get("overhead") is not None:
+        found += resource_faults({"limits": part_of(runtime["overhead"], "podFixed")}, "overhead")
+    scheduling = runtime.get("scheduling")
+    if scheduling is None:
+        return found
+    for key, value in part_of(scheduling, "nodeSelector").items():
+        found += names.label_pair_faults("scheduling.nodeSelector", key, value)
+    path, seen = "scheduling.tolerations", list[Any]()
+    for index, toleration in enumerate(items(scheduling, "tolerations")):
+        found += toleration_faults(toleration, f"{path}.tolerations[{index}]")
+    for index, toleration in enumerate(items(scheduling, "tolerations")):
+        parts = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
+        if parts in seen:
+            shown = dict(zip(("Key", "Operator", "Value", "Effect"), parts, strict=True))
+            shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
+            found.append(refusals.duplicate(f"{path}[{index}]", shown))
+        seen.append(parts)
+    return found
+
+
+def _compare_runtime(new: Object, old: Object) -> list[FieldError]:
+    return checks.fixed("handler", new.get("handler", ""), old.get("handler", ""))
+
+
+def _service_faults(service: Object) -> list[FieldError]:
+    spec = part_of(service, "spec")
+    version, group, name = spec.get("version", ""), spec.get("group", ""), service["metadata"].get("name", "")
+    found: list[FieldError] = []
+    if name != f"{version}.{group}" and not names.segment_texts(name):
+        text = f'must be `spec.version+"."+spec.group`: {refusals.shown(f"{version}.{group}")}'
+        found.append(refusals.bad("metadata.name", name, text))
+    if not group and version != "v1":
+        text = "only v1 may have an empty group and it better be legacy kube"
+        found.append(refusals.required("spec.group", text))
+    if group:
+        found += names.subdomain_faults("spec.group", group)
+    found += checks.bads("spec.version", version, names.dns_1035_faults(version))
+    for field, most in (("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)):
+        if not 0 < spec.get(field, 0) <= most:
+            text = f"must be positive and less than {most}"
+            found.append(refusals.bad(f"spec.{field}", spec.get(field, 0), text))
+    return [*found, *_backend_faults(spec)]
+
+
+def _backend_faults(spec: Part) -> Iterator[FieldError]:
+    backend, bundle, unchecked = spec.get("service"), spec.get("caBundle", ""), spec.get("insecureSkipTLSVerify")
+    if backend is None:
+        if bundle:
+            shown = f"{len(base64.b64decode(bundle))} bytes"
+            yield refusals.bad("spec.caBundle", shown, "local APIServices may not have a caBundle")
+        if unchecked:
+            text = "local APIServices may not have insecureSkipTLSVerify"
+            yield refusals.bad("spec.insecureSkipTLSVerify", True, text)
+        return
+    for name in ("namespace", "name"):
+        if not backend.get(name):
+            yield refusals.required(f"spec.service.{name}")
+    port = backend.get("port", 443)
+    if not 1 <= port <= 65535:
+        text = "port is not valid: must be between 1 and 65535, inclusive"
+        yield refusals.bad("spec.service.port", port, text)
+    if unchecked and bundle:
+        yield refusals.bad("spec.insecureSkipTLSVerify", True, "may not be true if caBundle is present")
+
+
+def _service_status_faults(new: Object, _: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, condition in enumerate(items(part_of(new, "status"), "conditions")):
+        allowed = ("True", "False", "Unknown")
+        found += checks.option(f"status.conditions[{index}].status", condition.get("status", ""), allowed)
+    return found
+
+
+def request_faults(request: Object) -> list[FieldError]:
+    """What is wrong with a new request for a certificate."""
+    spec = part_of(request, "spec")
+    found: list[FieldError] = []
+    given = spec.get("request") or ""
+    if not given or b"-----BEGIN CERTIFICATE REQUEST-----" not in base64.b64decode(given):
+        found.append(refusals.bad("spec.request", given or None, "PEM block type must be CERTIFICATE REQUEST"))
+    usages = items(spec, "usages")
+    if not usages:
+        found.append(refusals.required("spec.usages"))
+    for index, usage in enumerate(usages):
+        if usage not in _USAGES:
+            found.append(refusals.unsupported(f"spec.usages[{index}]", usage, _USAGES))
+        if usage in usages[:index]:
+            found.append(refusals.duplicate(f"spec.usages[{index}]", usage))
+    found += signer_faults(spec.get("signerName", ""), "spec.signerName")
+    lifetime = spec.get("expirationSeconds")
+    if lifetime is not None and lifetime < _SHORTEST_CERTIFICATE_S:
+        text = "may not specify a duration less than 600 seconds (10 minutes)"
+        found.append(refusals.bad("spec.expirationSeconds", lifetime, text))
+    return found
+
+
+def request_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with its conditions."""
+    seen: set[str] = set()
+    found: list[FieldError] = []
+    for index, condition in enumerate(items(part_of(new, "status"), "conditions")):
+        path, kind = f"status.conditions[{index}]", condition.get("type", "")
+        if not kind:
+            found.append(refusals.required(f"{path}.type"))
+        status = condition.get("status", "")
+        if not status:
+            found.append(refusals.required(f"{path}.status"))
+        elif kind in ("Approved", "Denied", "Failed"):
+            found += checks.option(f"{path}.status", status, ("True",))
+        else:
+            found += checks.option(f"{path}.status", status, ("False", "True", "Unknown"))
+        if kind in seen:
+            found.append(refusals.duplicate(f"{path}.type", kind))
+        seen.add(kind)
+    return found
+
+
+def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
+    return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
+
+
+REVISIONS = Rules(validate=_revision_faults, validate_change=_revision_change)
+RUNTIME_CLASSES = Rules(validate=_runtime_faults, compare=_compare_runtime)
+API_SERVICES = Rules(validate=_service_faults, validate_status=_service_status_faults)

@@ -1,0 +1,177 @@
+"""What is wrong with sources of volumes that only pods have (pkg/apis/core/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
+from mews.kube.emulated.apiserver.objects.rules.field_references import (
+    IN_FILES,
+    field_reference_faults,
+    resource_reference_faults,
+)
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import key_faults, mode_faults, needed, unreserved
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
+_TWICE = "conflicting duplicate paths"
+
+
+def _downward_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from mode_faults(source, path, "defaultMode")
+    for file in items(source, "items"):
+        yield from _file_faults(file, path)
+
+
+def _file_faults(file: Part, path: str) -> Iterator[FieldError]:
+    if not file.get("path"):
+        yield refusals.required(f"{path}.path")
+    yield from unreserved(f"{path}.path", file.get("path", ""))
+    field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
+    if field is not None:
+        yield from field_reference_faults(field, f"{path}.fieldRef", IN_FILES)
+        if resource is not None:
+            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            yield refusals.bad(path, "resource", text)
+    elif resource is not None:
+        yield from resource_reference_faults(resource, f"{path}.resourceFieldRef", named=True)
+    else:
+        yield refusals.required(path, "one of fieldRef and resourceFieldRef is required")
+    yield from mode_faults(file, path, "mode")
+
+
+def _projected_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from mode_faults(source, path, "defaultMode")
+    seen: set[str] = set()
+    for index, part in enumerate(items(source, "sources")):
+        here = f"{path}.sources[{index}]"
+        given = [name for name in _PROJECTIONS if part.get(name) is not None]
+        for name in given:
+            yield from _PROJECTIONS[name](part[name], f"{here}.{name}", path)
+            yield from _path_faults(part[name], name, path, seen)
+        if len(given) > 1:
+            yield refusals.forbidden_field(here, "may not specify more than 1 volume type per source")
+
+
+def _path_faults(part: Part, name: str, path: str, seen: set[str]) -> Iterator[FieldError]:
+    files = [part] if name == "clusterTrustBundle" else items(part, "items")
+    for file in files:
+        place = file.get("path", "")
+        if place in seen and place:
+            yield refusals.bad(path, part.get("name", "") if name in ("secret", "configMap") else place, _TWICE)
+        seen.add(place)
+
+
+def _keyed_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
+    yield from needed(part, here, "name")
+    yield from key_faults(part, here)
+
+
+def _own_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
+    for file in items(part, "items"):
+        yield from _file_faults(file, here)
+
+
+def _token_faults(part: Part, here: str, path: str) -> Iterator[FieldError]:
+    lifetime = part.get("expirationSeconds", 3600)
+    if lifetime < _SHORTEST_TOKEN_S:
+        yield refusals.bad(f"{here}.expirationSeconds", lifetime, "may not specify a duration less than 10 minutes")
+    if lifetime > _LONGEST_TOKEN_S:
+        text = "may not specify a duration larger than 2^32 seconds"
+        yield refusals.bad(f"{here}.expirationSeconds", lifetime, text)
+    if not part.get("path"):
+        yield refusals.required(f"{path}.path")
+    else:
+        yield from unreserved(f"{path}.path", part["path"])
+
+
+def _bundle_faults(part: Part, here: str, _: str) -> Iterator[FieldError]:
+    name, signer = part.get("name"), part.get("signerName")
+    if name is not None and signer is not None:
+        yield refusals.bad(here, _bundle_shown(part), "only one of name and signerName may be used")
+    elif name is not None:
+        if not name:
+            yield refusals.required(f"{here}.name", "must be a valid object name")
+        for text in names.subdomain_texts(name):
+            yield refusals.bad(f"{here}.name", name, f"not a valid clustertrustbundlename: {text}")
+        if part.get("labelSelector") is not None:
+            text = "labelSelector must be unset if name is specified"
+            yield refusals.bad(f"{here}.labelSelector", part["labelSelector"], text)
+    elif signer is not None:
+        if not signer:
+            yield refusals.required(f"{here}.signerName", "must be a valid signer name")
+        yield from signer_faults(signer, f"{here}.signerName")
+        yield from selector_faults(part_of(part, "labelSelector"), f"{here}.labelSelector")
+    else:
+        yield refusals.required(here, "either name or signerName must be specified")
+    if not part.get("path"):
+        yield refusals.required(f"{here}.path")
+    yield from unreserved(f"{here}.path", part.get("path", ""))
+
+
+def _bundle_shown(part: Part) -> dict[str, object]:
+    fields = ("name", "signerName", "labelSelector", "optional", "path")
+    return {f"{field[0].upper()}{field[1:]}": part.get(field) for field in fields}
+
+
+def signer_faults(signer: str, path: str) -> Iterator[FieldError]:
+    """The name of a signer: a domain and a path (ValidateSignerName)."""
+    if not signer:
+        yield refusals.required(path)
+        return
+    domain, slash, rest = signer.partition("/")
+    if not slash:
+        yield refusals.bad(
+            path, signer, 'must be a fully qualified domain and path of the form "example.com/signer-name"'
+        )
+        return
+    for text in names.subdomain_texts(domain):
+        yield refusals.bad(path, domain, text)
+    for part in rest.split("/"):
+        if not rest:
+            yield refusals.bad(path, rest, "must have at least one path segment")
+            return
+        for text in names.subdomain_texts(part):
+            yield refusals.bad(path, part, text)
+
+
+_PROJECTIONS: Mapping[str, Callable[[Part, str, str], Iterator[FieldError]]] = {
+    "secret": _keyed_faults,
+    "configMap": _keyed_faults,
+    "downwardAPI": _own_faults,
+    "serviceAccountToken": _token_faults,
+    "clusterTrustBundle": _bundle_faults,
+}
+
+
+def _ephemeral_faults(source: Part, path: str) -> Iterator[FieldError]:
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        yield refusals.required(f"{path}.volumeClaimTemplate")
+        return
+    here = f"{path}.volumeClaimTemplate"
+    for fault in names.metadata_part_faults(part_of(template, "metadata")):
+        yield FieldError(f"{here}.{fault.path}", fault.reason, fault.text)
+    yield from claim_spec_faults(part_of(template, "spec"), f"{here}.spec")
+
+
+def _image_faults(source: Part, path: str) -> Iterator[FieldError]:
+    policy = source.get("pullPolicy", "")
+    if not source.get("reference"):
+        yield refusals.required(f"{path}.reference")
+    if not policy:
+        yield refusals.required(f"{path}.pullPolicy")
+    else:
+        yield from checks.option(f"{path}.pullPolicy", policy, ("Always", "IfNotPresent", "Never"))
+
+
+POD_SOURCES: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
+    "downwardAPI": _downward_faults,
+    "projected": _projected_faults,
+    "ephemeral": _ephemeral_faults,
+    "image": _image_faults,
+}

@@ -1,0 +1,105 @@
+"""What is wrong with the resources of a container (pkg/apis/core/validation)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from mews.kube.api.quantities import parse
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_HUGE = "hugepages-"
+_STANDARD = (
+    *_NATIVE, "storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage",
+    "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods", "services", "replicationcontrollers",
+    "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports",
+    "services.loadbalancers",
+)  # fmt: skip
+_NO_SIZE = "Limit must be set for non overcommitable resources"
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
+    return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
+
+
+def resource_name_faults(name: str, path: str) -> list[FieldError]:
+    """What is wrong with the name of a container's resource."""
+    found = names.qualified_faults(path, name)
+    standard = name in _STANDARD or name.startswith((_HUGE, f"requests.{_HUGE}"))
+    if not found and "/" not in name and not standard:
+        found.append(refusals.bad(path, name, "must be a standard resource type or fully qualified"))
+    if "/" not in name:
+        if name not in _NATIVE and not name.startswith(_HUGE):
+            found.append(refusals.bad(path, name, "must be a standard resource for containers"))
+    elif not _is_native(name) and not is_extended(name):
+        found.append(refusals.bad(path, name, "doesn't follow extended resource name standard"))
+    return found
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def resource_faults(resources: Part, path: str, claims: Collection[str] = ()) -> list[FieldError]:
+    """What is wrong with a container's limits and requests (validateResourceRequirements)."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    found: list[FieldError] = []
+    for name, amount in limits.items():
+        found += _amount_faults(name, amount, f"{path}.limits[{name}]")
+    for name, request in requests.items():
+        found += _amount_faults(name, request, f"{path}.requests[{name}]")
+        limit, fixed = limits.get(name), is_extended(name) or name.startswith(_HUGE)
+        if limit is None:
+            if fixed:
+                found.append(refusals.required(f"{path}.limits", _NO_SIZE))
+        elif fixed and parse(request) != parse(limit):
+            found.append(refusals.bad(f"{path}.requests", request, f"must be equal to {name} limit of {limit}"))
+        elif parse(request) > parse(limit):
+            text = f"must be less than or equal to {name} limit of {limit}"
+            found.append(refusals.bad(f"{path}.requests", request, text))
+    given = {*limits, *requests}
+    if any(name.startswith(_HUGE) for name in given) and not given & {"cpu", "memory"}:
+        found.append(refusals.forbidden_field(path, "HugePages require cpu or memory"))
+    return [*found, *_claim_faults(items(resources, "claims"), f"{path}.claims", claims)]
+
+
+def _amount_faults(name: str, amount: str, path: str) -> list[FieldError]:
+    found, value = resource_name_faults(name, path), parse(amount)
+    if value < 0:
+        found.append(refusals.bad(path, amount, "must be greater than or equal to 0"))
+    if is_extended(name) and value != value.to_integral_value():
+        found.append(refusals.bad(path, amount, "must be an integer"))
+    return found
+
+
+def _claim_faults(claims: Any, path: str, known: Collection[str]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        here, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
+        if not name:
+            yield refusals.required(here)
+            continue
+        if name in seen:
+            yield refusals.duplicate(here, name)
+        else:
+            if request:
+                yield from checks.label(f"{here}.request", request)
+            key = f"{name}/{request}" if request else name
+            if key in seen or (not request and any(other.startswith(f"{name}/") for other in seen)):
+                yield refusals.duplicate(here, key)
+            seen.add(key)
+        if name not in known:
+            which = f": {', '.join(sorted(known))}" if known else " which is empty"
+            text = f"{refusals.shown(name)}: must be one of the names in pod.spec.resourceClaims{which}"
+            yield FieldError(here, "FieldValueNotFound", text)
+
+
+def overhead_faults(overhead: Mapping[str, str], path: str) -> list[FieldError]:
+    """What a pod takes beside its containers."""
+    return resource_faults({"limits": overhead}, path)

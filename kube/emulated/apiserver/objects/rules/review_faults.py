@@ -1,0 +1,67 @@
+"""What is wrong with a question who may do what (pkg/apis/authorization/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_requirement_faults
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_RESOURCE, _PATH = "spec.resourceAttributes", "spec.nonResourceAttributes"
+
+
+def access_faults(spec: Part, *, user: bool, space: str | None) -> Iterator[FieldError]:
+    """What is wrong with the question; ``user``: it names one; ``space``: the namespace that it may be about."""
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        text = "cannot be specified in combination with resourceAttributes"
+        yield refusals.bad(_PATH, _path_shown(path), text)
+    if resource is None and path is None:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        yield refusals.bad(_RESOURCE, None, text)
+    if user and not spec.get("user") and not spec.get("groups"):
+        yield refusals.bad("spec.user", "", "at least one of user or group must be specified")
+    if resource is not None:
+        yield from _selector_faults(resource.get("fieldSelector"), f"{_RESOURCE}.fieldSelector", labels=False)
+        yield from _selector_faults(resource.get("labelSelector"), f"{_RESOURCE}.labelSelector", labels=True)
+    if space is None:
+        return
+    if resource is not None and resource.get("namespace", "") != space:
+        yield refusals.bad(f"{_RESOURCE}.namespace", resource.get("namespace", ""), "must match metadata.namespace")
+    if path is not None:
+        yield refusals.bad(_PATH, _path_shown(path), "disallowed on this kind of request")
+
+
+def _path_shown(path: Part) -> dict[str, str]:
+    return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+
+
+def _selector_faults(selector: Part | None, path: str, *, labels: bool) -> Iterator[FieldError]:
+    if selector is None:
+        return
+    raw, requirements = selector.get("rawSelector", ""), items(selector, "requirements")
+    if raw and requirements:
+        yield refusals.bad(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")
+    if not raw and not requirements:
+        text = f"when {path} is specified, requirements or rawSelector is required"
+        yield refusals.required(f"{path}.requirements", text)
+    for index, requirement in enumerate(requirements):
+        here = f"{path}.requirements[{index}]"
+        if labels:
+            yield from expression_requirement_faults(requirement, here, any_operator=True)
+        else:
+            yield from _field_faults(requirement, here)
+
+
+def _field_faults(requirement: Part, path: str) -> Iterator[FieldError]:
+    operator, values = requirement.get("operator", ""), items(requirement, "values")
+    if not requirement.get("key"):
+        yield refusals.required(f"{path}.key", "must be specified")
+    if operator in ("In", "NotIn"):
+        if not values:
+            yield refusals.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist") and values:
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield refusals.forbidden_field(f"{path}.values", text)

@@ -1,0 +1,179 @@
+"""What is wrong with security contexts of pods and containers (pkg/apis/core/validation)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.objects.rules.volume_faults import descending
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_LAST_ID = 2**31 - 1
+_ID_TEXT = f"must be between 0 and {_LAST_ID}, inclusive"
+_SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
+_SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_LONGEST_SYSCTL = 253
+_LONGEST_PROFILE = 4095
+_USER_SIGNS = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
+_NETBIOS = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_DOMAIN_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_DOMAIN = re.compile(rf"{_DOMAIN_LABEL}(?:\.{_DOMAIN_LABEL})*")
+
+
+def _id_faults(value: Any, path: str) -> Iterator[FieldError]:
+    if value is not None and not 0 <= value <= _LAST_ID:
+        yield refusals.bad(path, value, _ID_TEXT)
+
+
+def container_security_faults(context: Part | None, path: str, *, host_users: bool) -> Iterator[FieldError]:
+    """What is wrong with a container's context (ValidateSecurityContext)."""
+    if context is None:
+        return
+    if context.get("privileged"):
+        yield from ()  # the server runs with --allow-privileged, as every cluster does
+    for name in ("runAsUser", "runAsGroup"):
+        yield from _id_faults(context.get(name), f"{path}.{name}")
+    mount = context.get("procMount")
+    if mount is not None:
+        yield from checks.option(f"{path}.procMount", mount, ("Default", "Unmasked"))
+    if mount == "Unmasked" and host_users:
+        yield refusals.bad(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
+    yield from _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
+    if context.get("allowPrivilegeEscalation") is False and context.get("privileged"):
+        text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        yield refusals.bad(path, _context_shown(context), text)
+    yield from windows_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
+    yield from _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+
+
+_SHOWN = (
+    "capabilities", "privileged", "seLinuxOptions", "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot",
+    "readOnlyRootFilesystem", "allowPrivilegeEscalation", "procMount", "seccompProfile", "appArmorProfile",
+)  # fmt: skip
+
+
+def _context_shown(context: Part) -> dict[str, Any]:
+    """As Go prints its own struct, which has no names for JSON."""
+    found = {f"{name[0].upper()}{name[1:]}": context.get(name) for name in _SHOWN}
+    given = found["Capabilities"]
+    if given is not None:
+        found["Capabilities"] = {"Add": given.get("add"), "Drop": given.get("drop")}
+    return found
+
+
+def pod_security_faults(spec: Part, path: str) -> Iterator[FieldError]:
+    """What is wrong with a pod's context (validatePodSpecSecurityContext)."""
+    context, here = spec.get("securityContext") or {}, f"{path}.securityContext"
+    for name in ("fsGroup", "runAsUser", "runAsGroup"):
+        yield from _id_faults(context.get(name), f"{here}.{name}")
+    for index, group in enumerate(items(context, "supplementalGroups")):
+        yield from _id_faults(group, f"{here}.supplementalGroups[{index}]")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        text = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield refusals.bad(f"{here}.shareProcessNamespace", True, text)
+    yield from _sysctl_faults(items(context, "sysctls"), f"{here}.sysctls")
+    yield from _choice_faults(context, here, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
+    yield from _seccomp_faults(context.get("seccompProfile"), f"{here}.seccompProfile")
+    yield from windows_faults(context.get("windowsOptions"), f"{here}.windowsOptions")
+    yield from _app_armor_faults(context.get("appArmorProfile"), f"{here}.appArmorProfile")
+    yield from _choice_faults(context, here, "supplementalGroupsPolicy", ("Merge", "Strict"))
+    yield from _choice_faults(context, here, "seLinuxChangePolicy", ("Recursive",))
+
+
+def _choice_faults(part: Part, path: str, name: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:
+    if part.get(name) is not None:
+        yield from checks.option(f"{path}.{name}", part[name], allowed)
+
+
+def _sysctl_faults(given: Any, path: str) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, sysctl in enumerate(given):
+        here, name = f"{path}[{index}].name", sysctl.get("name", "")
+        if not name:
+            yield refusals.required(here)
+        elif len(name) > _LONGEST_SYSCTL or not re.fullmatch(_SYSCTL, name):
+            text = f"must have at most {_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL}$"
+            yield refusals.bad(here, name, text)
+        elif name in seen:
+            yield refusals.duplicate(here, name)
+        seen.add(name)
+
+
+def _seccomp_faults(profile: Part | None, path: str) -> Iterator[FieldError]:
+    if profile is None:
+        return
+    kind, place = profile.get("type", ""), profile.get("localhostProfile")
+    if not kind:
+        yield refusals.required(f"{path}.type", "type is required when seccompProfile is set")
+    else:
+        yield from checks.option(f"{path}.type", kind, _SECCOMP)
+    if kind == "Localhost" and place is None:
+        yield refusals.required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
+    elif kind == "Localhost":
+        yield from descending(f"{path}.localhostProfile", str(place))
+    elif place is not None:
+        shown = {"Type": kind, "LocalhostProfile": place}
+        yield refusals.bad(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
+
+
+def _app_armor_faults(profile: Part | None, path: str) -> Iterator[FieldError]:
+    if profile is None:
+        return
+    kind, place = profile.get("type", ""), profile.get("localhostProfile")
+    here, needed = f"{path}.localhostProfile", "must be set when AppArmor type is Localhost"
+    if kind == "Localhost":
+        if not place:
+            yield refusals.required(here, needed)
+        elif place.strip() != place:
+            yield refusals.bad(here, place, "must not be padded with whitespace")
+        if place is not None and len(place) > _LONGEST_PROFILE:
+            yield checks.too_long(here, _LONGEST_PROFILE)
+    elif kind in _SECCOMP:
+        if place is not None:
+            yield refusals.bad(here, place, "can only be set when AppArmor type is Localhost")
+    elif not kind:
+        yield refusals.required(f"{path}.type", "type is required when appArmorProfile is set")
+    else:
+        yield refusals.unsupported(f"{path}.type", kind, _SECCOMP)
+
+
+def windows_faults(options: Part | None, path: str) -> Iterator[FieldError]:
+    """What is wrong with the options of Windows' containers."""
+    if options is None:
+        return
+    name, spec, user = (options.get(key) for key in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"))
+    if name is not None:
+        yield from names.subdomain_faults(f"{path}.gmsaCredentialSpecName", name)
+    if spec == "":
+        yield refusals.bad(f"{path}.gmsaCredentialSpec", spec, "gmsaCredentialSpec cannot be an empty string")
+    if user is not None:
+        yield from checks.bads(f"{path}.runAsUserName", user, _user_texts(user))
+
+
+def _user_texts(name: str) -> Iterator[str]:
+    if not name:
+        yield "runAsUserName cannot be an empty string"
+        return
+    if re.search(r"[\x00-\x1f\x7f]", name):
+        yield "runAsUserName cannot contain control characters"
+        return
+    domain, separator, user = name.rpartition("\\")
+    if "\\" in domain:
+        yield "runAsUserName cannot contain more than one backslash"
+        return
+    if len(domain) >= 256:
+        yield "runAsUserName's Domain length must be under 256 characters"
+    if separator and not _NETBIOS.fullmatch(domain) and not _DOMAIN.fullmatch(domain):
+        yield "runAsUserName's Domain doesn't match the NetBios nor the DNS format"
+    if not user:
+        yield "runAsUserName's User cannot be empty"
+    elif len(user) > 104:
+        yield "runAsUserName's User length must not be longer than 104 characters"
+    if user and not user.strip(". "):
+        yield "runAsUserName's User cannot contain only periods or spaces"
+    if _USER_SIGNS.search(user):
+        yield "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"

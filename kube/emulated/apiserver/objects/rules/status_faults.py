@@ -1,0 +1,71 @@
+"""What is wrong with the status of a workload (pkg/apis/apps and core validation)."""
+
+from __future__ import annotations
+
+from mews.kube.api.objects import Object
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_MORE_THAN_ALL = "cannot be greater than status.replicas"
+_COUNTS = {
+    "DeploymentStatus": (
+        ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
+         "unavailableReplicas", "terminatingReplicas", "collisionCount"),
+        ("updatedReplicas", "readyReplicas", "availableReplicas"),
+        "cannot be greater than readyReplicas",
+    ),
+    "ReplicaSetStatus": (
+        ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration",
+         "terminatingReplicas"),
+        ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"),
+        "cannot be greater than readyReplicas",
+    ),
+    "StatefulSetStatus": (
+        ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration",
+         "collisionCount"),
+        ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"),
+        "cannot be greater than status.readyReplicas",
+    ),
+}  # fmt: skip
+_DAEMONS = (
+    "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",
+    "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",
+)  # fmt: skip
+
+
+def _count_faults(new: Object, form: str) -> list[FieldError]:
+    counts, bounded, more_than_ready = _COUNTS[form]
+    status, found = new.get("status") or {}, list[FieldError]()
+    for name in counts:
+        found += checks.not_negative(f"status.{name}", status.get(name))
+    for name in bounded:
+        if status.get(name, 0) > status.get("replicas", 0):
+            found.append(refusals.bad(f"status.{name}", status[name], _MORE_THAN_ALL))
+    available = status.get("availableReplicas", 0)
+    if available > status.get("readyReplicas", 0):
+        found.append(refusals.bad("status.availableReplicas", available, more_than_ready))
+    return found
+
+
+def deployment_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with a Deployment's."""
+    return _count_faults(new, "DeploymentStatus")
+
+
+def replica_set_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with a ReplicaSet's or a ReplicationController's."""
+    return _count_faults(new, "ReplicaSetStatus")
+
+
+def stateful_set_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with a StatefulSet's."""
+    return _count_faults(new, "StatefulSetStatus")
+
+
+def daemon_set_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with a DaemonSet's."""
+    status, found = new.get("status") or {}, list[FieldError]()
+    for name in _DAEMONS:
+        found += checks.not_negative(f"status.{name}", status.get(name))
+    return found

@@ -1,0 +1,445 @@
+"""What is wrong with the sources of volumes, of pods and of persistent volumes (pkg/apis/core/validation)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mews.kube.api.quantities import parse
+from mews.kube.emulated.apiserver.objects.rules import checks
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import node_selector_faults
+from mews.kube.emulated.apiserver.objects.rules.checks import Part, items
+from mews.kube.emulated.apiserver.store import names, refusals
+from mews.kube.emulated.apiserver.store.refusals import FieldError
+
+_ONE_TYPE = "may not specify more than 1 volume type"
+_MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
+_PARTITION_TEXT = "must be between 1 and 255, inclusive"
+_DISK_BY_SUBSCRIPTION = (
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+)
+_DISK_BY_URL = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+_HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
+_IQN = re.compile(r"iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$")
+_EUI = re.compile(r"eui.[A-Za-z0-9]{16}$")
+_NAA = re.compile(r"naa.([A-Za-z0-9]{16}|[A-Za-z0-9]{32})$")
+_HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
+
+
+def needed(part: Part, path: str, *fields: str) -> Iterator[FieldError]:
+    """Fields that may not be empty."""
+    for name in fields:
+        if not part.get(name):
+            yield refusals.required(f"{path}.{name}")
+
+
+def no_steps_back(path: str, text: str) -> Iterator[FieldError]:
+    """A path without ``..``."""
+    if ".." in text.split("/"):
+        yield refusals.bad(path, text, "must not contain '..'")
+
+
+def descending(path: str, text: str) -> Iterator[FieldError]:
+    """A relative path without ``..``."""
+    if text.startswith("/"):
+        yield refusals.bad(path, text, "must be a relative path")
+    yield from no_steps_back(path, text)
+
+
+def unreserved(path: str, text: str) -> Iterator[FieldError]:
+    """A relative path that does not begin with two dots."""
+    yield from descending(path, text)
+    if text.startswith("..") and not text.startswith("../"):
+        yield refusals.bad(path, text, "must not start with '..'")
+
+
+def mode_faults(part: Part, path: str, name: str) -> Iterator[FieldError]:
+    """A file's mode, if it is given."""
+    mode = part.get(name)
+    if mode is not None and not 0 <= mode <= 0o777:
+        yield refusals.bad(f"{path}.{name}", mode, _MODE_TEXT)
+
+
+def key_faults(part: Part, path: str) -> Iterator[FieldError]:
+    """The keys that are shown as files."""
+    for index, item in enumerate(items(part, "items")):
+        here = f"{path}.items[{index}]"
+        yield from needed(item, here, "key", "path")
+        yield from unreserved(f"{here}.path", item.get("path", ""))
+        yield from mode_faults(item, here, "mode")
+
+
+def host_path_faults(source: Part, path: str) -> Iterator[FieldError]:
+    """A path of the node."""
+    if not source.get("path"):
+        yield refusals.required(f"{path}.path")
+        return
+    yield from no_steps_back(f"{path}.path", source["path"])
+    kind = source.get("type")
+    if kind is not None and kind not in _HOST_PATH_TYPES:
+        yield refusals.unsupported(f"{path}.type", kind, _HOST_PATH_TYPES)
+
+
+def _named_disk(name: str) -> Callable[[Part, str], Iterator[FieldError]]:
+    def faults(source: Part, path: str) -> Iterator[FieldError]:
+        path = path.replace("gcePersistentDisk", "persistentDisk")
+        yield from needed(source, path, name)
+        if not 0 <= source.get("partition", 0) <= 255:
+            yield refusals.bad(f"{path}.partition", source["partition"], _PARTITION_TEXT)
+
+    return faults
+
+
+def _with(*fields: str) -> Callable[[Part, str], Iterator[FieldError]]:
+    return lambda source, path: needed(source, path, *fields)
+
+
+def _nfs_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from needed(source, path, "server", "path")
+    if source.get("path") and not source["path"].startswith("/"):
+        yield refusals.bad(f"{path}.path", source["path"], "must be an absolute path")
+
+
+def _iscsi_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from needed(source, path, "targetPortal")
+    name = source.get("iqn", "")
+    yield from _iqn_faults(name, f"{path}.iqn") if name else [refusals.required(f"{path}.iqn")]
+    if not 0 <= source.get("lun", 0) <= 255:
+        yield refusals.bad(f"{path}.lun", source["lun"], "must be between 0 and 255, inclusive")
+    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
+        yield refusals.required(f"{path}.secretRef")
+    initiator = source.get("initiatorName")
+    if initiator is not None:
+        yield from _iqn_faults(initiator, f"{path}.initiatorname")
+
+
+def _iqn_faults(name: str, path: str) -> Iterator[FieldError]:
+    if not name.startswith(("iqn", "eui", "naa")):
+        yield refusals.bad(path, name, "must be valid format starting with iqn, eui, or naa")
+    elif not any(pattern.match(name) for pattern in (_IQN, _EUI, _NAA)):
+        yield refusals.bad(path, name, "must be valid format")
+
+
+def _flocker_faults(source: Part, path: str) -> Iterator[FieldError]:
+    name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
+    if not name and not uuid:
+        yield refusals.required(path, "one of datasetName and datasetUUID is required")
+    if name and uuid:
+        text = "resource"
+        yield FieldError(
+            path, "FieldValueInvalid", f'"{text}": datasetName and datasetUUID can not be specified simultaneously'
+        )
+    if "/" in name:
+        yield refusals.bad(f"{path}.datasetName", name, "must not contain '/'")
+
+
+def _fc_faults(source: Part, path: str) -> Iterator[FieldError]:
+    targets, wwids, lun = items(source, "targetWWNs"), items(source, "wwids"), source.get("lun")
+    if not targets and not wwids:
+        yield refusals.required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both")
+    if targets and wwids:
+        text = "targetWWNs and wwids can not be specified simultaneously"
+        yield refusals.bad(f"{path}.targetWWNs", [*targets], text)
+    if targets and lun is None:
+        yield refusals.required(f"{path}.lun", "lun is required if targetWWNs is specified")
+    elif targets and not 0 <= lun <= 255:  # type: ignore[operator]
+        yield refusals.bad(f"{path}.lun", lun, "must be between 0 and 255, inclusive")
+
+
+def _flex_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from needed(source, path, "driver")
+    for key in source.get("options") or ():
+        if f".{key.partition('/')[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
+            yield refusals.bad(f"{path}.options[{key}]", key, "kubernetes.io and k8s.io namespaces are reserved")
+
+
+def _quobyte_faults(source: Part, path: str) -> Iterator[FieldError]:
+    registry = source.get("registry", "")
+    text = "must be a host:port pair or multiple pairs separated by commas"
+    if not registry:
+        yield refusals.required(f"{path}.registry", text)
+    elif len(source.get("tenant", "")) > 64:
+        yield refusals.required(f"{path}.tenant", "must be a UUID and may not exceed a length of 64 characters")
+    else:
+        for pair in registry.split(","):
+            if not _HOST_PORT.fullmatch(pair):
+                yield refusals.bad(f"{path}.registry", registry, text)
+    yield from needed(source, path, "volume")
+
+
+def _ceph_faults(source: Part, path: str) -> Iterator[FieldError]:
+    return needed(source, path, "monitors")
+
+
+def _azure_file_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from needed(source, path, "secretName", "shareName")
+    if source.get("secretNamespace") == "":
+        yield refusals.required(f"{path}.secretNamespace")
+
+
+def _azure_disk_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from needed(source, path, "diskName", "diskURI")
+    place, kind = source.get("diskURI", ""), source.get("kind")
+    if "cachingMode" in source:
+        yield from checks.option(f"{path}.cachingMode", source["cachingMode"], ("None", "ReadOnly", "ReadWrite"))
+    if kind is not None:
+        yield from checks.option(f"{path}.kind", kind, ("Dedicated", "Managed", "Shared"))
+    if kind == "Managed" and not place.startswith("/subscriptions/"):
+        yield refusals.unsupported(f"{path}.diskURI", place, (_DISK_BY_SUBSCRIPTION,))
+    if kind is not None and kind != "Managed" and not place.startswith("https://"):
+        yield refusals.unsupported(f"{path}.diskURI", place, (_DISK_BY_URL,))
+
+
+def _storage_os_faults(source: Part, path: str) -> Iterator[FieldError]:
+    for name in ("volumeName", "volumeNamespace"):
+        if source.get(name):
+            yield from checks.label(f"{path}.{name}", source[name])
+        elif name == "volumeName":
+            yield refusals.required(f"{path}.{name}")
+    reference = source.get("secretRef")
+    if reference is not None:
+        yield from needed(
+            reference, f"{path}.secretRef", *(("name", "namespace") if "namespace" in reference else ("name",))
+        )
+
+
+def driver_name_faults(name: str, path: str) -> list[FieldError]:
+    """The name of a CSI driver (ValidateCSIDriverName)."""
+    if not name:
+        return [refusals.required(path)]
+    found = [checks.too_long(path, 63)] if len(name) > 63 else []
+    texts = [text.partition(": ")[2] for text in (fault.text for fault in names.subdomain_faults(path, name.lower()))]
+    return found + checks.bads(path, name, texts)
+
+
+def _csi_volume_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from driver_name_faults(source.get("driver", ""), f"{path}.driver")
+    secret = source.get("nodePublishSecretRef")
+    if secret is not None and not secret.get("name"):
+        yield refusals.required(f"{path}.nodePublishSecretRef.name")
+    elif secret is not None:
+        yield from names.subdomain_faults(f"{path}.name", secret["name"])
+
+
+_CSI_SECRETS = (
+    "controllerPublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+)
+
+
+def _csi_persistent_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from driver_name_faults(source.get("driver", ""), f"{path}.driver")
+    yield from needed(source, path, "volumeHandle")
+    for name in _CSI_SECRETS:
+        secret = source.get(name)
+        for field in ("name", "namespace") if secret is not None else ():
+            value = secret.get(field, "")  # type: ignore[union-attr]
+            if not value:
+                yield refusals.required(f"{path}.{name}.{field}")
+            elif field == "name":
+                yield from names.subdomain_faults(f"{path}.{name}.{field}", value)
+            else:
+                yield from checks.label(f"{path}.{name}.{field}", value)
+
+
+def _local_faults(source: Part, path: str) -> Iterator[FieldError]:
+    if not source.get("path"):
+        yield refusals.required(f"{path}.path")
+        return
+    yield from no_steps_back(f"{path}.path", source["path"])
+
+
+def _claim_faults(source: Part, path: str) -> Iterator[FieldError]:
+    return needed(source, path, "claimName")
+
+
+def _empty_dir_faults(source: Part, path: str) -> Iterator[FieldError]:
+    if "sizeLimit" in source and parse(source["sizeLimit"]) < 0:
+        yield refusals.forbidden_field(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+
+
+def _git_faults(source: Part, path: str) -> Iterator[FieldError]:
+    yield from needed(source, path, "repository")
+    yield from descending(f"{path}.directory", source.get("directory", ""))
+
+
+def _keyed(name: str) -> Callable[[Part, str], Iterator[FieldError]]:
+    def faults(source: Part, path: str) -> Iterator[FieldError]:
+        yield from needed(source, path, name)
+        yield from mode_faults(source, path, "defaultMode")
+        yield from key_faults(source, path)
+
+    return faults
+
+
+_COMMON: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
+    "hostPath": host_path_faults,
+    "gcePersistentDisk": _named_disk("pdName"),
+    "awsElasticBlockStore": _named_disk("volumeID"),
+    "glusterfs": _with("endpoints", "path"),
+    "flocker": _flocker_faults,
+    "nfs": _nfs_faults,
+    "rbd": _with("monitors", "image"),
+    "quobyte": _quobyte_faults,
+    "cephfs": _ceph_faults,
+    "iscsi": _iscsi_faults,
+    "cinder": _with("volumeID"),
+    "fc": _fc_faults,
+    "flexVolume": _flex_faults,
+    "azureFile": _azure_file_faults,
+    "vsphereVolume": _with("volumePath"),
+    "photonPersistentDisk": _with("pdID"),
+    "portworxVolume": _with("volumeID"),
+    "azureDisk": _azure_disk_faults,
+    "storageos": _storage_os_faults,
+    "scaleIO": _with("gateway", "system", "volumeName"),
+}
+_POD_ORDER = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+    "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc",
+    "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk",
+    "storageos", "projected", "scaleIO", "csi", "ephemeral", "image",
+)  # fmt: skip
+_PERSISTENT_ORDER = (
+    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte", "cephfs",
+    "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
+    "azureDisk", "scaleIO", "local", "storageos", "csi",
+)  # fmt: skip
+VOLUME_SOURCES = _PERSISTENT_ORDER
+"""All fields of a persistent volume that say where it is."""
+
+_SECOND_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+"""Where upstream complains of a second type under another name than that of the field."""
+
+_OF_PODS: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
+    **_COMMON,
+    "emptyDir": _empty_dir_faults,
+    "gitRepo": _git_faults,
+    "secret": _keyed("secretName"),
+    "configMap": _keyed("name"),
+    "persistentVolumeClaim": _claim_faults,
+    "csi": _csi_volume_faults,
+}
+
+
+def pod_source_faults(
+    volume: Part, path: str, others: Mapping[str, Callable[[Part, str], Iterator[FieldError]]]
+) -> Iterator[FieldError]:
+    """The source of a pod's volume; ``others``: the checks of sources that need more than themselves."""
+    checked, given = {**_OF_PODS, **others}, [name for name in _POD_ORDER if volume.get(name) is not None]
+    for index, name in enumerate(given):
+        if index and name != "flexVolume":
+            yield refusals.forbidden_field(f"{path}.{_SECOND_PATHS.get(name, name)}", _ONE_TYPE)
+        elif name in checked:
+            yield from checked[name](volume[name], f"{path}.{name}")
+    if not given:
+        yield refusals.required(path, "must specify a volume type")
+
+
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+
+
+def access_mode_faults(modes: Any, path: str) -> Iterator[FieldError]:
+    """How volumes may be used."""
+    for mode in modes:
+        if mode not in _ACCESS_MODES:
+            yield refusals.unsupported(path, mode, _ACCESS_MODES)
+    if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:3]):
+        yield refusals.forbidden_field(path, "may not use ReadWriteOncePod with other access modes")
+
+
+_INLINE = "in the context of inline volumes"
+
+
+def persistent_volume_spec_faults(spec: Part, path: str, *, inline: bool = False) -> Iterator[FieldError]:
+    """What is wrong with a persistent volume, or with one in an attachment (ValidatePersistentVolumeSpec)."""
+    if inline:
+        for name in ("claimRef", "capacity"):
+            if spec.get(name):
+                yield refusals.forbidden_field(f"{path}.{name}", f"may not be specified {_INLINE}")
+        if spec.get("csi") is None:
+            yield refusals.required(f"{path}.csi", f"has to be specified {_INLINE}")
+    if not items(spec, "accessModes"):
+        yield refusals.required(f"{path}.accessModes")
+    yield from access_mode_faults(items(spec, "accessModes"), f"{path}.accessModes")
+    if not inline:
+        yield from _capacity_faults(spec.get("capacity") or {}, f"{path}.capacity")
+    yield from _reclaim_faults(spec, path, inline=inline)
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None and inline:
+        yield refusals.forbidden_field(f"{path}.nodeAffinity", f"may not be specified {_INLINE}")
+    elif affinity is not None:
+        yield from _affinity_faults(affinity, f"{path}.nodeAffinity")
+    yield from _persistent_source_faults(spec, path)
+    yield from _class_faults(spec, path, inline=inline)
+
+
+def _capacity_faults(capacity: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    if not capacity:
+        yield refusals.required(path)
+    if set(capacity) != {"storage"}:
+        yield refusals.unsupported(path, dict(capacity) or None, ("storage",))
+    for name, amount in capacity.items():
+        if parse(amount) <= 0:
+            yield refusals.bad(f"{path}[{name}]", amount, "must be greater than zero")
+
+
+def _reclaim_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:
+    policy, here = spec.get("persistentVolumeReclaimPolicy", ""), f"{path}.persistentVolumeReclaimPolicy"
+    if policy and inline and policy != "Retain":
+        yield refusals.forbidden_field(here, f"may only be Retain {_INLINE}")
+    elif policy and not inline:
+        yield from checks.option(here, policy, ("Delete", "Recycle", "Retain"))
+
+
+def _affinity_faults(affinity: Part, path: str) -> Iterator[FieldError]:
+    required = affinity.get("required")
+    if required is None:
+        yield refusals.required(f"{path}.required", "must specify required node constraints")
+    else:
+        yield from node_selector_faults(required, f"{path}.required")
+
+
+def _persistent_source_faults(spec: Part, path: str) -> Iterator[FieldError]:
+    checked = {**_COMMON, "local": _local_faults, "csi": _csi_persistent_faults}
+    given = [name for name in _PERSISTENT_ORDER if spec.get(name) is not None]
+    for index, name in enumerate(given):
+        if index and name != "flexVolume":
+            yield refusals.forbidden_field(f"{path}.{_SECOND_PATHS.get(name, name)}", _ONE_TYPE)
+            continue
+        yield from checked[name](spec[name], f"{path}.{name}")
+        if name == "local" and spec.get("nodeAffinity") is None:
+            yield refusals.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+    if not given:
+        yield refusals.required(path, "must specify a volume type")
+    place = checks.part_of(spec, "hostPath").get("path", "")
+    is_root = "hostPath" in spec and posixpath.normpath(place or ".") == "/"
+    if is_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        text = "may not be 'recycle' for a hostPath mount of '/'"
+        yield refusals.forbidden_field(f"{path}.persistentVolumeReclaimPolicy", text)
+
+
+def _class_faults(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError]:
+    storage_class, mode = spec.get("storageClassName", ""), spec.get("volumeMode")
+    if storage_class and inline:
+        yield refusals.forbidden_field(f"{path}.storageClassName", f"may not be specified {_INLINE}")
+    elif storage_class:
+        yield from names.subdomain_faults(f"{path}.storageClassName", storage_class)
+    if mode is not None and inline and mode != "Filesystem":
+        text = f"may not specify volumeMode other than Filesystem {_INLINE}"
+        yield refusals.forbidden_field(f"{path}.volumeMode", text)
+    elif mode is not None and not inline:
+        yield from checks.option(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
+    attributes = spec.get("volumeAttributesClassName")
+    if attributes is None:
+        return
+    if not attributes:
+        yield refusals.required(f"{path}.volumeAttributesClassName", "an empty string is disallowed")
+    else:
+        yield from names.subdomain_faults(f"{path}.volumeAttributesClassName", attributes)
+    if spec.get("csi") is None:
+        yield refusals.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")

@@ -381,6 +381,37 @@ def test_status_and_spec_are_written_apart(backend: Backend) -> None:
     backend.run(check)
 
 
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+
+
+def test_the_scale_of_an_object_is_read_and_written_through_its_subresource(backend: Backend) -> None:
+    async def check(kube: KubeApi) -> None:
+        labels = {"app": "a"}
+        template = {"metadata": {"labels": labels}, "spec": pod("a")["spec"]}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+        await kube.create(DEPLOYMENTS, {"metadata": {"name": "a"}, "spec": spec}, namespace=NS)
+        try:
+            scale = await kube.get(DEPLOYMENTS, "a", namespace=NS, subresource="scale")
+            assert (scale["apiVersion"], scale["kind"], scale["spec"]) == ("autoscaling/v1", "Scale", {"replicas": 2})
+            bodies = {Patch.MERGE: {"spec": {"replicas": 3}}, Patch.STRATEGIC: {"spec": {"replicas": 4}}}
+            bodies[Patch.JSON] = [{"op": "replace", "path": "/spec/replicas", "value": 5}]
+            for count, kind in ((3, Patch.MERGE), (4, Patch.STRATEGIC), (5, Patch.JSON)):
+                scaled = await kube.patch(DEPLOYMENTS, "a", bodies[kind], kind=kind, namespace=NS, subresource="scale")
+                assert (scaled["kind"], scaled["spec"]) == ("Scale", {"replicas": count})
+                assert (await kube.get(DEPLOYMENTS, "a", namespace=NS))["spec"]["replicas"] == count
+            scale = {**scaled, "spec": {"replicas": 1}}
+            assert (await kube.replace(DEPLOYMENTS, scale, subresource="scale"))["spec"] == {"replicas": 1}
+            with pytest.raises(Conflict):
+                await kube.replace(DEPLOYMENTS, scale, namespace=NS, subresource="scale")
+            less = {"spec": {"replicas": -1}}
+            with pytest.raises(Invalid, match=r'^Scale\.autoscaling "a" is invalid: spec\.replicas: Invalid value: -1'):
+                await kube.patch(DEPLOYMENTS, "a", less, namespace=NS, subresource="scale")
+        finally:
+            await kube.delete(DEPLOYMENTS, "a", namespace=NS)
+
+    backend.run(check)
+
+
 def test_a_pods_spec_is_fixed(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
         await kube.create(PODS, pod("a"), namespace=NS)

@@ -16,6 +16,8 @@ from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectLi
 from mews.kube.clock import rest
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
 from mews.kube.emulated.apiserver.objects.apply import apply
+from mews.kube.emulated.apiserver.objects.scale_writes import patch_scale, replace_scale
+from mews.kube.emulated.apiserver.objects.scales import scale_of
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import answered, completed
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -118,7 +120,8 @@ class InProcessKube:
         kind = self._kind(resource)
         if subresource is not None and kind.subresource(subresource) is None:
             raise refusals.unknown_resource()
-        return await answered(lambda: self._store.get(kind, _place(kind, namespace), name))
+        found = await answered(lambda: self._store.get(kind, _place(kind, namespace), name))
+        return scale_of(kind, found) if subresource == "scale" else found
 
     async def list(
         self,
@@ -176,13 +179,14 @@ class InProcessKube:
         await asyncio.sleep(0)
         kind = self._kind(resource)
         _check_subresource(kind, subresource)
-        place, below = _place(kind, namespace or namespace_of(obj) or None), subresource or ""
-        return await completed(
-            lambda request: update.replace(
-                self._store, kind, place, name_of(obj), obj, subresource=below, request=request
-            ),
-            self._request(field_manager),
-        )
+        place, below, store = _place(kind, namespace or namespace_of(obj) or None), subresource or "", self._store
+
+        def write(request: WriteRequest) -> Object:
+            if below == "scale":
+                return replace_scale(store, kind, place, name_of(obj), obj, request=request)
+            return update.replace(store, kind, place, name_of(obj), obj, subresource=below, request=request)
+
+        return await completed(write, self._request(field_manager))
 
     async def patch(
         self,
@@ -205,6 +209,8 @@ class InProcessKube:
         def write(request: WriteRequest) -> Object:
             if kind is Patch.APPLY:
                 return apply(store, what, place, name, body, subresource=below, force=force, request=request)
+            if below == "scale":
+                return patch_scale(store, what, place, name, body, patch_kind=kind, request=request)
             return update.patch(store, what, place, name, body, patch_kind=kind, subresource=below, request=request)
 
         return await completed(write, self._request(field_manager))

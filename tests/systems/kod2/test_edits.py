@@ -127,8 +127,11 @@ def test_tasks_begin_anew_when_the_maximum_changes_where_the_job_wants_that():
 
 
 async def scale(bench, count):
-    """What the scale subresource does (by kubectl: tests/systems/kod2/test_processes.py)."""
-    return await change(bench, {"tfReplicaSpecs": {"Worker": {"replicas": count}}})
+    """What ``kubectl scale`` does (by kubectl itself: tests/systems/kod2/test_processes.py)."""
+    body = {"spec": {"replicas": count}}
+    scaled = await bench.kube.patch(TFJOBS, "j", body, kind=Patch.MERGE, namespace="default", subresource="scale")
+    assert scaled["kind"] == "Scale" and scaled["spec"] == {"replicas": count}
+    return scaled
 
 
 def test_replicas_of_a_running_job_act_within_the_bounds_and_are_refused_beyond():

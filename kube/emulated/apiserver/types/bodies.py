@@ -68,7 +68,7 @@ def decode(kind: Kind, body: Mapping[str, Any], request: WriteRequest, refuse: R
     return obj
 
 
-def decode_action(resource: Resource, body: Mapping[str, Any], request: WriteRequest) -> Object:
+def _decode_action(resource: Resource, body: Mapping[str, Any], request: WriteRequest) -> Object:
     """The body of a subresource's own kind (Binding, Eviction, Scale, TokenRequest); refused as ``decode`` does."""
     root = root_of(resource)
     if root is None:
@@ -84,6 +84,13 @@ def decode_action(resource: Resource, body: Mapping[str, Any], request: WriteReq
             raise _cannot_handle(resource, f"strict decoding error: {', '.join(faults)}")
         request.warnings.extend(faults)
     return obj
+
+
+def decode_subresource(kind: Kind, name: str, body: Mapping[str, Any], request: WriteRequest) -> Object:
+    """The body of a subresource of this kind, decoded by the kind that travels through it."""
+    sub = kind.subresource(name)
+    assert sub is not None
+    return _decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), body, request)
 
 
 def shape_of(kind: Kind) -> Struct:

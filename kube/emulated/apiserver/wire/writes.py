@@ -8,22 +8,20 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError, BadRequest, Invalid
+from mews.kube.api.errors import ApiError, BadRequest
 from mews.kube.api.objects import Object
-from mews.kube.api.patches import json_patch, merge_patch
-from mews.kube.api.resources import Resource
 from mews.kube.client.port import Patch
-from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, scales, update
+from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
 from mews.kube.emulated.apiserver.objects.apply import apply
+from mews.kube.emulated.apiserver.objects.scale_writes import patch_scale, replace_scale
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import completed
-from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
 from mews.kube.emulated.apiserver.store.limits import check_stored_size
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.types import strictness
 from mews.kube.emulated.apiserver.types.bodies import decode as decode_body
-from mews.kube.emulated.apiserver.types.bodies import decode_action
+from mews.kube.emulated.apiserver.types.bodies import decode_subresource
 from mews.kube.emulated.apiserver.wire import parameters, reviews
 from mews.kube.emulated.apiserver.wire.call import Call, read_body, read_object, warning
 from mews.kube.emulated.apiserver.wire.negotiation import encode, media_of, parse_json, parse_yaml_strictly
@@ -103,7 +101,7 @@ def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
 
 def _act(call: Call, body: Object, request: WriteRequest) -> Object:
     name = call.route.name
-    body = _action(call, body, request)
+    body = decode_subresource(call.kind, call.route.subresource, body, request)
     given = (body.get("metadata") or {}).get("name")
     version = str(body.get("apiVersion") or "")
     match call.route.subresource:
@@ -126,21 +124,18 @@ def _act(call: Call, body: Object, request: WriteRequest) -> Object:
     raise refusals.wrong_method()
 
 
-def _action(call: Call, body: Object, request: WriteRequest) -> Object:
-    """A subresource's body, decoded by its own kind."""
-    sub = call.kind.subresource(call.route.subresource)
-    assert sub is not None
-    return decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), body, request)
-
-
 async def put(call: Call) -> web.StreamResponse:
     """Replace an object, its status, finalizers or scale."""
     request = _request(call, "UpdateOptions")
     body, raw = await read_object(call)
     request = _with_body(call, request, raw)
     if call.route.subresource == "scale":
-        scaled = await completed(lambda request: _scaled(call, _action(call, body, request), request), request)
-        return _warned(call.answer(scaled), request)
+
+        def scale_to(request: WriteRequest) -> Object:
+            name = call.route.name
+            return replace_scale(call.world.store, call.kind, call.namespace, name, body, request=request)
+
+        return _warned(call.answer(await completed(scale_to, request)), request)
     store, route = call.world.store, call.route
     created = store.find(call.kind, call.namespace, route.name) is None
 
@@ -150,34 +145,6 @@ async def put(call: Call) -> web.StreamResponse:
 
     new = await _written_once(raw, replace_it, request)
     return _warned(written(call, new, _CREATED if created else 200), request)
-
-
-def _scaled(call: Call, scale: Object, request: WriteRequest) -> Object:
-    metadata = scale.get("metadata") or {}
-    given = metadata.get("name", "")
-    if given and given != call.route.name:
-        raise refusals.names_differ(given, call.route.name)
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if replicas < 0:
-        fault = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
-        causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
-        raise Invalid(
-            f'Scale.autoscaling "{call.route.name}" is invalid: {fault}',
-            details={"name": call.route.name, "group": "autoscaling", "kind": "Scale", "causes": causes},
-        )
-    body = scales.change_of(call.kind, replicas)
-    if metadata.get("resourceVersion"):
-        body["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
-    new = update.patch(
-        call.world.store,
-        call.kind,
-        call.namespace,
-        call.route.name,
-        body,
-        patch_kind=Patch.MERGE,
-        request=replace(request, subresource="scale"),
-    )
-    return scales.scale_of(call.kind, new)
 
 
 async def patch(call: Call) -> web.StreamResponse:
@@ -219,7 +186,7 @@ async def patch(call: Call) -> web.StreamResponse:
     if route.subresource == "scale":
 
         def scale_it(request: WriteRequest) -> Object:
-            return _scaled(call, _action(call, _patched_scale(call, body, kind), request), request)
+            return patch_scale(store, call.kind, call.namespace, route.name, body, patch_kind=kind, request=request)
 
         return _warned(call.answer(await completed(scale_it, request)), request)
 
@@ -252,16 +219,6 @@ def _configuration(raw: bytes, request: WriteRequest) -> Any:
         raise BadRequest(f"{text}{lines}")
     request.warnings.extend(faults)
     return found
-
-
-def _patched_scale(call: Call, body: Any, kind: Patch) -> Object:
-    """What a patch makes of an object's Scale; without a version, so that the object may be of any."""
-    scale = scales.scale_of(call.kind, call.world.store.get(call.kind, call.namespace, call.route.name))
-    del scale["metadata"]["resourceVersion"]
-    patched: Object = json_patch(scale, body) if kind is Patch.JSON else merge_patch(scale, body)
-    if not isinstance(patched, dict):
-        raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(patched)}")
-    return patched
 
 
 async def delete(call: Call) -> web.StreamResponse:

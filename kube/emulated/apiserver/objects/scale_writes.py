@@ -1,0 +1,59 @@
+"""PUT and PATCH of the scale subresource: what is written is the object's number of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mews.kube.api.errors import BadRequest, Invalid
+from mews.kube.api.objects import Object
+from mews.kube.api.patches import json_patch, merge_patch
+from mews.kube.client.port import Patch
+from mews.kube.emulated.apiserver.objects import scales, update
+from mews.kube.emulated.apiserver.store import refusals
+from mews.kube.emulated.apiserver.store.json_faults import not_a_struct
+from mews.kube.emulated.apiserver.store.kinds import Kind
+from mews.kube.emulated.apiserver.store.request import WriteRequest
+from mews.kube.emulated.apiserver.types.bodies import decode_subresource
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.apiserver.store.store import Store
+
+
+def replace_scale(
+    store: Store, kind: Kind, namespace: str, name: str, given: Mapping[str, Any], *, request: WriteRequest
+) -> Object:
+    """The Scale of an object after it was given the replicas of another. Raises as ``update.patch`` does."""
+    scale = decode_subresource(kind, "scale", given, request)
+    metadata = scale.get("metadata") or {}
+    named = metadata.get("name", "")
+    if named and named != name:
+        raise refusals.names_differ(named, name)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        fault = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
+        causes = [{"reason": fault.reason, "message": fault.message(), "field": fault.path}]
+        raise Invalid(
+            f'Scale.autoscaling "{name}" is invalid: {fault}',
+            details={"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes},
+        )
+    body = scales.change_of(kind, replicas)
+    if metadata.get("resourceVersion"):
+        body["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
+    new = update.patch(
+        store, kind, namespace, name, body, patch_kind=Patch.MERGE, request=replace(request, subresource="scale")
+    )
+    return scales.scale_of(kind, new)
+
+
+def patch_scale(
+    store: Store, kind: Kind, namespace: str, name: str, body: Any, *, patch_kind: Patch, request: WriteRequest
+) -> Object:
+    """The Scale of an object after a JSON, merge or strategic patch of it. Raises as ``replace_scale`` does."""
+    scale = scales.scale_of(kind, store.get(kind, namespace, name))
+    del scale["metadata"]["resourceVersion"]  # the object may be of any
+    patched: Object = json_patch(scale, body) if patch_kind is Patch.JSON else merge_patch(scale, body)
+    if not isinstance(patched, dict):
+        raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(patched)}")
+    return replace_scale(store, kind, namespace, name, patched, request=request)

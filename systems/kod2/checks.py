@@ -22,7 +22,8 @@ _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _LABEL_LENGTH = 63
 _ENVIRONMENT_LENGTH = 131_071
 """No program on Linux is given a longer variable of its environment (MAX_ARG_STRLEN)."""
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
+"""No quantity is larger."""
 
 
 def checked_tfjob(obj: Object) -> TFJob:
@@ -91,8 +92,16 @@ def _check_quantities(replicas: Replicas) -> None:
             value = parse(given)
         except ValueError as error:
             raise BadTFJob(f"{where}.{place}: {given!r}: {error}") from error
-        if not 0 <= value <= _LARGEST:
-            raise BadTFJob(f"{where}.{place}: {given!r}: must be from 0 to {_LARGEST}")
+        if not 0 <= value <= LARGEST:
+            raise BadTFJob(f"{where}.{place}: {given!r}: must be from 0 to {LARGEST}")
+
+
+def is_amount(quantity: Any) -> bool:
+    """Whether it is a quantity that something may have or ask for."""
+    try:
+        return 0 <= parse(quantity) <= LARGEST
+    except MALFORMED:
+        return False
 
 
 def _quantities(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

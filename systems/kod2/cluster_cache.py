@@ -21,12 +21,13 @@ from mews.kube.api.resources import CONFIGMAPS, LIMIT_RANGES, NODES, PODS, SERVI
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context
 from mews.kube.scheduling.podinfo import Amounts, pod_info
-from mews.systems.kod2.checks import checked_tfjob
+from mews.systems.kod2.checks import MALFORMED, checked_tfjob
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.defaults import JobDefaults
 from mews.systems.kod2.errors import BadTFJob
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.podspec import owner_uid, task_of
+from mews.systems.kod2.status import generation_of
 from mews.systems.kod2.tfjob import TFJob, key_parts
 
 _POOL_PREFIX = "pool-"
@@ -94,10 +95,10 @@ class ClusterCache:
 
     def spec_of(self, tfjob: Object) -> TFJob:
         """The TFJob as values. Raises BadTFJob."""
-        uid, generation = uid_of(tfjob), int(tfjob["metadata"].get("generation") or 0)
+        uid, generation = uid_of(tfjob), generation_of(tfjob)
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
-            known = self._specs[uid] = (generation, self._defaults.given_to(checked_tfjob(tfjob), tfjob))
+            known = self._specs[uid] = (generation, self._defaults.given_to(checked_tfjob(tfjob)))
         return known[1]
 
     def good_spec_of(self, tfjob: Object) -> TFJob | None:
@@ -140,7 +141,7 @@ class ClusterCache:
         """What a pod asks of each resource."""
         uid = uid_of(pod)
         if uid not in self._requests:
-            self._requests[uid] = pod_info(pod).requests
+            self._requests[uid] = _requests(pod)
         return self._requests[uid]
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
@@ -178,9 +179,17 @@ class ClusterCache:
                 yield name_of(obj).removeprefix(_POOL_PREFIX), obj
 
 
+def _requests(pod: Object) -> Amounts:
+    """Nothing where they cannot be read: a pod is somebody's, and nobody's jobs may wait for it to be mended."""
+    try:
+        return pod_info(pod).requests
+    except MALFORMED:
+        return {}
+
+
 def _listed(obj: Object, key: str) -> list[Any]:
     try:
         value = json.loads((obj.get("data") or {}).get(key) or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return value if isinstance(value, list) else []

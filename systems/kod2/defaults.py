@@ -1,4 +1,4 @@
-"""What a TFJob gets where it says nothing: requests, the policy about its pods, the cluster's domain.
+"""What a TFJob gets where it says nothing: requests, the cluster's domain.
 
 The operator counts with what pods will ask for once the API server has let them in, so it gives them those requests
 itself: limits count as requests, then the namespace's LimitRanges, then (for a job none of whose tasks asks for any CPU
@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from mews.kube.api.objects import Object, clone, namespace_of
+from mews.systems.kod2.checks import is_amount
 from mews.systems.kod2.config import OperatorConfig
-from mews.systems.kod2.tfjob import CleanPodPolicy, Replicas, TFJob
+from mews.systems.kod2.tfjob import Replicas, TFJob
 
 _BASE = ("cpu", "memory")
 
@@ -27,7 +28,7 @@ class JobDefaults:
         self._config = config
         self._limit_ranges = limit_ranges
 
-    def given_to(self, job: TFJob, obj: Object) -> TFJob:
+    def given_to(self, job: TFJob) -> TFJob:
         """The job with them."""
         items = [
             item
@@ -40,13 +41,7 @@ class JobDefaults:
         if not any(_asks(replicas.template) for replicas in roles.values()):
             amounts = {"cpu": self._config.default_cpu, "memory": self._config.default_memory}
             roles = {role: _asking(replicas, amounts) for role, replicas in roles.items()}
-        clean = job.clean if _names_a_policy(obj) else CleanPodPolicy(self._config.clean_pod_policy)
-        return replace(job, roles=roles, clean=clean, domain=self._config.cluster_domain)
-
-
-def _names_a_policy(obj: Object) -> bool:
-    spec = obj.get("spec") or {}
-    return bool((spec.get("runPolicy") or {}).get("cleanPodPolicy") or spec.get("cleanPodPolicy"))
+        return replace(job, roles=roles, domain=self._config.cluster_domain)
 
 
 def _containers(template: Mapping[str, Any], *keys: str) -> list[Any]:
@@ -61,7 +56,8 @@ def _filled(replicas: Replicas, items: Iterable[Mapping[str, Any]]) -> Replicas:
         resources = container.get("resources") or {}
         requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
         for item in items:
-            requests = {**(item.get("defaultRequest") or {}), **requests}
+            given = item.get("defaultRequest") or {}
+            requests = {**{name: amount for name, amount in given.items() if is_amount(amount)}, **requests}
         if requests != (resources.get("requests") or {}):
             container["resources"] = {**resources, "requests": requests}
     return replicas if template == replicas.template else replace(replicas, template=template)

@@ -11,9 +11,9 @@ from mews.kube.api.resources import EVENTS
 from mews.kube.component import Context
 
 COMPONENT = "tfjob-controller"
-
-
 _WAITING = 10_000
+_NAME_LENGTH = 240
+"""A TFJob may have a name as long as names may be: its events' names are longer."""
 
 
 class TFJobEventWriter:
@@ -27,7 +27,11 @@ class TFJobEventWriter:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await self._write(await self._waiting.get())
+            event = await self._waiting.get()
+            try:
+                await self._write(event)
+            except Exception:  # events are best effort: none of them ends the operator
+                self._context.log.exception("event %s is lost", event["reason"])
 
     async def emit(self, tfjob: Object, kind: str, reason: str, message: str) -> None:
         """One event of type ``kind`` (Normal, Warning) about a TFJob."""
@@ -50,7 +54,7 @@ class TFJobEventWriter:
     def _event(self, tfjob: Object, kind: str, reason: str, message: str) -> Object:
         metadata, now = tfjob["metadata"], timestamp(self._context.clock.now())
         key = f"{metadata['uid']}/{reason}/{message}"
-        name = f"{metadata['name']}.{crc32(key.encode()):08x}"
+        name = f"{metadata['name'][:_NAME_LENGTH].rstrip('-.')}.{crc32(key.encode()):08x}"
         return {
             "metadata": {"name": name, "namespace": metadata["namespace"]},
             "involvedObject": {

@@ -92,6 +92,6 @@ def _count(job: _Job, pod: Object) -> None:
 def _quorum(pod: Object) -> int:
     for container in containers_of(pod):
         for entry in container.get("env") or ():
-            if entry.get("name") == QUORUM and str(entry.get("value", "")).isdigit():
+            if entry.get("name") == QUORUM and str(entry.get("value", "")).isdecimal():
                 return int(entry["value"])
     return 1

@@ -7,6 +7,7 @@ queues from there. Decisions shrink before they place, so that half of them is s
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
 
@@ -127,7 +128,7 @@ class Kod2Operator:
     def _tfjob_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
             self._queue.add(key_of(new))
-        if new is None or old is None or _generation(old) != _generation(new):
+        if new is None or old is None or statuses.generation_of(old) != statuses.generation_of(new):
             self._decide()
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
@@ -179,10 +180,9 @@ class Kod2Operator:
         """A TFJob over which the operator itself failed gives its room back and says so."""
         self._metrics.count(Kod2Counter.ERRORS)
         tfjob = None if key == PASS else self._cache.tfjob(key)
-        if tfjob is None or statuses.stall_of(tfjob) is not None:
-            return
         try:
-            await self._reconciler.hold_back(tfjob, "ReconcileError", f"{type(error).__name__}: {error}")
+            if tfjob is not None and statuses.stall_of(tfjob) is None:
+                await self._reconciler.hold_back(tfjob, "ReconcileError", f"{type(error).__name__}: {error}")
         except Exception:
             self._context.log.exception("%s: that it failed could not be written", key)
 
@@ -248,16 +248,20 @@ class Kod2Operator:
             await self._cache.write_status(tfjob, statuses.with_elastic(status, **shown))
 
     async def _tried(self, key: str, act: Awaitable[object]) -> bool:
-        """Do something about one TFJob; whether the server took it. If not the others go on without that job, which
-        passes leave alone for a while."""
+        """Do something about one TFJob; whether it was done. If not, since the server did not take it or the operator
+        failed over it, the others go on without that job, which passes leave alone for a while."""
         try:
             await act
-        except ApiError as error:
+        except Unavailable:
+            raise  # nobody's could be done
+        except Exception as error:
             times = self._left_alone.get(key, (0, 0.0))[0]
-            delay_s = min(_FIRST_PAUSE_S * 2.0 ** min(times, 20), statuses.LAST_DELAY_S)
+            delay_s = statuses.delay_s(times, first_s=_FIRST_PAUSE_S)
             self._left_alone[key] = (times + 1, self._context.clock.now() + delay_s)
-            self._metrics.count(Kod2Counter.RETRIES)
-            self._context.log.info("%s is left alone for %g s: %s", key, delay_s, error)
+            refused = isinstance(error, ApiError)
+            self._metrics.count(Kod2Counter.RETRIES if refused else Kod2Counter.ERRORS)
+            level, trace = (logging.INFO, None) if refused else (logging.ERROR, error)
+            self._context.log.log(level, "%s is left alone for %g s: %s", key, delay_s, error, exc_info=trace)
             self._again(PASS, delay_s)
             return False
         self._left_alone.pop(key, None)
@@ -269,11 +273,13 @@ class Kod2Operator:
     async def _show_weights(self, queues: Queues) -> None:
         raw = weights_of(queues)
         for entry in queues.waiting:
-            tfjob = self._cache.tfjob(entry.job.key)
             shown = round(1.0 if entry.starving else published(raw[entry.job.key]), 6)
-            if tfjob is not None and tfjob["status"]["elastic"].get("weight") != shown:
-                status = statuses.with_elastic(statuses.status_of(tfjob), weight=shown)
-                await self._tried(entry.job.key, self._cache.write_status(tfjob, status))
+            await self._tried(entry.job.key, self._show_weight(entry.job.key, shown))
+
+    async def _show_weight(self, key: str, shown: float) -> None:
+        tfjob = self._cache.tfjob(key)
+        if tfjob is not None and tfjob["status"]["elastic"].get("weight") != shown:
+            await self._cache.write_status(tfjob, statuses.with_elastic(statuses.status_of(tfjob), weight=shown))
 
     async def _act(self, decision: Decision) -> None:
         tfjob = self._cache.tfjob(decision.job)
@@ -398,10 +404,6 @@ def _where(tasks: Mapping[str, str]) -> str:
     for task, node in tasks.items():
         by_node.setdefault(node, []).append(task)
     return "; ".join(f"{', '.join(names)} on {node}" for node, names in sorted(by_node.items()))
-
-
-def _generation(tfjob: Object) -> int:
-    return int(tfjob["metadata"].get("generation") or 0)
 
 
 def _room_of(node: Object) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from mews.kube.api.objects import (
     Object,
     is_deleting,
     is_terminal,
+    key_of,
     micro_timestamp,
     name_of,
     phase_of,
@@ -239,7 +240,7 @@ class Reconciler:
 
     async def _remove(self, tfjob: Object, task: str, pod: Object) -> None:
         if not is_deleting(pod):
-            record(self._context.log, "removing", pod=f"{pod['metadata']['namespace']}/{name_of(pod)}")
+            record(self._context.log, "removing", pod=key_of(pod))
         await self._writer.delete(PODS, pod)
         service = self._cache.services_of(uid_of(tfjob)).get(task)
         if service is not None:
@@ -268,8 +269,7 @@ class Reconciler:
         if refused:
             self._metrics.count(Kod2Counter.REFUSED)
             tries, _ = self._refusals.get((job.uid, task), (0, 0.0))
-            delay_s = min(statuses.FIRST_DELAY_S * 2.0 ** min(tries, 10), statuses.LAST_DELAY_S)
-            self._refusals[(job.uid, task)] = (tries + 1, self._now_s() + delay_s)
+            self._refusals[(job.uid, task)] = (tries + 1, self._now_s() + statuses.delay_s(tries))
             record(self._context.log, "refused", pod=name_of(pod), reason=status.get("reason", ""))
             why = f"{name_of(pod)} was not taken by its node and is made anew: {status.get('message', '')}"
             found = self._cache.tfjob(job.key)
@@ -314,7 +314,7 @@ class Reconciler:
 
     async def _let_in(self, tfjob: Object) -> None:
         """All of a job's pods are there or were made: nothing holds it back any more."""
-        tfjob = self._cache.tfjob(f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}") or tfjob
+        tfjob = self._cache.tfjob(key_of(tfjob)) or tfjob
         if statuses.is_stalled(tfjob):
             await self._cache.write_status(tfjob, statuses.freed(statuses.status_of(tfjob)))
 
@@ -346,7 +346,7 @@ class Reconciler:
             status = statuses.with_condition(status, statuses.STALLED, refusal.reason, str(refusal), now_s=now_s)
             tfjob = await self._cache.write_status(tfjob, status)
             await self._events.emit(tfjob, "Warning", refusal.reason, str(refusal))
-            self._again(job.key, statuses.FIRST_DELAY_S)
+            self._again(job.key, statuses.delay_s(0))
             return
         self._refused_since_s.pop(job.uid, None)
         await self.hold_back(tfjob, refusal.reason, str(refusal), job=job, task=refusal.task)
@@ -368,7 +368,7 @@ class Reconciler:
         tfjob = await self._cache.write_status(tfjob, status)
         self._metrics.count(Kod2Counter.STALLED)
         await self._events.emit(tfjob, "Warning", reason, message)
-        self._again(f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}", 0.0)
+        self._again(key_of(tfjob), 0.0)
         self._decide()
 
     def _enough_without(self, tfjob: Object, job: TFJob, status: Status) -> dict[str, str]:
@@ -382,7 +382,7 @@ class Reconciler:
     # The end
 
     async def _end(self, tfjob: Object, status: Status, outcome: JobOutcome) -> None:
-        now_s, key = self._now_s(), f"{tfjob['metadata']['namespace']}/{name_of(tfjob)}"
+        now_s, key = self._now_s(), key_of(tfjob)
         job = self._cache.good_spec_of(tfjob)
         if job is not None and not outcome.nothing_stays:
             pods = self._cache.pods_of(uid_of(tfjob))
@@ -419,7 +419,7 @@ class Reconciler:
             return
         left_s = seconds(status["completionTime"]) + ttl_s - self._now_s()
         if left_s > 0:
-            self._again(f"{namespace}/{name}", left_s)
+            self._again(key_of(tfjob), left_s)
             return
         options = DeleteOptions(preconditions=Preconditions(uid=uid_of(tfjob)), propagation="Background")
         try:

@@ -6,6 +6,7 @@ restarted one rebuilds its queues from the API.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,9 @@ SUSPENDED, SUCCEEDED, FAILED = "Suspended", "Succeeded", "Failed"
 STALLED = "Stalled"
 """It cannot go on: its pods are not let in, or the operator fails over it. Ours: Kubeflow has none for that."""
 _ENDED = (SUCCEEDED, FAILED)
+_TASK = re.compile(r"[a-z]+-\d{1,9}")
+_LONGEST_MESSAGE = 32_768
+"""As the API's own conditions have it: a message may quote what somebody wrote, and the status must be written."""
 
 
 def status_of(obj: Object) -> Status:
@@ -45,7 +49,7 @@ def with_condition(
 ) -> Status:
     """The condition set and moved to the end; others that it excludes made false or dropped, as Kubeflow's operator
     does: Running and Restarting exclude each other, the end makes Running false."""
-    stamp = timestamp(now_s)
+    stamp, message = timestamp(now_s), message[:_LONGEST_MESSAGE]
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     known = next((c for c in conditions if c["type"] == kind), None)
     if known is not None and (known["status"], known.get("reason"), known.get("message")) == (value, reason, message):
@@ -133,8 +137,12 @@ def with_elastic(status: Status, **fields: Any) -> Status:
     return {**status, "elastic": {key: value for key, value in elastic.items() if value is not None}}
 
 
-FIRST_DELAY_S, LAST_DELAY_S = 1.0, 60.0
-"""How long something that was refused is left alone, doubled with each further time."""
+LAST_DELAY_S = 60.0
+
+
+def delay_s(times: int, *, first_s: float = 1.0) -> float:
+    """How long something that was refused so many times before is left alone: doubled with each further time."""
+    return min(first_s * 2.0 ** min(times, 20), LAST_DELAY_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +166,7 @@ def stalled(status: Status, tfjob: Object, reason: str, message: str, *, now_s: 
     """Held back once more, with the condition that says so."""
     known = stall_of(tfjob)
     times = 1 if known is None else known.times + 1
-    until_s = now_s + min(FIRST_DELAY_S * 2.0 ** min(times - 1, 10), LAST_DELAY_S)
+    until_s = now_s + delay_s(times - 1)
     until = {"times": times, "until": micro_timestamp(until_s), "generation": generation_of(tfjob)}
     return with_condition(with_elastic(status, stalled=until), STALLED, reason, message, now_s=now_s)
 
@@ -185,7 +193,9 @@ def sent_back(status: Status, reason: str, *, now_s: float) -> Status:
         else c
         for c in status.get("conditions") or ()
     ]
-    return with_elastic(status, state=State.WAITING.value, workers=0, placement=None, scaledAt=None, reason=reason)
+    return with_elastic(
+        status, state=State.WAITING.value, workers=0, placement=None, scaledAt=None, reason=reason[:_LONGEST_MESSAGE]
+    )
 
 
 def generation_of(tfjob: Object) -> int:
@@ -194,8 +204,9 @@ def generation_of(tfjob: Object) -> int:
 
 
 def placement_of(status: Mapping[str, Any]) -> dict[str, str]:
-    """Task -> node."""
-    return dict((status.get("elastic") or {}).get("placement") or {})
+    """Task -> node; what somebody wrote there that names no task is passed over."""
+    placement: Mapping[str, str] = (status.get("elastic") or {}).get("placement") or {}
+    return {task: node for task, node in placement.items() if _TASK.fullmatch(task)}
 
 
 def state_of(status: Mapping[str, Any]) -> str:

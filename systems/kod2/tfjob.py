@@ -85,8 +85,6 @@ class TFJob:
     elastic: bool
     minimum: int
     maximum: int
-    clean: CleanPodPolicy
-    ttl_s: int | None
     deadline_s: int | None
     backoff_limit: int | None
     suspend: bool
@@ -150,7 +148,7 @@ def read_tfjob(obj: Object) -> TFJob:
         raise BadTFJob("spec.tfReplicaSpecs: a TFJob needs at least one replica")
     if Role.CHIEF in roles and Role.MASTER in roles:
         raise BadTFJob("spec.tfReplicaSpecs: Chief and Master are two names of one role; give one of them")
-    policy = {**{k: spec[k] for k in _FLAT if k in spec}, **(spec.get("runPolicy") or {})}
+    policy = _run_policy(spec)
     workers = roles.get(Role.WORKER, _NO_WORKERS).count
     if not workers and spec.get("elasticPolicy") is not None:
         raise BadTFJob("spec.elasticPolicy: bounds the workers, and spec.tfReplicaSpecs has none")
@@ -163,8 +161,6 @@ def read_tfjob(obj: Object) -> TFJob:
         elastic=spec.get("elasticPolicy") is not None,
         minimum=minimum,
         maximum=maximum,
-        clean=CleanPodPolicy(policy.get("cleanPodPolicy") or CleanPodPolicy.RUNNING),
-        ttl_s=policy.get("ttlSecondsAfterFinished"),
         deadline_s=policy.get("activeDeadlineSeconds"),
         backoff_limit=policy.get("backoffLimit"),
         suspend=bool(policy.get("suspend")),
@@ -178,16 +174,19 @@ def clean_up_of(obj: Object, default: CleanPodPolicy) -> tuple[CleanPodPolicy, i
     """Which pods go when the job has ended, and after how many seconds it goes itself, of any TFJob: what cannot be
     read is as if it were not there."""
     spec = obj.get("spec")
-    given: dict[str, Any] = dict(spec) if isinstance(spec, Mapping) else {}
-    run_policy = given.get("runPolicy")
-    given |= dict(run_policy) if isinstance(run_policy, Mapping) else {}
-    clean, ttl_s = given.get("cleanPodPolicy"), given.get("ttlSecondsAfterFinished")
+    policy = _run_policy(spec) if isinstance(spec, Mapping) else {}
+    clean, ttl_s = policy.get("cleanPodPolicy"), policy.get("ttlSecondsAfterFinished")
     known = [policy for policy in CleanPodPolicy if policy == clean]
     return known[0] if known else default, ttl_s if isinstance(ttl_s, int) else None
 
 
 _FLAT = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
 """The older fields, directly below spec; runPolicy wins."""
+
+
+def _run_policy(spec: Mapping[str, Any]) -> dict[str, Any]:
+    given = spec.get("runPolicy")
+    return {**{name: spec[name] for name in _FLAT if name in spec}, **(given if isinstance(given, Mapping) else {})}
 
 
 def _roles(given: Mapping[str, Any]) -> list[tuple[Role, Mapping[str, Any]]]:

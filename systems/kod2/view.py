@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, phase_of, uid_of
-from mews.kube.api.quantities import milli, whole
 from mews.kube.scheduling.plugins.node_affinity import matches, required_terms
 from mews.kube.scheduling.plugins.taints import untolerated
-from mews.kube.scheduling.podinfo import PodInfo
+from mews.kube.scheduling.podinfo import PodInfo, amount
 from mews.systems.kod2 import status as statuses
-from mews.systems.kod2.checks import MALFORMED, template_info
+from mews.systems.kod2.checks import MALFORMED, is_amount, template_info
 from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, State, WaitingJob
@@ -62,6 +62,8 @@ class QueueView:
                 if state in (State.WAITING, State.RUNNING, State.STARVING) and not is_deleting(tfjob):
                     job = self._cache.good_spec_of(tfjob)
                     if job is not None and not job.suspend:
+                        for replicas in job.roles.values():
+                            self.template(job, replicas)  # all that follows counts on its being readable
                         yield tfjob, job
 
     def _running(self, tfjob: Object, job: ElasticJob, now_s: float) -> Running:
@@ -173,8 +175,14 @@ def _closed(node: Object) -> bool:
 
 
 def _allocatable(node: Object, dimensions: Iterable[str]) -> tuple[int, ...]:
+    """What a node says that it has; nothing of what cannot be read."""
     shown = (node.get("status") or {}).get("allocatable") or {}
-    return tuple(milli(shown.get(name, 0)) if name == "cpu" else whole(shown.get(name, 0)) for name in dimensions)
+    return tuple(_readable(name, str(shown.get(name, 0))) for name in dimensions)
+
+
+@lru_cache(maxsize=4096)
+def _readable(resource: str, quantity: str) -> int:
+    return amount(resource, quantity) if is_amount(quantity) else 0
 
 
 def _allowed(info: PodInfo, nodes: Mapping[str, Object]) -> frozenset[str] | None:

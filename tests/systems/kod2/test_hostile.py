@@ -5,6 +5,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,14 +14,18 @@ from benchmarks.kod2_hostile import HOSTILE, good, hostile, prepare, run, scenar
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.kube.api.errors import ApiError, Invalid
-from mews.kube.api.objects import condition_of
-from mews.kube.api.resources import NAMESPACES, PODS
+from mews.kube.api.objects import clone, condition_of
+from mews.kube.api.resources import CONFIGMAPS, LIMIT_RANGES, NAMESPACES, NODES, PODS
+from mews.kube.client.informer import Informer
 from mews.kube.client.port import Patch
+from mews.systems.kod2 import cluster_cache
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.operator import Kod2Operator
 from mews.systems.kod2.reconciler import Reconciler
+from mews.systems.kod2.status import with_condition
 from tests.systems.kod2.test_operator import job, on_cluster
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 SCHEMA = json.loads((Path(mews.systems.kod2.__file__).parent / "pod_template.json").read_text())
 
 
@@ -186,6 +191,134 @@ def test_a_spec_edit_ends_the_wait_of_a_refused_job():
         worker = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"priorityClassName": None}}}}}
         await bench.kube.patch(TFJOBS, "j", {"spec": worker}, kind=Patch.MERGE, namespace="default")
         await bench.until("Running", within_s=10)
+
+    on_cluster(test)
+
+
+# What others write
+
+
+def corrupted(monkeypatch, resource, change):
+    """The operator alone sees objects of that kind changed, as a server that checks less would let them in."""
+
+    class Corrupted(Informer):
+        def _set(self, key, new):
+            if new is not None and self._resource == resource:
+                new = clone(new)
+                change(new)
+            super()._set(key, new)
+
+    monkeypatch.setattr(cluster_cache, "Informer", Corrupted)
+
+
+def of_one_node(field, value):
+    def change(node):
+        if node["metadata"]["name"] == "host-1":
+            node["status"][field] = value
+
+    return change
+
+
+def of_the_stranger(change):
+    def changed(pod):
+        if pod["metadata"]["name"] == "stranger":
+            change(pod)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("resource", "change"),
+    [
+        (NODES, of_one_node("allocatable", {"cpu": "lots", "memory": "-1", "pods": "many"})),
+        (NODES, of_one_node("allocatable", {"cpu": "1e999999", "memory": "9" * 5000, "pods": {}})),
+        (NODES, of_one_node("conditions", [{}, {"type": "Ready"}])),
+        (PODS, of_the_stranger(lambda pod: pod["spec"]["containers"][0].update(resources={"requests": {"cpu": "?"}}))),
+        (PODS, of_the_stranger(lambda pod: pod["spec"].update(affinity={"podAffinity": {REQUIRED: [{}]}}))),
+        (LIMIT_RANGES, lambda ranges: ranges["spec"].update(limits=[{"type": "Container", "defaultRequest": {
+            "cpu": "much", "memory": "-1", "nvidia.com/gpu": "1e999999"}}])),
+        (CONFIGMAPS, lambda pool: pool.update(data={"devices": "[" * 100_000, "nodes": '["host-1", 3, {}]'})),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_of_other_objects_holds_up_no_job(monkeypatch, resource, change):
+    corrupted(monkeypatch, resource, change)
+
+    async def test(bench):
+        container = {"name": "c", "image": "mews/idle"}
+        stranger = {"metadata": {"name": "stranger"}, "spec": {"nodeName": "host-1", "containers": [container]}}
+        await bench.kube.create(PODS, stranger, namespace="default")
+        ranges = {"metadata": {"name": "r"}, "spec": {"limits": [{"type": "Container"}]}}
+        await bench.kube.create(LIMIT_RANGES, ranges, namespace="default")
+        await bench.kube.create(CONFIGMAPS, {"metadata": {"name": "pool-a"}}, namespace="kubecomp")
+        await bench.create(job(elastic={}))
+        await bench.until("Succeeded", within_s=200)
+        assert "ReconcileError" not in await bench.reasons()
+
+    on_cluster(test)
+
+
+def test_a_pod_that_claims_a_job_and_has_no_labels_goes_and_the_job_ends():
+    async def test(bench):
+        made = await bench.create(job(elastic={}))
+        owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": made["metadata"]["uid"]}
+        container = {"name": "c", "image": "mews/idle"}
+        metadata = {"name": "claims", "ownerReferences": [{**owner, "controller": True}]}
+        await bench.kube.create(PODS, {"metadata": metadata, "spec": {"containers": [container]}}, namespace="default")
+        await bench.until("Succeeded", within_s=200)
+        assert "claims" not in await bench.pods()
+
+    on_cluster(test)
+
+
+@pytest.mark.parametrize(
+    "elastic",
+    [
+        {"state": "RUNNING", "placement": {"ps-x": "host-1", "worker-": "host-1", "worker-two": "nowhere"}},
+        {"state": "RUNNING", "placement": {"worker-0": "nowhere", "ps-12345678901": "host-1"}, "min": -7},
+        {"state": "STARVING"},
+        {"state": "WAITING", "waitingSince": "2026-01-01T00:00:00Z", "weight": -1e300, "restarts": -(2**31)},
+    ],
+)
+def test_nonsense_in_the_status_of_one_job_holds_up_no_other(elastic):
+    async def test(bench):
+        await bench.create(job(elastic={}, steps=100_000))
+        await bench.until("Running")
+        found = await bench.kube.get(TFJOBS, "j", namespace="default")
+        status = {**found["status"], "elastic": elastic}
+        await bench.kube.replace(TFJOBS, {**found, "status": status}, namespace="default", subresource="status")
+        await bench.create(job("good", elastic={}))
+        await bench.until("Succeeded", "good", within_s=200)
+
+    on_cluster(test)
+
+
+def test_an_error_in_a_pass_is_left_to_the_job_that_it_is_about(monkeypatch):
+    explain = Kod2Operator._explain
+
+    async def fails(self, key, reason):
+        if key == "default/j":
+            raise KeyError("no such luck")
+        await explain(self, key, reason)
+
+    async def test(bench):
+        monkeypatch.setattr(Kod2Operator, "_explain", fails)
+        await bench.create(job(elastic={"minReplicas": 2}, cpu="20"))
+        await bench.create(job("large", elastic={}, cpu="30"))
+        await bench.create(job("good", elastic={}))
+        await bench.until("Succeeded", "good")
+        assert (await bench.status("large"))["elastic"]["reason"].startswith("LargerThanCluster")
+
+    on_cluster(test)
+
+
+def test_a_message_that_quotes_too_much_is_cut_and_a_long_name_has_events():
+    status = with_condition({}, "Failed", "Reason", "x" * 10**6, now_s=0.0)
+    assert len(status["conditions"][0]["message"]) == 32_768
+
+    async def test(bench):
+        await bench.create(job("n" * 242 + "." * 1 + "n" * 10, elastic={}))
+        await bench.until("Failed", "n" * 242 + "." * 1 + "n" * 10)
+        assert "TFJobFailedValidation" in await bench.reasons()
 
     on_cluster(test)
 

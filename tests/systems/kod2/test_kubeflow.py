@@ -17,7 +17,7 @@ from mews.systems.kod2.defaults import JobDefaults
 from mews.systems.kod2.errors import BadTFJob, Kod2ConfigError
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.podspec import pod_of_task, service_of_task
-from mews.systems.kod2.tfjob import CleanPodPolicy, read_tfjob
+from mews.systems.kod2.tfjob import read_tfjob
 from tests.systems.kod2.test_operator import Bench, cluster_doc, job
 from tests.systems.kod2.test_pods import replicas, tfjob
 
@@ -262,10 +262,10 @@ def test_limits_count_as_requests_and_a_job_that_asks_for_something_gets_no_more
     given = tfjob(1, ps=0)
     container = given["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     container["resources"] = {"limits": {"nvidia.com/gpu": 1, "cpu": "2"}}
-    (found,) = defaults.given_to(read_tfjob(given), given).workers.template["spec"]["containers"]
+    (found,) = defaults.given_to(read_tfjob(given)).workers.template["spec"]["containers"]
     assert found["resources"]["requests"] == {"nvidia.com/gpu": 1, "cpu": "2"}
     container["resources"] = {"limits": {"nvidia.com/gpu": 1}}
-    (found,) = defaults.given_to(read_tfjob(given), given).workers.template["spec"]["containers"]
+    (found,) = defaults.given_to(read_tfjob(given)).workers.template["spec"]["containers"]
     assert found["resources"]["requests"] == {"nvidia.com/gpu": 1, "cpu": "1", "memory": "1Gi"}
 
 
@@ -284,10 +284,15 @@ def test_without_defaults_a_job_without_requests_is_refused_by_the_elastic_sched
 
 
 def test_the_clean_up_policy_of_jobs_that_name_none_is_an_option():
-    defaults = JobDefaults(OperatorConfig(clean_pod_policy="None"), list)
-    for spec, policy in (({}, CleanPodPolicy.NONE), ({"cleanPodPolicy": "All"}, CleanPodPolicy.ALL)):
-        given = tfjob(1, runPolicy=spec)
-        assert defaults.given_to(read_tfjob(given), given).clean is policy
+    async def test(bench):
+        await bench.create(job("quiet", workers=1))
+        await bench.create(job("named", workers=1, runPolicy={"cleanPodPolicy": "All"}))
+        for name in ("quiet", "named"):
+            await bench.until("Succeeded", name)
+        await asyncio.sleep(5)
+        assert sorted(await bench.pods()) == ["quiet-ps-0", "quiet-worker-0"]
+
+    on_cluster(test, clean_pod_policy="None")
     with pytest.raises(Kod2ConfigError, match="clean_pod_policy: 'Some': must be one of All, Running, None"):
         config_of({"clean_pod_policy": "Some"}, "here")
     with pytest.raises(Kod2ConfigError, match="default_cpu: 'much': must be a quantity"):
@@ -298,7 +303,7 @@ def test_the_clean_up_policy_of_jobs_that_name_none_is_an_option():
 
 
 def given_config(obj, task, **config):
-    found = JobDefaults(OperatorConfig(**config), list).given_to(read_tfjob(obj), obj)
+    found = JobDefaults(OperatorConfig(**config), list).given_to(read_tfjob(obj))
     env = pod_of_task(found, obj, task, node=None)["spec"]["containers"][0]["env"]
     return next((json.loads(entry["value"]) for entry in env if entry["name"] == "TF_CONFIG"), None)
 

@@ -9,7 +9,7 @@ from mews.systems.kod2.errors import BadTFJob
 from mews.systems.kod2.outcome import is_training, outcome_of
 from mews.systems.kod2.podspec import pod_of_task, service_of_task, tf_config
 from mews.systems.kod2.status import finished, holds, with_condition
-from mews.systems.kod2.tfjob import CleanPodPolicy, Role, read_tfjob
+from mews.systems.kod2.tfjob import CleanPodPolicy, Role, clean_up_of, read_tfjob
 
 
 def replicas(count=1, restart="Never", **container):
@@ -72,9 +72,12 @@ def test_a_bad_job_is_refused_in_words_for_its_author(roles, message):
 
 
 def test_the_older_flat_fields_are_read_and_run_policy_wins():
-    job = read_tfjob(tfjob(cleanPodPolicy="All", ttlSecondsAfterFinished=5, runPolicy={"ttlSecondsAfterFinished": 9}))
-    assert (job.clean, job.ttl_s) == (CleanPodPolicy.ALL, 9)
-    assert read_tfjob(tfjob()).clean is CleanPodPolicy.RUNNING
+    given = tfjob(
+        cleanPodPolicy="All", backoffLimit=2, ttlSecondsAfterFinished=5, runPolicy={"ttlSecondsAfterFinished": 9}
+    )
+    assert clean_up_of(given, CleanPodPolicy.RUNNING) == (CleanPodPolicy.ALL, 9)
+    assert clean_up_of(tfjob(), CleanPodPolicy.RUNNING) == (CleanPodPolicy.RUNNING, None)
+    assert read_tfjob(given).backoff_limit == 2
 
 
 # Pods and services

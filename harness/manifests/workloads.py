@@ -17,15 +17,14 @@ _EVERYWHERE = [{"operator": "Exists"}]
 
 
 def deployment(spec: StackSpec, component: str, pod: Object, program: ReplacementProgram | None = None) -> Object:
-    """One pod, beside the API server where it may be."""
+    """One pod, beside the API server where it may be, unless the component declares otherwise."""
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(component, component, spec.namespace)}
-    steered = {
-        **pod,
-        "terminationGracePeriodSeconds": 2,
+    steered = {**pod, "terminationGracePeriodSeconds": 2}
+    found = spec.component(component)
+    if found is None or found.deployment is None or not found.deployment.off_control_plane:
         # Beside the API server where it lets them: the workers are the hosts' own.
-        "tolerations": [{"key": CONTROL_PLANE, "operator": "Exists"}],
-        "affinity": {"nodeAffinity": _prefer_control_plane()},
-    }
+        steered["tolerations"] = [{"key": CONTROL_PLANE, "operator": "Exists"}]
+        steered["affinity"] = {"nodeAffinity": _prefer_control_plane()}
     body = {
         "replicas": 1,
         "strategy": {"type": "Recreate"},

@@ -54,7 +54,8 @@ class ComponentDeployment:
     given the password. ``metrics_port`` serves /metrics, where it has one. ``part_flags``: which flag names the user's
     callable for a part of it (``Component.parts``); the callable's options follow as JSON in ``FLAG-options``.
     ``in_others``: rules in further namespaces, by their names. ``service_port``: where it answers the requests of its
-    service (``Component.service``), under TLS.
+    service (``Component.service``), under TLS. ``off_control_plane``: it runs on a worker, as any pod does, else beside
+    the API server where that may be.
     """
 
     argv: Sequence[str]
@@ -68,6 +69,7 @@ class ComponentDeployment:
     in_others: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     service_port: int | None = None
     part_flags: Mapping[str, str] = field(default_factory=dict)
+    off_control_plane: bool = False
 
     @property
     def writes_records(self) -> bool:

@@ -1,4 +1,5 @@
-"""The operator as a process: ``python -m mews.systems.kod2 operator --config FILE --kubeconfig FILE``, or ``crd``."""
+"""The operator as a process: ``python -m mews.systems.kod2 operator --config FILE --kubeconfig FILE``; and files
+for it: ``crd``, ``prometheus``, ``grafana``."""
 
 from __future__ import annotations
 
@@ -19,17 +20,25 @@ from mews.kube.metrics_options import add_metrics_arguments, metrics_options
 from mews.kube.process import KubeconfigError, add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.systems.kod2.config import OperatorConfig, config_of, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
-from mews.systems.kod2.install import crd_text, install
+from mews.systems.kod2.install import crd_text, install, package_text
 from mews.systems.kod2.metrics import Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.operator import Kod2Operator
 
-COMPONENTS = ("operator", "crd")
+PRINTED = {
+    "crd": crd_text,
+    "prometheus": lambda: package_text("monitoring/prometheus.yaml"),
+    "grafana": lambda: package_text("monitoring/grafana.json"),
+}
+COMPONENTS = ("operator", *PRINTED)
+
+
+_HELP = "crd prints the TFJob definition for kubectl apply -f -, prometheus scrapes, grafana a dashboard"
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.kod2", description=__doc__)
-    made.add_argument("component", choices=COMPONENTS, help="crd prints the TFJob definition for kubectl apply -f -")
+    made.add_argument("component", choices=COMPONENTS, help=_HELP)
     made.add_argument("--config", type=Path, help="YAML file (mews.systems.kod2.config); default: all defaults")
     add_kubeconfig_arguments(made)
     add_metrics_arguments(made)
@@ -40,8 +49,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
     options = parser().parse_args(arguments)
-    if options.component == "crd":
-        sys.stdout.write(crd_text())
+    if options.component in PRINTED:
+        sys.stdout.write(PRINTED[options.component]())
         return 0
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     try:

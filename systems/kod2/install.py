@@ -19,21 +19,22 @@ TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 def crd() -> dict[str, Any]:
     """The definition, as ``kubectl apply -f`` would take it."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    made: dict[str, Any] = yaml.load(_file("crd.yaml"), loader)
+    made: dict[str, Any] = yaml.load(package_text("crd.yaml"), loader)
     (version,) = made["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     replicas = spec["properties"]["tfReplicaSpecs"]["additionalProperties"]["properties"]
     assert replicas["template"] == _TEMPLATE
-    replicas["template"] = json.loads(_file("pod_template.json"))
+    replicas["template"] = json.loads(package_text("pod_template.json"))
     return made
 
 
 def crd_text() -> str:
     """The same as YAML."""
-    return _file("crd.yaml").replace(f": {_TEMPLATE}\n", f": {_file('pod_template.json')}")
+    return package_text("crd.yaml").replace(f": {_TEMPLATE}\n", f": {package_text('pod_template.json')}")
 
 
-def _file(name: str) -> str:
+def package_text(name: str) -> str:
+    """A file that comes with the package."""
     return files("mews.systems.kod2").joinpath(name).read_text("utf-8")
 
 

@@ -34,6 +34,10 @@ class Kod2Metrics(Protocol):
         """How many jobs are in each state now."""
         ...
 
+    def workers(self, jobs: Mapping[str, int]) -> None:
+        """How many workers each running job has now, by ``namespace/name``."""
+        ...
+
     def finished(self, wait_s: float, jct_s: float) -> None:
         """A job entered the finished queue: how long it waited, and how long it took in all."""
         ...
@@ -49,6 +53,7 @@ class Kod2MemoryMetrics:
     def __init__(self) -> None:
         self.counts: dict[Kod2Counter, int] = dict.fromkeys(Kod2Counter, 0)
         self.jobs: dict[str, int] = {}
+        self.workers_of: dict[str, int] = {}
         self.waits_s: list[float] = []
         self.jcts_s: list[float] = []
 
@@ -59,6 +64,10 @@ class Kod2MemoryMetrics:
     def states(self, jobs: Mapping[str, int]) -> None:
         """How many jobs are in each state now."""
         self.jobs = dict(jobs)
+
+    def workers(self, jobs: Mapping[str, int]) -> None:
+        """How many workers each running job has now."""
+        self.workers_of = dict(jobs)
 
     def finished(self, wait_s: float, jct_s: float) -> None:
         """A job entered the finished queue."""

@@ -123,7 +123,10 @@ class Kod2Operator:
     async def _tick(self) -> None:
         while True:
             await rest(self._config.tick_s)
-            self._decide()
+            if self._config.scheduling == Scheduling.KOD2:
+                self._decide()
+            else:
+                self._show_states()
 
     def _tfjob_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -391,8 +394,10 @@ class Kod2Operator:
         return False
 
     def _show_states(self) -> None:
-        states = Counter(statuses.state_of(tfjob.get("status") or {}) for tfjob in self._cache.all_tfjobs())
-        self._metrics.states(states)
+        known = {key_of(tfjob): tfjob.get("status") or {} for tfjob in self._cache.all_tfjobs()}
+        self._metrics.states(Counter(map(statuses.state_of, known.values())))
+        running = {key: status for key, status in known.items() if statuses.state_of(status) == State.RUNNING}
+        self._metrics.workers({key: int(status["elastic"].get("workers") or 0) for key, status in running.items()})
 
 
 def _workers(tasks: Iterable[str]) -> int:

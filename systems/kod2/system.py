@@ -82,6 +82,7 @@ _OPERATOR_DEPLOYMENT = ComponentDeployment(
     ),
     in_namespace=(rule("", ["configmaps"], _WATCH),),
     metrics_port=_METRICS_PORT,
+    off_control_plane=True,  # the paper's runs outside the master
 )
 
 

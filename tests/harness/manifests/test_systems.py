@@ -138,6 +138,17 @@ def test_components_of_the_same_name_are_told_apart(toy, tmp_path):
     assert len(made) == len(set(made))
 
 
+def test_a_component_off_the_control_plane_tolerates_nothing_and_is_found_by_its_metrics_port(tmp_path):
+    objects = manifests(spec_with(tmp_path, "{kubecomp: null, defaultScheduler: null, kod2: {}}"))
+    pod = pod_of(objects, "Deployment", "operator")
+    assert "tolerations" not in pod and "affinity" not in pod
+    assert [port["name"] for container in pod["containers"] for port in container["ports"]] == ["metrics"]
+    labels = named(objects, "Deployment", "operator")["spec"]["template"]["metadata"]["labels"]
+    assert {"app.kubernetes.io/part-of": "mews", "app.kubernetes.io/component": "operator"}.items() <= labels.items()
+    beside = pod_of(manifests(spec_with(tmp_path, "{}")), "Deployment", "scheduler")
+    assert beside["tolerations"] == [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]
+
+
 def test_the_operator_can_be_replaced_by_a_process_with_its_account_and_its_configuration(tmp_path):
     (tmp_path / "mine.py").write_text("print(1)\n")
     stack = "{kubecomp: null, kod2: {}, replace: {kod2: {operator: {process: ['{python}', mine.py, '{config}']}}}}"
@@ -219,7 +230,7 @@ def test_a_system_that_needs_a_cluster_of_its_own_is_refused_in_somebodys_with_i
 
 def test_a_cluster_that_another_scenario_used_is_known_by_all_registered_systems(toy):
     swept = {resource.plural for deployment in deployments() for resource in deployment.swept()}
-    assert swept == {"tfjobs", "toys"}
+    assert swept == {"devices", "tfjobs", "toys"}
     assert default_namespaces() == ["kubecomp"]
 
 

@@ -9,7 +9,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from mews.systems.kod2.install import crd_text, install, package_text
 from mews.systems.kod2.metrics import Kod2MemoryMetrics, Kod2Metrics
 from mews.systems.kod2.operator import Kod2Operator
 
-PRINTED = {
+PRINTED: Mapping[str, Callable[[], str]] = {
     "crd": crd_text,
     "prometheus": lambda: package_text("monitoring/prometheus.yaml"),
     "grafana": lambda: package_text("monitoring/grafana.json"),

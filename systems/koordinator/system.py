@@ -142,7 +142,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         rule("", ["nodes", "namespaces"], _WATCH),
         rule("", ["events"], ["create", "patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
-        rule(GROUP, ["devices"], _WATCH),
+        rule(GROUP, ["devices"], ["get", *_WATCH]),
     ),
     service_port=_PORT,
 )  # fmt: skip

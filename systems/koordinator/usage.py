@@ -61,6 +61,11 @@ class NodeUse:
                 return f"{allocation.type} {allocation.id}", -1
         return allocation.type, allocation.minor
 
+    def offers(self, allocations: Allocations) -> bool:
+        """Whether each of these is of a device that is listed and healthy."""
+        well = {(device.type, device.minor) for device in self.report.devices if device.health}
+        return all(self.slot_of(each) in well for each in allocations)
+
     def plus(self, pod: PodUse) -> NodeUse:
         """With one more pod; one of the same uid is replaced."""
         base = self.minus(pod.uid)

@@ -22,7 +22,7 @@ class SingleHolder(Invariant[ObservedState]):
         if line.layer != "kubelet" or line.event != "allocated":
             return
         mine = state.world.holdings.get((line.fields["uid"], line.fields["container"], line.fields["resource"]))
-        if mine is not None:
+        if mine is not None and state.world.is_used(mine):
             yield from _given_twice(mine, state)
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:

@@ -176,6 +176,7 @@ SYSTEM = System(
     kinds=_kinds,
     watched=_watched,
     invariants=_invariants,
+    bounds={"unlisted_s": 15.0},  # a report, and what it takes to notice
     holds=_holds,
     lends=_nodes,
     runtime_hooks=_hooks,

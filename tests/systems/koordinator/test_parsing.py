@@ -31,14 +31,60 @@ from mews.systems.koordinator.names import (
 from mews.systems.koordinator.usage import NodeUse, PodUse
 
 WORDS = st.sampled_from(
-    """
-    gpu rdma minor minors resources resouurces id extension vfs busID selector vfSelector matchLabels
-    matchExpressions key operator values In Exists deviceTypes requiredScope SamePCIe allocatePolicy
-    ringBusBandwidth allocationScore bandwidth link type health topology socketID nodeID pcieID vfGroups
-    labels podUID deviceIDs koordinator.sh/gpu-core exclusivePolicy allocateStrategy
-    requiredTopologyScope 1 2 1Gi Data PodDeviceEntries DeviceIDs PodUID ContainerName ResourceName
-    1e999999999 NaN
-    """.split()
+    [
+        "gpu",
+        "rdma",
+        "minor",
+        "minors",
+        "resources",
+        "resouurces",
+        "id",
+        "extension",
+        "vfs",
+        "busID",
+        "selector",
+        "vfSelector",
+        "matchLabels",
+        "matchExpressions",
+        "key",
+        "operator",
+        "values",
+        "In",
+        "Exists",
+        "deviceTypes",
+        "requiredScope",
+        "SamePCIe",
+        "allocatePolicy",
+        "ringBusBandwidth",
+        "allocationScore",
+        "bandwidth",
+        "link",
+        "type",
+        "health",
+        "topology",
+        "socketID",
+        "nodeID",
+        "pcieID",
+        "vfGroups",
+        "labels",
+        "podUID",
+        "deviceIDs",
+        "koordinator.sh/gpu-core",
+        "exclusivePolicy",
+        "allocateStrategy",
+        "requiredTopologyScope",
+        "1",
+        "2",
+        "1Gi",
+        "Data",
+        "PodDeviceEntries",
+        "DeviceIDs",
+        "PodUID",
+        "ContainerName",
+        "ResourceName",
+        "1e999999999",
+        "NaN",
+    ]
 )
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 2**70), st.floats(), st.text(max_size=4), WORDS)
 VALUES = st.recursive(

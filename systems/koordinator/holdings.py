@@ -29,7 +29,7 @@ def held_by_annotation(pod: Object) -> Iterator[Held]:
 
 
 def _name(each: DeviceAllocation) -> str:
-    return each.id or str(each.minor)
+    return each.id or f"{each.type}/{each.minor}"
 
 
 def _is_whole(each: DeviceAllocation) -> bool:

@@ -83,8 +83,8 @@ class DevicesGiven(Invariant[RunState]):
             if t - since <= bound_s:
                 continue
             holding = held.get((missing.uid, DOMAIN + missing.kind))
-            at = [*missing.names].index(missing.name)
-            gone = (*holding.devices, *holding.parts_of)[at] if holding is not None else None
+            named = dict(zip(missing.names, (*holding.devices, *holding.parts_of), strict=False)) if holding else {}
+            gone = named.get(missing.name)
             if t - state.clock_from(self.number, since, gone) > bound_s and not state.excused(KEPT_BY_POD, t, gone):
                 there = f"{missing.kind} {missing.name}, which the Device of {missing.node} has not listed"
                 what = f"pod {missing.pod} has {there} for {bound_s:g} s"

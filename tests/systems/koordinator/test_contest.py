@@ -121,3 +121,12 @@ def test_the_invariants_of_every_run_know_what_a_pod_has(core: int) -> None:
     assert stream.numbers() == [3]
     stream.detach("a")
     assert 2 in stream.numbers()
+
+
+def test_a_device_that_a_plugin_gave_to_another_pod_is_one_however_the_resource_is_called() -> None:
+    config = configure(KoordinatorOptions(), Facility())
+    stream = Stream({}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []))
+    given = {"pod": "default/old", "uid": "old", "container": "main", "resource": "nvidia.com/gpu"}
+    stream.kubelet("host-1", "allocated", **given, devices=["GPU-a"])
+    stream.judge.on_objects(stream.t, ClusterObjects({}, {"default/p": placed("p", 100)}, stream.t))
+    assert stream.numbers() == [3]

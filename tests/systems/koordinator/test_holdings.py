@@ -36,7 +36,7 @@ def test_other_types_are_held_beside_what_the_kubelet_gave() -> None:
     found = list(held_by_annotation(pod({"rdma": adapters, "gpu": [gpu(100, 100), gpu(100, 100, "GPU-2")]})))
     assert [(each.resource, each.devices, each.instead_of) for each in found] == [
         ("koordinator.sh/gpu", ("GPU-1", "GPU-2"), ("nvidia.com/gpu",)),
-        ("koordinator.sh/rdma", ("1",), ()),
+        ("koordinator.sh/rdma", ("rdma/1",), ()),
     ]
 
 

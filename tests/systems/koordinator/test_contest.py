@@ -112,7 +112,9 @@ def placed(name: str, core: int) -> Object:
 @pytest.mark.parametrize("core", [30, 100])
 def test_the_invariants_of_every_run_know_what_a_pod_has(core: int) -> None:
     config = configure(KoordinatorOptions(), Facility())
-    stream = Stream({"a": "1"}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []))
+    stream = Stream(
+        {"a": "1"}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []), unlisted_s=15.0
+    )
     stream.judge.on_objects(stream.t, ClusterObjects({}, {"default/p": placed("p", core)}, stream.t))
     assert stream.numbers() == []
     stream.allocate("host-1", "trainer", ["a"])
@@ -125,7 +127,7 @@ def test_the_invariants_of_every_run_know_what_a_pod_has(core: int) -> None:
 
 def test_a_device_that_a_plugin_gave_to_another_pod_is_one_however_the_resource_is_called() -> None:
     config = configure(KoordinatorOptions(), Facility())
-    stream = Stream({}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []))
+    stream = Stream({}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []), unlisted_s=15.0)
     given = {"pod": "default/old", "uid": "old", "container": "main", "resource": "nvidia.com/gpu"}
     stream.kubelet("host-1", "allocated", **given, devices=["GPU-a"])
     stream.judge.on_objects(stream.t, ClusterObjects({}, {"default/p": placed("p", 100)}, stream.t))

@@ -109,16 +109,19 @@ def placed(name: str, core: int) -> Object:
     }
 
 
+def judged(*devices: str) -> Stream:
+    config = configure(KoordinatorOptions(), Facility())
+    systems = judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), [])
+    return Stream(dict.fromkeys(devices, "1"), systems, unlisted_s=15.0)
+
+
 @pytest.mark.parametrize("core", [30, 100])
 def test_the_invariants_of_every_run_know_what_a_pod_has(core: int) -> None:
-    config = configure(KoordinatorOptions(), Facility())
-    stream = Stream(
-        {"a": "1"}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []), unlisted_s=15.0
-    )
-    stream.judge.on_objects(stream.t, ClusterObjects({}, {"default/p": placed("p", core)}, stream.t))
+    stream = judged("a")
+    pods = {"default/p": placed("p", core)}
+    stream.judge.on_objects(stream.t, ClusterObjects({}, pods, stream.t))
     assert stream.numbers() == []
     stream.allocate("host-1", "trainer", ["a"])
-    pods = {"default/p": placed("p", core)}
     stream.judge.on_objects(stream.t, ClusterObjects({}, pods, stream.t))
     assert stream.numbers() == [3]
     stream.detach("a")
@@ -126,8 +129,7 @@ def test_the_invariants_of_every_run_know_what_a_pod_has(core: int) -> None:
 
 
 def test_a_device_that_a_plugin_gave_to_another_pod_is_one_however_the_resource_is_called() -> None:
-    config = configure(KoordinatorOptions(), Facility())
-    stream = Stream({}, judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), []), unlisted_s=15.0)
+    stream = judged()
     given = {"pod": "default/old", "uid": "old", "container": "main", "resource": "nvidia.com/gpu"}
     stream.kubelet("host-1", "allocated", **given, devices=["GPU-a"])
     stream.judge.on_objects(stream.t, ClusterObjects({}, {"default/p": placed("p", 100)}, stream.t))

@@ -216,6 +216,10 @@ def _write(
     rules.stamp(new, old, store.timestamp())
     if subresource == "status" and not rules.status_metadata_reports:
         new["metadata"] = {**clone(old["metadata"]), "managedFields": new["metadata"].get("managedFields") or []}
+    if subresource == "status" and rules.labels_stay:
+        new["metadata"]["labels"] = dict(old["metadata"].get("labels") or {})
+        if not new["metadata"]["labels"]:
+            del new["metadata"]["labels"]
     if not recorded:
         record(store, kind, old, new, subresource=subresource, request=request)
     attributes = _attributes(kind, old, new, subresource, request)

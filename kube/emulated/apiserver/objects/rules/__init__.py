@@ -140,7 +140,6 @@ _METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
 
 _STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
     0: (
-        "deployments.apps",
         "apiservices.apiregistration.k8s.io",
         "servicecidrs.networking.k8s.io",
         "volumeattachments.storage.k8s.io",
@@ -149,6 +148,7 @@ _STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
         "flowschemas.flowcontrol.apiserver.k8s.io",
         "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     ),
+    1: ("deployments.apps",),
     2: ("cronjobs.batch", "poddisruptionbudgets.policy"),
     4: ("certificatesigningrequests.certificates.k8s.io",),
 }
@@ -176,6 +176,7 @@ def _of(name: str, qualified: str) -> Rules:
         metadata_reports=_number(_METADATA_REPORTS, qualified),
         status_metadata_reports=_number(_STATUS_METADATA_REPORTS, qualified),
         validated_twice=qualified in _VALIDATED_TWICE,
+        labels_stay=qualified == "deployments.apps",
     )
 
 

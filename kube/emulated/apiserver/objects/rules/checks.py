@@ -131,6 +131,16 @@ def _network(text: str) -> Any:
         return None
 
 
+def interface_address(path: str, text: str) -> list[FieldError]:
+    """The address of an interface with its prefix, in canonical form: bits beyond the prefix stay."""
+    if _network(text) is None:
+        example = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        return [refusals.bad(path, text, example)]
+    base, _, length = text.partition("/")
+    canonical = f"{_parsed(base)}/{int(length)}"
+    return [] if canonical == text else [refusals.bad(path, text, f'must be in canonical form ("{canonical}")')]
+
+
 def strict_range(path: str, text: str) -> list[FieldError]:
     """A CIDR in its canonical form, without bits beyond its prefix."""
     found = _network(text)

@@ -9,7 +9,7 @@ from typing import Any
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
 from mews.kube.emulated.apiserver.objects.rules import checks
-from mews.kube.emulated.apiserver.objects.rules.affinity_faults import expression_faults, selector_faults
+from mews.kube.emulated.apiserver.objects.rules.affinity_faults import selector_faults
 from mews.kube.emulated.apiserver.objects.rules.claims import claim_spec_faults
 from mews.kube.emulated.apiserver.objects.rules.pod_faults import at_least_zero, spec_faults
 from mews.kube.emulated.apiserver.store import names, refusals
@@ -17,9 +17,7 @@ from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ALWAYS = ("Always",)
 _ANY = ("Always", "OnFailure", "Never")
-_FOR_JOBS = ("OnFailure", "Never")
-_CONCURRENCY = ("Allow", "Forbid", "Replace")
-_CRON_FIELDS = 5
+FOR_JOBS = ("OnFailure", "Never")
 _PERCENT = re.compile(r"[0-9]+%")
 UNMATCHED = "`selector` does not match template `labels`"
 
@@ -197,68 +195,3 @@ def _rolling_faults(rolling: Mapping[str, Any], path: str) -> Iterator[FieldErro
     unavailable = rolling.get("maxUnavailable")
     if isinstance(unavailable, str) and _PERCENT.fullmatch(unavailable) and int(unavailable[:-1]) > 100:
         yield refusals.bad(f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
-
-
-def job_faults(job: Object) -> list[FieldError]:
-    """What is wrong with a Job."""
-    return list(_job_spec_faults(job["spec"], "spec", labels_of(job["spec"].get("template") or {})))
-
-
-def _job_spec_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
-    for name in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
-        yield from at_least_zero(f"{path}.{name}", spec.get(name))
-    if labels is not None:
-        yield from _job_selector_faults(spec, path, labels)
-    yield from template_faults(spec.get("template") or {}, f"{path}.template", _FOR_JOBS)
-    restart = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
-    if restart == "Always":
-        text = 'valid values: "OnFailure", "Never"'
-        yield refusals.required(f"{path}.template.spec.restartPolicy", text)
-    elif restart not in _FOR_JOBS:
-        yield refusals.unsupported(f"{path}.template.spec.restartPolicy", restart, _FOR_JOBS)
-
-
-def _job_selector_faults(spec: Mapping[str, Any], path: str, labels: Mapping[str, str]) -> Iterator[FieldError]:
-    selector = spec.get("selector")
-    if selector is None:
-        yield refusals.required(f"{path}.selector")
-        return
-    wanted = selector.get("matchLabels") or {}
-    mine = "batch.kubernetes.io/controller-uid"
-    if not spec.get("manualSelector") and (list(wanted) != [mine] or selector.get("matchExpressions")):
-        shown = {"matchLabels": {key: wanted[key] for key in sorted(wanted)}}
-        yield refusals.bad(f"{path}.selector", shown, "`selector` not auto-generated")
-    if any(expression_faults(selector, path)) or not match_expressions(selector, labels):
-        yield refusals.bad(f"{path}.template.metadata.labels", dict(sorted(labels.items())), UNMATCHED)
-
-
-def job_change_faults(new: Object, old: Object) -> list[FieldError]:
-    """What of a Job is fixed."""
-    found = []
-    for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
-        value = new["spec"].get(name)
-        if name == "completions" and new["spec"].get("completionMode") == "Indexed":
-            continue
-        if name == "template" and old["spec"].get("suspend"):
-            continue
-        if value != old["spec"].get(name):
-            found.append(refusals.bad(f"spec.{name}", value, "field is immutable"))
-    return found
-
-
-def cron_job_faults(cron_job: Object) -> list[FieldError]:
-    """What is wrong with a CronJob."""
-    spec = cron_job["spec"]
-    found: list[FieldError] = []
-    schedule = spec.get("schedule", "")
-    if not schedule:
-        found.append(refusals.required("spec.schedule"))
-    elif not schedule.startswith("@") and len(schedule.split()) != _CRON_FIELDS:
-        fields = schedule.split()
-        text = f"expected exactly {_CRON_FIELDS} fields, found {len(fields)}: [{' '.join(fields)}]"
-        found.append(refusals.bad("spec.schedule", schedule, text))
-    found += at_least_zero("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
-    if spec.get("concurrencyPolicy") not in _CONCURRENCY:
-        found.append(refusals.unsupported("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY))
-    job = spec["jobTemplate"].get("spec") or {}
-    return [*found, *_job_spec_faults(job, "spec.jobTemplate.spec", None)]

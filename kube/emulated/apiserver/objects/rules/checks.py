@@ -213,20 +213,17 @@ def conditions(path: str, given: Sequence[Part]) -> Iterator[FieldError]:
 
 
 def _condition(path: str, condition: Part) -> Iterator[FieldError]:
-    if not condition.get("type"):
-        yield refusals.required(f"{path}.type", "must be set")
-    else:
-        yield from names.qualified_faults(f"{path}.type", condition["type"])
+    yield from names.qualified_faults(f"{path}.type", condition.get("type", ""))
     status = condition.get("status", "")
     if status not in _STATUSES:
         yield refusals.unsupported(f"{path}.status", status, _STATUSES)
     if condition.get("observedGeneration", 0) < 0:
         yield refusals.bad(f"{path}.observedGeneration", condition["observedGeneration"], NOT_NEGATIVE)
     if not condition.get("lastTransitionTime"):
-        yield refusals.required(f"{path}.lastTransitionTime", "must be set")
+        yield refusals.required(f"{path}.lastTransitionTime")
     reason = condition.get("reason", "")
     if not reason:
-        yield refusals.required(f"{path}.reason", "must be set")
+        yield refusals.required(f"{path}.reason")
     else:
         if len(reason) > 1024:
             yield too_long(f"{path}.reason", 1024)

@@ -28,12 +28,18 @@ def is_extended(name: str) -> bool:
     return "/" in name and not re.match(r"([^/]+\.)?kubernetes\.io/", name) and not name.startswith("requests.")
 
 
-def resource_name_faults(name: str, path: str) -> list[FieldError]:
-    """What is wrong with the name of a container's resource."""
+def plain_resource_name_faults(name: str, path: str) -> list[FieldError]:
+    """What is wrong with the name of a resource, wherever it stands."""
     found = names.qualified_faults(path, name)
     standard = name in _STANDARD or name.startswith((_HUGE, f"requests.{_HUGE}"))
     if not found and "/" not in name and not standard:
         found.append(refusals.bad(path, name, "must be a standard resource type or fully qualified"))
+    return found
+
+
+def resource_name_faults(name: str, path: str) -> list[FieldError]:
+    """What is wrong with the name of a container's resource."""
+    found = plain_resource_name_faults(name, path)
     if "/" not in name:
         if name not in _NATIVE and not name.startswith(_HUGE):
             found.append(refusals.bad(path, name, "must be a standard resource for containers"))

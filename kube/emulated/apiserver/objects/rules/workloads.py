@@ -84,12 +84,14 @@ def _birth_daemon_set(daemon_set: Object) -> None:
     _note_template(daemon_set, 1)
 
 
-def _daemon_set_change(new: Object, old: Object) -> list[FieldError]:
+def _daemon_set_change(new: Object, old: Object, subresource: str) -> list[FieldError]:
     """Every change of the template is counted."""
+    if subresource:
+        return []
     known = annotations_of(old).get(_TEMPLATE_GENERATION, "1")
     changed = new["spec"].get("template") != old["spec"].get("template")
     _note_template(new, int(known) + changed if known.isdecimal() else 1)
-    return _selector_change(new, old)
+    return [*_selector_change(new, old), *daemon_set_faults(new)]
 
 
 def _note_template(daemon_set: Object, generation: int) -> None:
@@ -192,7 +194,7 @@ DAEMON_SETS = Rules(
     default=_default_daemon_set,
     birth=_birth_daemon_set,
     validate=daemon_set_faults,
-    compare=_daemon_set_change,
+    validate_change=_daemon_set_change,
 )
 STATEFUL_SETS = Rules(
     warn=_warn,

@@ -161,6 +161,7 @@ _STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
 """The same for a status that is written; 0 where its metadata is not looked at."""
 
 _VALIDATED_TWICE = (
+    "replicationcontrollers",
     "networkpolicies.networking.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io",
     "clusterroles.rbac.authorization.k8s.io",

@@ -69,10 +69,11 @@ def _status_faults(new: Object, old: Object) -> Iterator[FieldError]:
     if users and allocation is None:
         text = "may not be specified when `allocated` is not set"
         yield refusals.forbidden_field("status.reservedFor", text)
-    elif users and new["metadata"].get("deletionTimestamp"):
-        if any(user not in checks.items(before, "reservedFor") for user in users):
-            text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
-            yield refusals.forbidden_field("status.reservedFor", text)
+    elif new["metadata"].get("deletionTimestamp") and any(
+        user not in checks.items(before, "reservedFor") for user in users
+    ):
+        text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+        yield refusals.forbidden_field("status.reservedFor", text)
     if allocation is not None and former is not None:
         yield from checks.fixed("status.allocation", allocation, former)
     elif allocation is not None:

@@ -60,6 +60,11 @@ def _drop_from_spec(spec: Part) -> None:
     for request in checks.items(checks.part_of(spec, "devices"), "requests"):
         for wanted in ((request or {}).get("exactly"), *checks.items(request or {}, "firstAvailable")):
             _drop(wanted, "capacity", "tolerations")
+            if isinstance(wanted, MutableMapping):
+                mode = wanted.setdefault("allocationMode", "ExactCount") or "ExactCount"
+                wanted["allocationMode"] = mode
+                if mode == "ExactCount" and not wanted.get("count"):
+                    wanted["count"] = 1
 
 
 def _default_claim(claim: Object) -> None:

@@ -30,8 +30,9 @@ def _default(namespace: Object) -> None:
     metadata = namespace["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
-    phase = "Terminating" if metadata.get("deletionTimestamp") else "Active"
-    namespace["status"] = {**(namespace.get("status") or {}), "phase": phase}
+    deleting = bool(metadata.get("deletionTimestamp"))
+    status = {"phase": "Active", **(namespace.get("status") or {})}
+    namespace["status"] = {**status, "phase": "Terminating"} if deleting else status
 
 
 def _birth(namespace: Object) -> None:

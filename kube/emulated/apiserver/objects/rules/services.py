@@ -25,7 +25,7 @@ _NODE_PORTS = range(30_000, 32_768)
 _LAST_PORT = 65_535
 _LONGEST_AFFINITY_S = 86_400
 _AFFINITY_S = 10_800
-_DISTRIBUTIONS = ("PreferClose",)
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _FOR_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
 
@@ -33,8 +33,7 @@ def _default(service: Object) -> None:
     spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    reached = spec["type"] in _OUTWARD or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))
-    if reached and not spec.get("externalTrafficPolicy"):
+    if _is_reached(spec) and not spec.get("externalTrafficPolicy"):
         spec["externalTrafficPolicy"] = "Cluster"
     if spec.get("sessionAffinity") == "None":
         spec.pop("sessionAffinityConfig", None)
@@ -191,7 +190,7 @@ def _traffic_faults(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
         spec.get("internalTrafficPolicy"),
         "spec.externalTrafficPolicy",
     )
-    reached = kind in _OUTWARD or (kind == "ClusterIP" and items(spec, "externalIPs"))
+    reached = _is_reached(spec)
     if not reached and outer:
         yield refusals.bad(path, outer, "may only be set for externally-accessible services")
     elif reached and not outer:
@@ -247,9 +246,18 @@ def _shown(protocol: str, port: int) -> dict[str, Any]:
     return {"Name": "", "Protocol": protocol, **nothing}
 
 
+def _is_reached(spec: Mapping[str, Any]) -> bool:
+    """Whether it can be reached from outside."""
+    return spec.get("type") in _OUTWARD or (spec.get("type") == "ClusterIP" and bool(items(spec, "externalIPs")))
+
+
 def _inherit(new: Object, old: Object) -> None:
     """An update that does not say the addresses keeps them."""
-    if new["spec"].get("type") == "ExternalName":
+    spec, before = new["spec"], old["spec"]
+    same = spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy")
+    if same and _is_reached(before) and not _is_reached(spec):
+        spec.pop("externalTrafficPolicy", None)  # what depended on the type goes with it
+    if spec.get("type") == "ExternalName":
         return
     for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if name not in new["spec"] and name in old["spec"]:

@@ -180,6 +180,9 @@ def selection_faults(
             yield refusals.bad("spec.selector", {}, f"empty selector is invalid for {of}")
     labels = labels_of(template)
     if any(selector_faults(selector or {}, "spec.selector")):
+        if of == "statefulset":
+            yield FieldError("spec.selector", "FieldValueInvalid", refusals.shown(selector))
+            return
         yield refusals.bad("spec.selector", selector, "invalid label selector")
     elif selector is None or not (selects_all or match_expressions(selector, labels)):
         yield refusals.bad("spec.template.metadata.labels", dict(labels) or None, UNMATCHED)

@@ -25,10 +25,7 @@ _WILDCARD_TEXT = (
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
     r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_PATH_TEXT = (
-    "a valid path must consist of alphanumeric characters, '-', '_' or '.' (regex used for validation is "
-    r"'[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
-)
+_PATH_TEXT = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
 _CONDITION_TYPE = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_TEXT = (
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "

@@ -1,4 +1,4 @@
-"""What is wrong with the status of a workload (pkg/apis/apps and core validation)."""
+"""What is wrong with the status of workloads and admission policies (pkg/apis/*/validation)."""
 
 from __future__ import annotations
 
@@ -77,3 +77,15 @@ def daemon_set_status_faults(new: Object, old: Object) -> list[FieldError]:
     for name in _DAEMONS:
         found += checks.not_negative(f"status.{name}", status.get(name))
     return [*found, *_collision_faults(new, old)]
+
+
+def policy_status_faults(new: Object, _: Object) -> list[FieldError]:
+    """What is wrong with that of an admission policy: what its types were checked for, and its conditions."""
+    status, found = new.get("status") or {}, list[FieldError]()
+    for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
+        path = f"status.typeChecking.expressionWarnings[{index}]"
+        if not (warning or {}).get("warning"):
+            found.append(refusals.required(f"{path}.warning"))
+        if not (warning or {}).get("fieldRef", "").strip():
+            found.append(refusals.required(f"{path}.fieldRef"))
+    return [*found, *checks.conditions("status.conditions", status.get("conditions") or ())]

@@ -6,24 +6,35 @@ import asyncio
 import json
 
 from mews.kube.component import Context
-from mews.kube.scheduling.config import SchedulerConfig
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile
+from mews.kube.scheduling.framework import PluginFactory
+from mews.kube.scheduling.plugins import default_plugins
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.services import ServicePort, ServiceReply
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.config import KoordinatorConfig
-from mews.systems.koordinator.plugin import koordinator_profile
+from mews.systems.koordinator.plugin import COUNTED_GROUPS, koordinator_profile
 
 SUMMARIES = "/apis/v1/plugins/DeviceShare/nodeDeviceSummaries"
 """Where Total, Free, Used and AllocateSet of all nodes are read, as upstream serves them; of one, behind its name."""
 
 
 class KoordScheduler:
-    """One incarnation. ``service`` is what it answers requests on, None where nobody can ask."""
+    """One incarnation. ``service`` is what it answers requests on, None where nobody can ask; ``plugin`` takes
+    DeviceShare's place."""
 
-    def __init__(self, context: Context, config: KoordinatorConfig, service: ServicePort | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        config: KoordinatorConfig,
+        service: ServicePort | None = None,
+        *,
+        plugin: PluginFactory | None = None,
+    ) -> None:
         self._cache = NodeDeviceCache()
         self._service = service
-        self._scheduler = Scheduler(context, SchedulerConfig((koordinator_profile(config, self._cache),)))
+        profile = koordinator_profile(config, self._cache) if plugin is None else _profile_with(config, plugin)
+        self._scheduler = Scheduler(context, SchedulerConfig((profile,)))
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -46,6 +57,10 @@ class KoordScheduler:
         return (
             _json(200, found[node[1:]]) if found else _json(404, {"error": f"{node[1:]}: no devices are known of it"})
         )
+
+
+def _profile_with(config: KoordinatorConfig, plugin: PluginFactory) -> SchedulerProfile:
+    return SchedulerProfile(config.scheduler_name, (*default_plugins(ignored_resource_groups=COUNTED_GROUPS), plugin))
 
 
 def _json(status: int, body: object) -> ServiceReply:

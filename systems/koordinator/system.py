@@ -62,7 +62,7 @@ def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorCon
 def _scheduler(ports: Ports, config: KoordinatorConfig) -> Runnable:
     from mews.systems.koordinator.scheduler import KoordScheduler
 
-    return KoordScheduler(ports.context, config, ports.service)
+    return KoordScheduler(ports.context, config, ports.service, plugin=ports.part("plugin"))
 
 
 def _koordlet(ports: Ports, config: KoordinatorConfig) -> Runnable:
@@ -157,6 +157,7 @@ SYSTEM = System(
             "koord-scheduler",
             _scheduler,
             scheduler=lambda config: str(config.scheduler_name),
+            parts={"plugin": "the scheduler's handle"},
             service=SERVICE,
             deployment=_SCHEDULER_DEPLOYMENT,
         ),

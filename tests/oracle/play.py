@@ -59,8 +59,13 @@ def play(scenario: Scenario, seed: int, draw: Draw, *, tail_s: float, tamper: Ta
             finally:
                 await cluster.close()
 
-    logging.getLogger("mews").setLevel(logging.CRITICAL)
-    return run_virtual(main)
+    log = logging.getLogger("mews")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        return run_virtual(main)
+    finally:
+        log.setLevel(level)  # other tests of this process read what is logged
 
 
 class _Play:

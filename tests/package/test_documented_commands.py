@@ -71,6 +71,8 @@ REAL = re.compile(r"--clusters? \S*(kind|control-plane|kubeconfig)|^mews diff-cl
 OTHER_CODES = {
     "mews conform http://127.0.0.1:8099 --allow-changes --device 000C00": 1,  # the page shows that it does not conform
     "mews inspect gpushare --name main -d": 3,  # no `mews up --name main` runs
+    "python -m mews.systems.koordinator scheduler": 2,  # no kubeconfig says where its API is
+    "python -m mews.systems.koordinator koordlet": 2,  # it is on no node
     "mews down": 2,  # what the page brought up needs programs that are not there
 }
 

@@ -28,15 +28,18 @@ UNASKED = {
 """Those without a pod. In ``elastic`` (but for two) and ``kubelet`` pods come to their nodes without a scheduler."""
 WITH_SCHEDULER = {"elastic/12-with-the-pool.yaml", "elastic/13-baseline-deadlock.yaml"}
 
-
 UNFIT_FIRST = {"09-over-ask.yaml", "11-stuck-pod.yaml"}
 """Their first pod fits nowhere and waits for a refusal in the right words: that step finds the wrong scheduler."""
+
+UNOFFERED = {f"koordinator/{name}.yaml" for name in ("04-partial", "06-gang", "08-links", "09-preemption")}
+"""Their first pods ask by names that DeviceShare alone reads (nvidia.com/gpu without its plugin, gpu.shared): by what
+nodes offer they fit nowhere, so that it is their steps, too, that find the wrong scheduler."""
 
 
 def planted(path: Path) -> dict[str, str]:
     """The plug-in in every scheduler that the scenario's stack has."""
     found = {}
-    for name in ("scheduler", "default-scheduler"):
+    for name in ("scheduler", "default-scheduler", "koord-scheduler"):
         place = {f"stack.replace.{name}.plugin": PLANTED}
         try:
             load_scenario(path, place)
@@ -54,5 +57,5 @@ def test_a_scheduler_that_ignores_pods_is_found(name: str, caplog: pytest.LogCap
     pods_need_one = name not in UNASKED and (not name.startswith(("elastic/", "kubelet/")) or name in WITH_SCHEDULER)
     assert bool(Ignoring.ignored) == pods_need_one
     assert (run.result.verdict == "failed") == pods_need_one
-    if name not in UNFIT_FIRST:
+    if name not in UNFIT_FIRST | UNOFFERED:
         assert (8 in [violation["invariant"] for violation in run.result.violations]) == pods_need_one

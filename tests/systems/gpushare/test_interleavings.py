@@ -71,6 +71,7 @@ class GatedKube:
             yield event
 
 
+@dataclass(frozen=True)
 class Case:
     """What each replica is asked to bind, and how much each pod wants."""
 

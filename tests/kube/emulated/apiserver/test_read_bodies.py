@@ -1,5 +1,6 @@
 """Bodies as they are read: YAML with repeated keys, protobuf of names that Go writes in its own way."""
 
+import base64
 import json
 import random
 from pathlib import Path
@@ -55,7 +56,8 @@ def test_a_certificate_request_names_its_author_and_a_decision_its_time():
     store = fresh_store(lambda: 0.0, random.Random(1))
     kind = store.kinds.find("certificates.k8s.io", "v1", "certificatesigningrequests")
     assert kind is not None
-    spec = {"request": "YQ==", "signerName": "x.io/y", "usages": ["client auth"], "username": "somebody", "extra": {}}
+    pem = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nYQ==\n-----END CERTIFICATE REQUEST-----\n").decode()
+    spec = {"request": pem, "signerName": "x.io/y", "usages": ["client auth"], "username": "somebody", "extra": {}}
     made = create(store, kind, "", {"metadata": {"name": "a"}, "spec": spec}, WriteRequest(administrator("jo")))
     assert made["spec"]["username"] == "jo"
     assert made["spec"]["groups"] == ["system:masters", "system:authenticated"]

@@ -8,6 +8,7 @@ from typing import Any
 from mews.harness.clock import run_virtual
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import PODS
+from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.kubelet.unhealthy_window import FAILING
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -21,11 +22,11 @@ def ended(pod: Object) -> dict[str, Any]:
     return dict(pod["status"]["containerStatuses"][0]["state"].get("terminated") or {})
 
 
-async def deleted(bench: Bench, name: str) -> tuple[float, list[tuple[str, str]]]:
+async def deleted(bench: Bench, name: str, grace_s: int | None = None) -> tuple[float, list[tuple[str, str]]]:
     """Seconds until the pod is gone, and its events."""
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await bench.kube.delete(PODS, name, namespace="default")
+    await bench.kube.delete(PODS, name, namespace="default", options=DeleteOptions(grace_period_s=grace_s))
     pod = await bench.until(name, lambda pod: bool(ended(pod)))
     took_s = loop.time() - began
     assert ended(pod)["exitCode"] in (137, 143)
@@ -53,9 +54,9 @@ def test_a_pre_stop_hook_is_cut_off_with_the_grace_and_leaves_two_seconds() -> N
         async with bench.running():
             stubborn = ["sh", "-c", "trap '' TERM; sleep 9999"]
             parts = container("preStop", {"sleep": {"seconds": 60}}, stubborn)
-            await bench.pod("a", containers=[parts], grace_s=10)
+            await bench.pod("a", containers=[parts], grace_s=60)
             await bench.phase("a", "Running")
-            took_s, _ = await deleted(bench, "a")
+            took_s, _ = await deleted(bench, "a", grace_s=10)
             assert 12 < took_s < 15
         await bench.containerd.close()
 

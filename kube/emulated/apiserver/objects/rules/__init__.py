@@ -13,6 +13,7 @@ from mews.kube.emulated.apiserver.objects.rules import (
     certificates,
     claims,
     crds,
+    devices,
     endpoints,
     events,
     flow_control,
@@ -26,6 +27,7 @@ from mews.kube.emulated.apiserver.objects.rules import (
     pods,
     policies,
     priority_classes,
+    quotas,
     services,
     storage,
     workloads,
@@ -85,8 +87,12 @@ RULES: Mapping[str, Rules] = {
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDINGS,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": policies.WEBHOOKS,
     "podtemplates": workloads.POD_TEMPLATES,
+    "deviceclasses.resource.k8s.io": devices.CLASSES,
+    "resourceclaims.resource.k8s.io": devices.CLAIMS,
+    "resourceclaimtemplates.resource.k8s.io": devices.CLAIM_TEMPLATES,
+    "resourceslices.resource.k8s.io": devices.SLICES,
     "poddisruptionbudgets.policy": limits.BUDGETS,
-    "resourcequotas": limits.QUOTAS,
+    "resourcequotas": quotas.RULES,
     "rolebindings.rbac.authorization.k8s.io": access.ROLE_BINDINGS,
     "roles.rbac.authorization.k8s.io": access.ROLES,
     "cronjobs": workloads.CRON_JOBS,
@@ -155,6 +161,7 @@ _STATUS_METADATA_REPORTS: Mapping[int, tuple[str, ...]] = {
 """The same for a status that is written; 0 where its metadata is not looked at."""
 
 _VALIDATED_TWICE = (
+    "replicationcontrollers",
     "networkpolicies.networking.k8s.io",
     "clusterrolebindings.rbac.authorization.k8s.io",
     "clusterroles.rbac.authorization.k8s.io",
